@@ -1,0 +1,52 @@
+# Parley's commands for people and for CI; `make help` lists them.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STUDY ?= demo
+CORES ?= all
+# The tools find each other, and Snakemake's jobs find parley, without an activated environment.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help setup demo test lint format bench clean
+
+help: ## List the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.installed ## Install the pinned environment into .venv
+
+# The CPU build of torch is first: elsewhere than on PyPI, so its index is asked for it alone, once. Everything is
+# pinned and installed without dependencies, since vLLM's own would pull in CUDA builds that break it on a CPU.
+$(VENV)/.installed: envs/cpu.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --retries 0 \
+	  --extra-index-url https://download.pytorch.org/whl/cpu "$$(grep '^torch==' envs/cpu.txt)"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/cpu.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
+	snakemake --cores $(CORES) --config study=$(STUDY)
+	snakemake --cores 1 --config study=$(STUDY) --quiet all --report $$(parley where $(STUDY) workflow-report)
+	parley show $(STUDY)
+
+test: setup ## Run all tests, one of them end to end on the real model
+	pytest
+
+lint: setup ## Check format, lint, types and the workflow
+	ruff format --check .
+	ruff check .
+	mypy
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+
+format: setup ## Format everything
+	ruff format .
+	ruff check --fix .
+	snakefmt Snakefile workflow
+
+bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
+	python -m benchmarks.run
+
+clean: ## Remove what can be made again, but no results and no models
+	rm -rf $(VENV) .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

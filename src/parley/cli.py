@@ -1,0 +1,276 @@
+"""The command line: one thin command per stage of the workflow, and those that people want."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parley import __version__, paths
+from parley.errors import ParleyError, UsageError
+from parley.text import one_line
+
+_STUDY = click.argument("study")
+_MODELS = click.option(
+    "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml beside the study."
+)
+
+
+def main() -> None:
+    """Run the command line; errors are one line on stderr and an exit status of 1 or 2."""
+    try:
+        commands(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except ParleyError as error:
+        click.echo(f"parley: {one_line(str(error))}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(1)
+
+
+def _load(study: str, models: Path | None) -> Any:
+    from parley.study import load_study
+
+    return load_study(paths.study_file(study), models)
+
+
+def _say(text: str) -> None:
+    click.echo(one_line(text))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="parley")
+def commands() -> None:
+    """Parley measures whether groups of LLM agents can agree, and what breaks their agreement.
+
+    STUDY is the name of a file under config/ (demo, paper) or the path of a YAML file.
+
+    \b
+    A whole study:       snakemake --config study=demo
+    One game, watched:   parley play demo --model majority
+    """
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one a line.")
+def expand(study: str, models: Path | None, only_paths: bool) -> None:
+    """Check a study and list its conditions.
+
+    \b
+    Example:  parley expand paper
+    """
+    loaded = _load(study, models)
+    simulations = list(loaded.simulations())
+    if only_paths:
+        for simulation in simulations:
+            click.echo(str(simulation.record(loaded.name)))
+        return
+    for condition in loaded.conditions:
+        click.echo(f"{condition.path}/spec={condition.spec}  seeds={condition.seeds}")
+    shards = len(set(loaded.shards().values()))
+    click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
+
+
+@commands.command("fetch-model")
+@click.argument("model")
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries.",
+)
+def fetch_model(model: str, models: Path) -> None:
+    """Prepare a model: download, or dequantize a GGUF file, once.
+
+    \b
+    Example:  parley fetch-model smollm2-135m
+    """
+    from parley.engine.models import fetch
+
+    marker = fetch(model, _entry(model, models), models)
+    click.echo(f"{model}: ready, {marker}")
+
+
+@commands.command()
+@click.argument("model")
+@click.option("--endpoint", required=True, type=click.Path(path_type=Path), help="Endpoint file to write.")
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries.",
+)
+@click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
+    """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
+
+    \b
+    Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
+    """
+    from parley.engine import server
+    from parley.engine.models import fetch, model_folder
+
+    entry = _entry(model, models)
+    marker = fetch(model, entry, models)
+    server.serve(model, entry, model_folder(model, entry, models), marker, endpoint, exit_with_parent)
+
+
+def _entry(model: str, models: Path) -> Any:
+    from parley.engine.models import load_models
+
+    entries = load_models(models)
+    if model not in entries:
+        raise UsageError(f"{models}: {model!r}: unknown model; choose one of: {', '.join(entries)}")
+    return entries[model]
+
+
+_TIMEOUT = click.option(
+    "--engine-timeout", default=900.0, show_default=True, help="Seconds to wait until the engine is ready."
+)
+
+
+@commands.command()
+@_STUDY
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--endpoint", type=click.Path(path_type=Path), help="Endpoint file of the engine, if one is needed.")
+@_TIMEOUT
+@_MODELS
+def simulate(study: str, record: Path, endpoint: Path | None, engine_timeout: float, models: Path | None) -> None:
+    """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
+
+    A simulation that died goes on from its journal; one that is finished is left alone.
+
+    \b
+    Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
+    """
+    from parley.simulate import simulate as run
+
+    run(_load(study, models), record, endpoint, engine_timeout, _say)
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+@click.option("--stamp", type=click.Path(path_type=Path), help="File to write when done (for the workflow).")
+def summarize(study: str, models: Path | None, stamp: Path | None) -> None:
+    """Make the tables of a study from its records, and print that of its conditions.
+
+    \b
+    Example:  parley summarize demo
+    """
+    from parley.tables import axes, print_conditions
+    from parley.tables import summarize as run
+
+    loaded = _load(study, models)
+    table = run(loaded, _say)
+    click.echo(print_conditions(table, axes(loaded), loaded.game))
+    _stamp(stamp, loaded.plan)
+
+
+def _stamp(stamp: Path | None, plan: str) -> None:
+    """Mark a stage as done for a plan; marks of other plans go, since their outputs were replaced."""
+    if stamp is None:
+        return
+    from parley.files import write_atomically
+
+    for old in stamp.parent.glob("plan-*.json"):
+        if old != stamp:
+            old.unlink()
+    write_atomically(stamp, lambda file: file.write(f'{{"plan": "{plan}"}}\n'.encode()))
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+@click.option("--stamp", type=click.Path(path_type=Path), help="File to write when done (for the workflow).")
+def figures(study: str, models: Path | None, stamp: Path | None) -> None:
+    """Draw the figures of a study from its tables and records.
+
+    \b
+    Example:  parley figures demo
+    """
+    from parley.figures import figures as run
+
+    loaded = _load(study, models)
+    for path in run(loaded):
+        click.echo(str(path))
+    _stamp(stamp, loaded.plan)
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+@click.option("--stamp", type=click.Path(path_type=Path), help="File to write when done (for the workflow).")
+def report(study: str, models: Path | None, stamp: Path | None) -> None:
+    """Write the report of a study: one HTML file with its tables and figures.
+
+    \b
+    Example:  parley report demo
+    """
+    from parley.report import report as run
+
+    loaded = _load(study, models)
+    click.echo(str(run(loaded)))
+    _stamp(stamp, loaded.plan)
+
+
+@commands.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+def replay(records: tuple[Path, ...]) -> None:
+    """Play records again without an engine and compare the content digests; exits 1 on a difference.
+
+    \b
+    Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
+    """
+    from parley.replay import replay as run
+
+    different = 0
+    for path in records:
+        result = run(path)
+        different += result.difference is not None
+        click.echo(f"{result.difference or 'identical':<24}  {result.summary.digest[:12]}  {path}")
+    if different:
+        raise ParleyError(f"{different} of {len(records)} records did not replay identically")
+
+
+@commands.command()
+@click.option("--game", default="consensus", show_default=True, help="Game.")
+@click.option("--role", default="honest", show_default=True, help="Role of the agent.")
+@click.option("--awareness", "prompt", default="may_exist", show_default=True, help="Prompt variant.")
+@click.option("--phase", default="propose", show_default=True, help="Phase of the round.")
+@click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
+@click.option("--template", is_flag=True, help="Print the template, unrendered.")
+@click.option("--agent-id", default="agent_1", show_default=True)
+@click.option("--round", "round_number", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(min=1))
+@click.option("--value-min", default=0, show_default=True)
+@click.option("--value-max", default=50, show_default=True)
+@click.option("--initial-value", type=int, default=17, show_default=True)
+@click.option("--current-value", type=int, help="Value that the agent holds; default: none yet.")
+def prompts(game: str, role: str, prompt: str, phase: str, part: str, template: bool, **values: Any) -> None:
+    """Print a prompt as an agent would receive it, filled with sample values.
+
+    \b
+    Example:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
+    """
+    from parley.games import game_class
+
+    chosen = game_class(game)
+    click.echo(
+        chosen.prompt_template(prompt, role, phase, part)
+        if template
+        else chosen.sample_prompt(prompt, role, phase, part, values)
+    )
+
+
+if __name__ == "__main__":
+    main()

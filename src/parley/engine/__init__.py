@@ -1,0 +1,1 @@
+"""Engines: the vLLM server, the client that asks it, and the models that it serves."""

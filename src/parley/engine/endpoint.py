@@ -1,0 +1,62 @@
+"""The endpoint file: how a server tells its clients where it listens, and why it is gone.
+
+The server writes it before the model is loaded, and rewrites it if it dies; clients read it until the server answers.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+from parley.errors import EngineError
+
+STARTING = "starting"
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the engine of one model listens, and what it is."""
+
+    model: str
+    socket: str
+    pid: int
+    state: str = STARTING
+    error: str = ""
+    host: str = field(default_factory=gethostname)
+    engine: Mapping[str, Any] = field(default_factory=dict)  # provenance: versions, arguments, device, weights
+
+    def write(self, path: Path) -> None:
+        """Write the file at once and whole, readable by its owner alone."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(fd, "w", encoding="utf-8") as file:
+            json.dump(asdict(self), file, indent=1)
+        os.replace(temporary, path)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server's process exists; True if it is on another machine and cannot be seen."""
+        if self.host != gethostname():
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+def read_endpoint(path: Path) -> Endpoint:
+    """Return the endpoint; raises EngineError if the file is missing or not an endpoint file."""
+    try:
+        return Endpoint(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise EngineError(f"{path}: no endpoint file; start the engine with: parley serve") from None
+    except (OSError, ValueError, TypeError):
+        raise EngineError(f"{path}: not an endpoint file; start the engine with: parley serve") from None

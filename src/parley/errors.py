@@ -1,0 +1,35 @@
+"""The one tree of exceptions.
+
+Every message is one line that says what is wrong and what to do about it; the command line prints it and
+exits with `exit_code`. Anything else that escapes is a defect of Parley.
+
+    ParleyError              1   something failed while working
+    ├── UsageError           2   a study, model entry or argument is wrong; nothing was started
+    ├── EngineError          1   the engine did not start, died, or answered with an error
+    ├── JournalError         1   a journal belongs to something else, or is in use
+    └── RecordError          1   a result file is cut short, foreign or damaged
+"""
+
+
+class ParleyError(Exception):
+    """Base of all errors that Parley raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(ParleyError):
+    """The user's input (a study, a model entry, an argument) is wrong; nothing was started."""
+
+    exit_code = 2
+
+
+class EngineError(ParleyError):
+    """The engine did not start in time, died, or answered a request with an error."""
+
+
+class JournalError(ParleyError):
+    """A journal belongs to another simulation, or another process is writing it."""
+
+
+class RecordError(ParleyError):
+    """A result file is cut short, foreign or damaged."""

@@ -1,0 +1,273 @@
+"""The `figures` stage: draws every figure of a study's game, as PNG and SVG, from the tables and a few records.
+
+No game is known here: what is drawn follows from the game's figure specs and outcome classes and from the study's
+axes. Conditions are never pooled: an axis that varies becomes a panel, a line or a place along x. The same tables
+give the same bytes. Marks differ in shape, hatch or dash as well as in color.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+
+from parley import tables
+from parley.figures_page import (
+    FEW_PANELS,
+    MOST_PANELS,
+    WIDEST,
+    empty,
+    heading,
+    line_handle,
+    line_style,
+    own_style,
+    page,
+    room,
+    save,
+    words,
+)
+from parley.figures_trajectories import trajectories
+from parley.games.base import FigureSpec
+from parley.stats import CONFIDENCE
+from parley.study import Study
+
+_INTERVAL = f"{CONFIDENCE:.0%} Wilson interval"
+
+
+def figures(study: Study) -> list[Path]:
+    """Draw all figures of `study` and return their paths, PNG and SVG of each.
+
+    Raises RecordError if the tables or a record are missing, or the disk refuses.
+    """
+    conditions = tables.read_table(study.name, "conditions")
+    written = []
+    for spec in study.game.figures:
+        with own_style():
+            single = spec.kind == "trajectories"
+            figure = trajectories(study, spec) if single else _along_x(study, spec, conditions)
+            written += save(figure, study, spec)
+    return written
+
+
+# Conditions along an axis: rates and stacked bars
+
+
+def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw a figure that compares conditions along `spec.x`; every other axis that varies is kept apart."""
+    axes = tables.axes(study)
+    if table.empty or spec.x not in axes:
+        why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
+        return empty(study, spec, f"Nothing to draw: {why}.")
+    by, notes = [axis for axis in axes if axis != spec.x], []
+    if spec.kind == "rates" and "b" in by:
+        fewest = table["b"].min()
+        if (left_out := int((table["b"] != fewest).sum())) > 0:
+            notes.append(f"b={fewest} only ({left_out} conditions with a larger b are not shown here).")
+            by.remove("b")
+        table = table[table["b"] == fewest]
+    elif spec.x == "b" and "n" in by:
+        table, by, note = _with_group_size(table, by, study.game.roles[0])
+        notes.append(note)
+    varying = [axis for axis in by if table[axis].nunique() > 1]
+    fixed = [axis for axis in by if axis not in varying]
+    if fixed:
+        notes.append(f"In all panels: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
+    return (_rates if spec.kind == "rates" else _stacked)(study, spec, table, varying, notes)
+
+
+def _with_group_size(table: pd.DataFrame, by: list[str], role: str) -> tuple[pd.DataFrame, list[str], str]:
+    """Choose what is held fixed while b grows: all agents (n), or those that are not among the b.
+
+    Both are fair comparisons; the one with fewer panels is that for which the study was laid out.
+    """
+    size = f"{role} agents"
+    sized = table.assign(**{size: table["n"] - table["b"]})
+    swapped = [size if axis == "n" else axis for axis in by]
+    if len(sized[swapped].drop_duplicates()) < len(table[by].drop_duplicates()):
+        return sized, swapped, f"n = {size} + b, so n grows with b."
+    return table, by, f"n counts all agents: {size} = n - b."
+
+
+def _values(column: pd.Series) -> list[Any]:
+    """Return the values along x: numbers in order, names as the study lists them."""
+    values = list(column.drop_duplicates())
+    return values if any(isinstance(value, str) for value in values) else sorted(values)
+
+
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield the conditions that agree in all of `by`, in the study's order."""
+    if not by:
+        yield (), table
+        return
+    yield from table.groupby(list(by), sort=False)
+
+
+def _most(items: list[Any], notes: list[str]) -> list[Any]:
+    if len(items) > MOST_PANELS:
+        notes.append(f"The first {MOST_PANELS} of {len(items)} panels are shown; the tables hold all.")
+    return items[:MOST_PANELS]
+
+
+def _share_axis(ax: Axes, places: int) -> None:
+    ax.set_xlim(-0.5, places - 0.5)
+    ax.set_ylim(0, 1)
+    ax.yaxis.set_major_formatter(PercentFormatter(1))
+    ax.set_axisbelow(True)
+    ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+
+
+def _sims(counts: Sequence[int | None]) -> str:
+    """Return the number of simulations behind the points at one place along x, one number where all agree."""
+    shown = ["–" if count is None else str(count) for count in counts]
+    return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} sims"
+
+
+def whiskers(row: Any, outcome: str) -> tuple[float, list[list[float]], str]:
+    """Return the rate, the lengths of its error bars, and both as text."""
+    rate, low, high = (float(row[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
+    # At 0% and 100% a limit may miss the rate by a rounding error, and a negative length is an error.
+    lengths = [[max(0.0, rate - low)], [max(0.0, high - rate)]]
+    return rate, lengths, f"{rate:.0%} [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
+    """Draw a row of panels per outcome: a point with its interval per condition, one line per prompt."""
+    xs = _values(table[spec.x])
+    lines = _values(table["prompt"]) if "prompt" in varying else [None]
+    by = [axis for axis in varying if axis != "prompt"]
+    panels = _most(list(_groups(table, by)), notes)
+    w = max(1.5, len(xs) * (len(lines) * 0.27 + 0.12))
+    blocks = _blocks(panels, max(1, min(len(panels), int((WIDEST - 1) / (w + 0.3)))))
+    headings = [heading(by, key, w) for key, _ in panels]
+    legend = [line_handle(i, words(["prompt"], [name])) for i, name in enumerate(lines) if name is not None]
+    notes = [*notes, f"Rate of each outcome with its {_INTERVAL}; sims: simulations per point."]
+    if legend:
+        notes.append("Where they differ between lines, sims are in the order of the legend.")
+    outcomes = study.game.outcomes
+    grid = (len(outcomes) * len(blocks), len(blocks[0]))
+    figure, axes = page(study, spec, grid, (w, 1.7), notes, legend, above=room(headings))
+    for index, row in enumerate(axes):
+        block, outcome = blocks[index // len(outcomes)], outcomes[index % len(outcomes)]
+        row[0].set_ylabel(textwrap.fill(outcome.label, 24))
+        for place, ax in enumerate(row):
+            if place >= len(block):
+                ax.set_visible(False)
+                continue
+            if index % len(outcomes) == 0:
+                ax.set_title(heading(by, block[place][0], w), size=8)
+            _rate_panel(ax, block[place][1], spec.x, xs, lines, outcome.name, len(xs) / w)
+            ax.tick_params(labelleft=place == 0)
+    return figure
+
+
+def _rate_panel(
+    ax: Axes, conditions: pd.DataFrame, x: str, xs: list[Any], lines: list[Any], outcome: str, inch: float
+) -> None:
+    _share_axis(ax, len(xs))
+    step = min(0.86 / len(lines), 0.32 * inch)
+    ticks = []
+    for place, value in enumerate(xs):
+        here = conditions[conditions[x] == value]
+        counts = [_count(here, name) for name in lines]
+        ticks.append(f"{value}\n{_sims(counts)}" if len(here) else f"{value}\n–")
+        if here.empty:
+            _gap(ax, place)
+    for index, name in enumerate(lines):
+        shown = conditions if name is None else conditions[conditions["prompt"] == name]
+        points = {}
+        for _, row in shown.iterrows():
+            at = xs.index(row[x]) + (index - (len(lines) - 1) / 2) * step - 0.06 * inch
+            rate, lengths, text = whiskers(row, outcome)
+            points[at] = rate
+            style = line_style(index) | {"linestyle": "none"}
+            ax.errorbar(at, rate, yerr=lengths, capsize=2.5, clip_on=False, zorder=3, **style)
+            middle = min(max(rate, 0.21), 0.79)
+            label = ax.text(at + 0.11 * inch, middle, text, rotation=90, ha="center", va="center", size=6.5)
+            # A white ground keeps lines off the numbers; a stroke would turn the SVG's text into outlines.
+            label.set(zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+        if not any(isinstance(value, str) for value in xs):  # between names a line would say nothing
+            style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
+            ax.plot(sorted(points), [points[at] for at in sorted(points)], **style)
+    ax.set_xticks(range(len(xs)), ticks)
+    ax.set_xlabel(x)
+
+
+def _count(conditions: pd.DataFrame, prompt: Any) -> int | None:
+    shown = conditions if prompt is None else conditions[conditions["prompt"] == prompt]
+    return None if shown.empty else int(shown["simulations"].iloc[0])
+
+
+def _gap(ax: Axes, place: float) -> None:
+    ax.text(place, 0.5, "not run", rotation=90, ha="center", va="center", color="#666666", style="italic")
+
+
+def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
+    """Draw a panel per group of conditions: the outcomes stacked to 100% along x, the first one's interval."""
+    panels = list(_groups(table, varying))
+    compared = [(key, group) for key, group in panels if len(group) > 1]
+    if len(panels) > FEW_PANELS and compared:
+        if left_out := len(panels) - len(compared):
+            notes = [*notes, f"Not shown: {left_out} of {len(panels)} groups, run with one {spec.x} only."]
+        panels = compared
+    panels = _most(panels, notes)
+    xs = _values(pd.concat([group[spec.x] for _, group in panels]))
+    w = max(1.5, 0.62 * len(xs))
+    columns = max(1, min(len(panels), 4, int((WIDEST - 1) / (w + 0.3))))
+    headings = [heading(varying, key, w) for key, _ in panels]
+    outcomes = study.game.outcomes
+    legend = [
+        Patch(facecolor=o.color, hatch=o.hatch, edgecolor="#333333", linewidth=0.6, label=o.label) for o in outcomes
+    ]
+    what = f"{outcomes[0].label} with its {_INTERVAL}"
+    notes = [*notes, f"Above each bar and as its error bar: {what}; sims: simulations per bar."]
+    grid = (math.ceil(len(panels) / columns), columns)
+    figure, axes = page(study, spec, grid, (w, 2.1), notes, legend, above=0.28 + room(headings))
+    for index, ax in enumerate(ax for row in axes for ax in row):
+        if index >= len(panels):
+            ax.set_visible(False)
+            continue
+        ax.set_title(headings[index], size=8, pad=24)
+        _bars(ax, study, panels[index][1], spec.x, xs)
+        ax.tick_params(labelleft=index % columns == 0)
+    return figure
+
+
+def _bars(ax: Axes, study: Study, conditions: pd.DataFrame, x: str, xs: list[Any]) -> None:
+    _share_axis(ax, len(xs))
+    ticks = [f"{value}\n–" for value in xs]
+    for place in set(range(len(xs))) - {xs.index(value) for value in conditions[x]}:
+        _gap(ax, place)
+    for _, row in conditions.iterrows():
+        place, base = xs.index(row[x]), 0.0
+        ticks[place] = f"{row[x]}\n{_sims([row['simulations']])}"
+        for outcome in study.game.outcomes:
+            rate = row[f"{outcome.name}_rate"]
+            style: dict[str, Any] = {"facecolor": outcome.color, "hatch": outcome.hatch}
+            if rate:
+                ax.bar(place, rate, 0.66, base, edgecolor="#333333", linewidth=0.6, clip_on=False, **style)
+            base += rate
+        rate, lengths, text = whiskers(row, study.game.outcomes[0].name)
+        for color, width, cap in (("white", 3.2, 4.0), ("black", 1.2, 3.0)):  # the halo shows on a dark bar
+            ax.errorbar(
+                place,
+                rate,
+                yerr=lengths,
+                color=color,
+                linewidth=width,
+                capsize=cap,
+                capthick=width,
+                clip_on=False,
+            )
+        ax.text(place, 1.03, text.replace(" ", "\n", 1), ha="center", va="bottom", size=6.5)
+    ax.set_xticks(range(len(xs)), ticks)
+    ax.set_xlabel(x)
+
+
+def _blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

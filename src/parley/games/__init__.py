@@ -1,0 +1,15 @@
+"""The games, by name. A new game is one module and one line here."""
+
+from parley.errors import UsageError
+from parley.games.base import Game
+from parley.games.consensus import ConsensusGame
+
+GAMES: dict[str, type[Game]] = {ConsensusGame.name: ConsensusGame}
+
+
+def game_class(name: str) -> type[Game]:
+    """Return the game called `name`; raises UsageError for an unknown one."""
+    try:
+        return GAMES[name]
+    except KeyError:
+        raise UsageError(f"unknown game {name!r}; choose one of: {', '.join(sorted(GAMES))}") from None

@@ -1,0 +1,272 @@
+"""What every game is made of: asks, replies, outcomes, and the generator that turns one into the other.
+
+A game is pure. It yields the asks of one phase and is sent the replies to them, in the same order; when it
+returns, it returns the outcome. It does no I/O, reads no clock, and draws only from the generator passed in.
+"""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from parley.identity import digest, stream
+
+FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
+FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
+
+_RANGE_ERRORS = {
+    "greater_than",
+    "greater_than_equal",
+    "less_than",
+    "less_than_equal",
+    "string_too_long",
+    "string_too_short",
+    "too_long",
+    "too_short",
+}
+
+
+# A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
+Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
+
+
+class Sampling(BaseModel):
+    """How one phase is sampled."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    temperature: float = Field(ge=0.0, le=2.0, description="Sampling temperature; 0 is greedy.")
+    max_tokens: int = Field(ge=1, le=32_768, description="Longest reply, in tokens.")
+
+
+class GameParameters(BaseModel):
+    """Parameters that every game has; each game adds its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retries: int = Field(
+        default=3, ge=0, le=20, description="How often an unusable reply is asked for again, with a new seed."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One agent as the game knows it: its neutral name and its role."""
+
+    name: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to one agent.
+
+    `view` is what the agent may see, as data: scripted policies read it where a model reads the messages.
+    """
+
+    agent: str
+    role: str
+    round: int
+    phase: str
+    system: str
+    user: str
+    reply_model: type[BaseModel]
+    sampling: Sampling
+    view: Any = field(compare=False)
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages, in OpenAI's form."""
+        return [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what is asked: the messages and how they are sampled."""
+        return digest([self.system, self.user, self.sampling.model_dump()])
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: a parsed value, or the class of the failure (after all retries)."""
+
+    value: BaseModel | None
+    failure: FailureClass | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a simulation ended, in the game's own classes.
+
+    `metrics` are the game's numbers for one row of the simulations table; `trace` has one mapping per round,
+    from which the figures of single simulations are drawn. All of it is JSON.
+    """
+
+    name: str
+    detail: str | None
+    diagnosis: str | None
+    rounds: int
+    finished_early: bool
+    metrics: Mapping[str, Any]
+    trace: tuple[Mapping[str, Any], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the outcome as plain JSON values."""
+        return json.loads(json.dumps(self.__dict__))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class OutcomeClass:
+    """One way in which a game can end, and how figures show it."""
+
+    name: str
+    label: str
+    color: str
+    hatch: str
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
+
+    Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
+    `trajectories` (single simulations as lines over rounds).
+    """
+
+    name: str
+    kind: Literal["rates", "stacked", "trajectories"]
+    title: str
+    caption: str
+    x: str = ""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A simulation as lines over rounds: each agent's (round, value) points.
+
+    `highlighted` names the agents that matter (the honest ones), `band` the range they started in, `stopped` the round
+    in which the game ended early.
+    """
+
+    series: Mapping[str, Sequence[tuple[int, float]]]
+    highlighted: frozenset[str]
+    band: tuple[float, float] | None
+    stopped: int | None
+
+
+class Game(ABC):
+    """Base of all games: the class says what a study may ask for, an instance is played once."""
+
+    name: ClassVar[str]
+    protocol_version: ClassVar[int]  # raised whenever the same replies could lead to another outcome
+    roles: ClassVar[tuple[str, ...]]
+    outcomes: ClassVar[tuple[OutcomeClass, ...]]
+    figures: ClassVar[tuple[FigureSpec, ...]]
+    Parameters: ClassVar[type[GameParameters]]
+    prompts: ClassVar[Mapping[str, Mapping[str, Path]]]  # prompt name -> template name -> file
+    rules: ClassVar[Mapping[str, Rule]]  # the scripted policies
+
+    def __init__(
+        self, parameters: GameParameters, seats: tuple[Seat, ...], prompt: str, rng: np.random.Generator
+    ) -> None:
+        self.parameters = parameters
+        self.seats = seats
+        self.prompt = prompt
+        self.rng = rng
+
+    @abstractmethod
+    def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
+        """Play once: yield the asks of each phase, be sent the replies, return the outcome."""
+
+    @abstractmethod
+    def describe_round(self, entry: Mapping[str, Any]) -> str:
+        """Return one entry of the trace as a few lines for a person (used by `parley play`)."""
+
+    @classmethod
+    @abstractmethod
+    def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
+        """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
+
+    @classmethod
+    @abstractmethod
+    def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
+        """Return one prompt filled with sample values, some of which are `given`."""
+
+    @classmethod
+    @abstractmethod
+    def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> "Trajectory":
+        """Return what happened, round by round, from the outcome and the trace of a record."""
+
+    @classmethod
+    def prompt_digests(cls, prompt: str) -> dict[str, str]:
+        """Return the SHA-256 of each template of `prompt`; they are part of a simulation's identity."""
+        return {
+            template: hashlib.sha256(path.read_bytes()).hexdigest()
+            for template, path in sorted(cls.prompts[prompt].items())
+        }
+
+
+def new_game(game: type[Game], parameters: GameParameters, counts: Mapping[str, int], prompt: str, seed: int) -> Game:
+    """Return a fresh game with `counts[role]` agents of each role, under neutral names in shuffled order.
+
+    The names depend on the seed and the number of agents, the game's own draws on the game and the seed alone:
+    conditions are paired by seed.
+    """
+    roles = [role for role in game.roles for _ in range(counts[role])]
+    names = [f"agent_{i + 1}" for i in range(len(roles))]
+    stream("names", seed, len(roles)).shuffle(names)
+    seats = tuple(Seat(name, role) for name, role in zip(names, roles, strict=True))
+    return game(parameters, seats, prompt, stream("game", game.name, seed))
+
+
+def parse_reply(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
+    """Parse one reply strictly: JSON of exactly the asked shape, or a failure by class.
+
+    A number written as a string, a float, a boolean, a repeated or an unknown key is `invalid_json`; the right
+    shape with a value outside its bounds is `out_of_range`. `finish_reason` is OpenAI's: "length" is a reply
+    that was cut off, "content_filter" one that was refused.
+    """
+    if finish_reason == "length":
+        return Reply(None, "length", "cut off at max_tokens")
+    if finish_reason == "content_filter":
+        return Reply(None, "refused", "refused by the engine or the model")
+    try:
+        value = model.model_validate_json(text, strict=True)
+        json.loads(text, object_pairs_hook=_unique_keys)
+    except ValidationError as error:
+        return Reply(None, _failure_class(error), _first_problem(error))
+    except (ValueError, RecursionError) as error:
+        return Reply(None, "invalid_json", str(error)[:200])
+    return Reply(value)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) != len(keys):
+        raise ValueError("a key is repeated")
+    return dict(pairs)
+
+
+def _failure_class(error: ValidationError) -> FailureClass:
+    """`out_of_range` if every field in error is of the right type and only outside its bounds."""
+    kinds: dict[str, set[str]] = {}
+    for problem in error.errors(include_url=False, include_input=False, include_context=False):
+        where = str(problem["loc"][0]) if problem["loc"] else ""
+        kinds.setdefault(where, set()).add(problem["type"])
+    # A choice ("stop", "continue") is out of range when it is another word. In a union with a number the
+    # number's own error decides.
+    in_shape = all(found & _RANGE_ERRORS or found == {"literal_error"} for found in kinds.values())
+    return "out_of_range" if in_shape and "" not in kinds else "invalid_json"
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    return f"{where}: {problem['msg']}"[:200] if where else problem["msg"][:200]

@@ -1,0 +1,126 @@
+"""The prompts of the consensus game: Figures 5 to 14 of "Can AI Agents Agree?" (A.3), word for word.
+
+The figures print the Python source of the prompts, f-string expressions and all. The template files keep them as
+printed, since they are the experimental stimulus; each printed expression is known here by its text and
+replaced by a value that was worked out beforehand. Nothing in a template is ever evaluated, and values are not
+searched for expressions again.
+
+Two listings lost the text between angle brackets in print (`"value": ,`): `<integer>` is put back there.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from parley.errors import UsageError
+
+FOLDER = Path(__file__).parent.parent / "prompts" / "consensus"
+
+_SHARED = {
+    "honest_propose_user": FOLDER / "fig09_honest_propose_user.txt",
+    "honest_vote_user": FOLDER / "fig10_honest_vote_user.txt",
+    "byzantine_propose_system": FOLDER / "fig05_byzantine_propose_system.txt",
+    "byzantine_propose_user": FOLDER / "fig06_byzantine_propose_user.txt",
+    "byzantine_vote_user": FOLDER / "fig07_byzantine_vote_user.txt",
+    "byzantine_vote_system": FOLDER / "fig08_byzantine_vote_system.txt",
+}
+
+# Whether honest agents are told that Byzantine agents may exist, or that none do (section 4.1).
+PROMPTS: Mapping[str, Mapping[str, Path]] = {
+    "may_exist": {
+        **_SHARED,
+        "honest_propose_system": FOLDER / "fig11_honest_may_exist_propose_system.txt",
+        "honest_vote_system": FOLDER / "fig13_honest_may_exist_vote_system.txt",
+    },
+    "none_exist": {
+        **_SHARED,
+        "honest_propose_system": FOLDER / "fig12_honest_none_exist_propose_system.txt",
+        "honest_vote_system": FOLDER / "fig14_honest_none_exist_vote_system.txt",
+    },
+}
+
+
+@dataclass(frozen=True)
+class PromptValues:
+    """What the prompts of one ask are filled with; texts are one line per entry, cleaned by the game."""
+
+    agent_id: str
+    round: int
+    max_rounds: int
+    value_min: int
+    value_max: int
+    initial_value: int | None  # None for Byzantine agents, whose prompts have no place for it
+    current_value: int | None
+    history: str  # earlier rounds, or "" in round 1
+    this_round: str  # the proposals of this round, for votes
+    notes: str  # the agent's own private notes, or ""
+
+
+def _current_value(values: PromptValues) -> str:
+    if values.current_value is None:
+        return "You have not proposed a value yet"
+    return f"Your current value: {values.current_value}"
+
+
+_NO_HISTORY = "(This is round 1 - no previous history)"
+
+_EXPRESSIONS: Mapping[str, Callable[[PromptValues], str]] = {
+    "{agent_id}": lambda v: v.agent_id,
+    "{self.agent_id}": lambda v: v.agent_id,
+    "{current_round}": lambda v: str(v.round),
+    "{max_rounds}": lambda v: str(v.max_rounds),
+    "{value_min}": lambda v: str(v.value_min),
+    "{value_max}": lambda v: str(v.value_max),
+    "{int(self.initial_value)}": lambda v: str(v.initial_value),
+    '{f"Your current value: {int(self.my_value)}" if self.my_value is not None'
+    ' else "You have not proposed a value yet"}': _current_value,
+    "{history_summary}": lambda v: v.history or "(No history yet)",
+    '{history_summary if history_summary and "(No history" not in history_summary'
+    ' else "(This is round 1 - no previous history)"}': lambda v: v.history or _NO_HISTORY,
+    '{history_summary if history_summary and "(No history)" not in history_summary'
+    ' else "(This is round 1 - no previous history)"}': lambda v: v.history or _NO_HISTORY,
+    "{current_round_summary}": lambda v: v.this_round,
+    '{previous_strategies if previous_strategies else "(No notes yet)"}': lambda v: v.notes or "(No notes yet)",
+    '{previous_strategies if previous_strategies else "(No notes)"}': lambda v: v.notes or "(No notes)",
+}
+_PATTERN = re.compile("|".join(re.escape(e) for e in sorted(_EXPRESSIONS, key=len, reverse=True)))
+
+
+@cache
+def template(prompt: str, role: str, phase: str, part: str) -> str:
+    """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
+    try:
+        path = PROMPTS[prompt][f"{role}_{phase}_{part}"]
+    except KeyError:
+        raise UsageError(f"no prompt for {prompt}, {role}, {phase}, {part}") from None
+    return path.read_text(encoding="utf-8").rstrip("\n")
+
+
+def render(prompt: str, role: str, phase: str, part: str, values: PromptValues) -> str:
+    """Return one prompt as an agent receives it; each expression is replaced once, in one pass."""
+    text = template(prompt, role, phase, part)
+    return _PATTERN.sub(lambda match: _EXPRESSIONS[match.group(0)](values), text)
+
+
+def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, int | str | None]) -> str:
+    """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
+    number = int(given["round_number"] or 1)
+    agent = str(given["agent_id"])
+    initial = given["initial_value"] if role == "honest" else None
+    current = given["current_value"] if given["current_value"] is not None else initial
+    peers = f'  {agent} (you): {current}\n  agent_2: 23 | Reasoning: "A value in the middle suits all of us."'
+    values = PromptValues(
+        agent_id=agent,
+        round=number,
+        max_rounds=int(given["max_rounds"] or 1),
+        value_min=int(given["value_min"] or 0),
+        value_max=int(given["value_max"] or 0),
+        initial_value=None if initial is None else int(initial),
+        current_value=None if current is None else int(current),
+        history=f"Round {number - 1}:\n{peers}" if number > 1 else "",
+        this_round=peers if phase == "vote" else "",
+        notes=f"Round {number - 1}: Most agents are close to 20." if number > 1 else "",
+    )
+    return render(prompt, role, phase, part, values)

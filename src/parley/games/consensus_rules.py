@@ -1,0 +1,61 @@
+"""The scripted policies of the consensus game: baselines for science, and the engine-free policies of the tests.
+
+Each is a pure function of a `ConsensusView` (what the agent may see) and a generator; it returns the reply as a
+mapping, which goes through the same strict parser as a model's.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from parley.games.consensus import ConsensusView
+
+
+def _proposal(value: int, reasoning: str) -> Mapping[str, Any]:
+    return {"internal_strategy": "", "value": value, "public_reasoning": reasoning}
+
+
+def _uniform(view: "ConsensusView", rng: np.random.Generator) -> int:
+    return int(rng.integers(view.value_min, view.value_max + 1))
+
+
+def _held_value(view: "ConsensusView", rng: np.random.Generator) -> int:
+    """Return the value it holds; an agent that starts without one (Byzantine) draws it."""
+    return _uniform(view, rng) if view.current_value is None else view.current_value
+
+
+def _stop_when_equal(view: "ConsensusView") -> Mapping[str, Any]:
+    """Vote stop when all proposals that it sees are equal; a silent agent made none."""
+    seen = {value for value in view.this_round.values() if value is not None}
+    return {"decision": "stop" if len(seen) == 1 else "continue"}
+
+
+def majority(view: "ConsensusView", rng: np.random.Generator) -> Mapping[str, Any]:
+    """Adopt the most frequent value of the last round, the smallest on a tie."""
+    if view.phase == "vote":
+        return _stop_when_equal(view)
+    counts = Counter(value for value in view.last_round.values() if value is not None)
+    if not counts:
+        return _proposal(_held_value(view, rng), "my value so far")
+    most = max(counts.values())
+    return _proposal(min(value for value, count in counts.items() if count == most), "the most frequent value")
+
+
+def stubborn(view: "ConsensusView", rng: np.random.Generator) -> Mapping[str, Any]:
+    """Propose the first value forever; vote like `majority`."""
+    if view.phase == "vote":
+        return _stop_when_equal(view)
+    return _proposal(_held_value(view, rng), "my value is best")
+
+
+def random(view: "ConsensusView", rng: np.random.Generator) -> Mapping[str, Any]:
+    """Propose a value uniform on the range, and vote stop or continue with equal chance, each time anew."""
+    if view.phase == "vote":
+        return {"decision": ("stop", "continue")[int(rng.integers(2))]}
+    return _proposal(_uniform(view, rng), "a guess")
+
+
+RULES = {"majority": majority, "stubborn": stubborn, "random": random}

@@ -1,0 +1,198 @@
+"""The journal: the append-only record of every reply of one simulation, written as it arrives.
+
+One line per reply: the CRC-32 of the rest, a space, JSON. Lines are written at once and synced per phase. Whatever
+kind of death comes, the next start reads the lines that are whole, cuts off what is not, and goes on.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from parley import paths
+from parley.errors import JournalError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One reply as it came: the key of the request, what was asked (as a hash), and what came back."""
+
+    round: int
+    phase: str
+    agent: str
+    attempt: int
+    seed: int
+    ask: str
+    text: str
+    finish_reason: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    started: float  # seconds since the epoch
+    seconds: float
+
+    @property
+    def key(self) -> tuple[int, str, str, int]:
+        """Round, phase, agent and attempt: what a reply answers."""
+        return (self.round, self.phase, self.agent, self.attempt)
+
+
+_FIELDS = {field.name for field in fields(Entry)}
+
+
+class Journal:
+    """The journal of one simulation, locked for this process; a context manager."""
+
+    def __init__(self, path: Path, simulation_id: str, patience: float = 0.0) -> None:
+        """Open or create the journal, and read what an earlier process left.
+
+        Raises JournalError if another process still has it open after `patience` seconds (those of a killed workflow
+        take a moment to end), or if it belongs to another simulation.
+        """
+        self.path = path
+        self.entries: dict[tuple[int, str, str, int], Entry] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock(patience)
+            self._read(simulation_id)
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+
+    def append(self, entry: Entry) -> None:
+        """Write one reply. It survives the death of this process at once, that of the machine after `sync`."""
+        self._write(asdict(entry))
+        self.entries[entry.key] = entry
+
+    def sync(self) -> None:
+        """Force what was appended onto the disk."""
+        os.fsync(self._fd)
+
+    def _lock(self, patience: float) -> None:
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise JournalError(
+                        f"{self.path}: another process is playing this simulation; wait for it or stop it"
+                    ) from None
+            time.sleep(0.2)
+
+    def _read(self, simulation_id: str) -> None:
+        with open(self._fd, "rb", closefd=False) as file:
+            file.seek(0)
+            content = file.read()
+        good = 0
+        for number, line in enumerate(content.splitlines(keepends=True)):
+            data = _parse(line)
+            if data is None:
+                break
+            if number == 0:
+                if data.get("simulation") != simulation_id or data.get("format") != FORMAT:
+                    raise JournalError(
+                        f"{self.path}: belongs to another simulation or version of Parley; move it away"
+                    )
+            elif set(data) == _FIELDS:
+                entry = Entry(**data)
+                self.entries[entry.key] = entry
+            else:
+                break
+            good += len(line)
+        if good < len(content):  # the last write was cut off by a death
+            os.ftruncate(self._fd, good)
+        if good == 0:
+            self._write({"simulation": simulation_id, "format": FORMAT})
+
+    def _write(self, data: Mapping[str, Any]) -> None:
+        body = json.dumps(data, separators=(",", ":")).encode("ascii")
+        line = b"%08x %s\n" % (zlib.crc32(body), body)
+        start = os.lseek(self._fd, 0, os.SEEK_END)
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._fd, line[written:])
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._fd, start)
+            raise JournalError(
+                f"{self.path}: cannot be written: {error.strerror}; free space and run again"
+            ) from error
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """Return the content of one line, or None if it is not whole."""
+    if not line.endswith(b"\n") or len(line) < 10:
+        return None
+    checksum, body = line[:8], line[9:-1]
+    try:
+        if int(checksum, 16) != zlib.crc32(body):
+            return None
+        data = json.loads(body)
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def retire(record: Path) -> None:
+    """Remove the journal of a finished simulation; keep its record under a second name until `release`.
+
+    Snakemake deletes the finished records of a whole group when one of its jobs fails; the second name brings
+    them back without asking again.
+    """
+    kept = paths.kept_record(record)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.unlink(missing_ok=True)
+    try:
+        os.link(record, kept)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(record, kept)
+    paths.journal(record).unlink(missing_ok=True)
+
+
+def restore(record: Path) -> bool:
+    """Bring a finished record back under its own name; whether there was one."""
+    kept = paths.kept_record(record)
+    if record.exists() or not kept.exists():
+        return record.exists()
+    record.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(kept, record)
+    except OSError:
+        temporary = record.with_name(f".{record.name}.{os.getpid()}")
+        shutil.copyfile(kept, temporary)
+        os.replace(temporary, record)
+    return True
+
+
+def release(record: Path) -> None:
+    """Drop the second name of a record that is safe under its own; empty folders go with it."""
+    kept = paths.kept_record(record)
+    if record.exists() and kept.exists():
+        kept.unlink()
+        for folder in kept.parents:
+            try:
+                folder.rmdir()
+            except OSError:
+                break

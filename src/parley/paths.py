@@ -1,0 +1,108 @@
+"""Every path of Parley. No other module, rule or test spells one out.
+
+Functions return paths relative to the working directory, as Snakemake wants them.
+"""
+
+from pathlib import Path
+
+RESULTS = Path("results")
+MODELS = Path("models")
+LOGS = Path("logs")
+CONFIG = Path("config")
+
+
+def study_file(name: str) -> Path:
+    """Return the study file for a name under config/, or the path itself if it names a YAML file."""
+    path = Path(name)
+    return path if path.suffix in (".yaml", ".yml") else CONFIG / f"{name}.yaml"
+
+
+def models_file(study: Path) -> Path:
+    """Return the model entries that belong to a study: beside it, else those under config/."""
+    beside = study.parent / "models.yaml"
+    return beside if beside.exists() else CONFIG / "models.yaml"
+
+
+def results(study: str) -> Path:
+    """Folder of all results of a study."""
+    return RESULTS / study
+
+
+def simulations(study: str) -> Path:
+    """Root of the partitioned data set of a study."""
+    return results(study) / "simulations"
+
+
+def simulation(study: str, condition: str, spec: str, seed: int | str) -> Path:
+    """Record of one simulation; `condition` is `axis=value/axis=value/...`."""
+    return simulations(study) / condition / f"spec={spec}" / f"seed={seed}.parquet"
+
+
+def journal(record: Path) -> Path:
+    """Journal of the simulation whose record is `record`; outside the outputs of every rule."""
+    return _beside(record, "journals", ".jsonl")
+
+
+def kept_record(record: Path) -> Path:
+    """Second name of a finished record, which survives when Snakemake deletes a failed group's outputs."""
+    return _beside(record, "journals", ".parquet")
+
+
+def _beside(record: Path, folder: str, suffix: str) -> Path:
+    """Return the mirror of a record's path in a sibling of its `simulations` folder."""
+    parts = list(record.parts)
+    at = len(parts) - 1 - parts[::-1].index("simulations") if "simulations" in parts else None
+    if at is None:  # a record elsewhere, named by hand
+        return record.with_name(f".{record.stem}{suffix}")
+    parts[at] = folder
+    return Path(*parts).with_suffix(suffix)
+
+
+def endpoint(study: str, model: str, shard: int | str) -> Path:
+    """Endpoint file of the engine of one shard."""
+    return results(study) / "engines" / model / f"shard={shard}.json"
+
+
+def table(study: str, name: str, suffix: str) -> Path:
+    """One table: `simulations` or `conditions`, `.parquet` or `.csv`."""
+    return results(study) / "tables" / f"{name}{suffix}"
+
+
+def figure(study: str, name: str, suffix: str) -> Path:
+    """One figure, `.png` or `.svg`."""
+    return results(study) / "figures" / f"{name}{suffix}"
+
+
+def stamp(study: str, stage: str, plan: str) -> Path:
+    """Mark that a stage is done for a plan (the hash over the study's simulations); one per stage exists."""
+    return results(study) / stage / f"plan-{plan}.json"
+
+
+def report(study: str) -> Path:
+    """Report of a study."""
+    return results(study) / "report" / "report.html"
+
+
+def benchmark(study: str, stage: str, *parts: str) -> Path:
+    """Snakemake's measurements of one job (seconds, memory)."""
+    return Path(f"{log(study, stage, *parts)}".removesuffix(".log") + ".benchmark.tsv")
+
+
+def log(study: str, stage: str, *parts: str) -> Path:
+    """Log of one job."""
+    return Path(f"{LOGS.joinpath(study, stage, *parts)}.log")
+
+
+def workflow_report(study: str) -> Path:
+    """Snakemake's own report of a study."""
+    return results(study) / "report" / "snakemake.html"
+
+
+def prepared_model(name: str, source: str) -> Path:
+    """Folder of a prepared model; `source` is a hash over where it came from."""
+    return MODELS / f"{name}-{source}" / "model"
+
+
+def model_marker(name: str, source: str) -> Path:
+    """File that says that a model is prepared, with the SHA-256 of its weights."""
+    return MODELS / f"{name}-{source}" / "parley-model.json"

@@ -1,0 +1,55 @@
+"""Provenance: what made a result, but cannot change it. No secrets, no user names, no paths."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from parley import __version__
+
+_PACKAGES = ("numpy", "pydantic", "pyarrow", "httpx", "snakemake")
+
+
+def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return versions, git commit, machine, start and end (UTC), and the engines that answered."""
+    return {
+        "parley": __version__,
+        "python": platform.python_version(),
+        "packages": _versions(),
+        "git": git_state(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "started": started.isoformat(timespec="seconds"),
+        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+        "engines": {name: dict(engine) for name, engine in engines.items()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def git_state() -> dict[str, Any] | None:
+    """Return the commit of Parley's own repository and whether it had changes; None outside of one."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,207 @@
+"""The record of a simulation: one Parquet file, a row per attempt, the rest as JSON in its metadata.
+
+The file appears by an atomic rename, complete or not at all. `read_summary` reads the metadata alone, `read_record`
+everything.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parley.errors import RecordError
+from parley.files import write_atomically
+from parley.games.base import FAILURE_CLASSES
+from parley.journal import Entry
+from parley.runner import Play
+from parley.study import Simulation
+
+FORMAT = 1
+_KEY = b"parley"
+_TRACE_KEY = b"parley_trace"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("round", pa.int32(), nullable=False),
+        pa.field("phase", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("agent", pa.dictionary(pa.int16(), pa.string()), nullable=False),
+        pa.field("role", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("player", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("attempt", pa.int8(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("temperature", pa.float32(), nullable=False),
+        pa.field("max_tokens", pa.int32(), nullable=False),
+        pa.field("ask", pa.string(), nullable=False),  # SHA-256 of the messages and the sampling
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("user", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("finish_reason", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("failure", pa.dictionary(pa.int8(), pa.string())),
+        pa.field("failure_detail", pa.string()),
+        pa.field("prompt_tokens", pa.int32()),
+        pa.field("completion_tokens", pa.int32()),
+        pa.field("cached_tokens", pa.int32()),
+        pa.field("started", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("seconds", pa.float32(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a record says of its simulation as a whole (all of it JSON values)."""
+
+    simulation: Mapping[str, Any]  # id, seed, game, axes, spec, parameters, counts, players, prompt
+    outcome: Mapping[str, Any]  # parley.games.base.Outcome without its trace
+    telemetry: Mapping[str, Any]  # calls, tokens, failures by class
+    digest: str  # content digest
+    provenance: Mapping[str, Any]
+
+
+def write_record(path: Path, simulation: Simulation, play: Play, provenance: Mapping[str, Any]) -> None:
+    """Write the record of a finished simulation; raises RecordError if the disk refuses."""
+    outcome = play.outcome.as_json()
+    trace = outcome.pop("trace")
+    meta = {
+        "format": FORMAT,
+        "simulation": describe(simulation),
+        "outcome": outcome,
+        "telemetry": _telemetry(play),
+        "digest": play.digest,
+        "provenance": dict(provenance),
+    }
+    metadata = {_KEY: json.dumps(meta).encode(), _TRACE_KEY: json.dumps(trace).encode()}
+    table = _rows(simulation, play).replace_schema_metadata(metadata)
+    write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd", write_page_checksum=True))
+
+
+def describe(simulation: Simulation) -> dict[str, Any]:
+    """Return what a simulation is, as plain JSON values: enough to play it again."""
+    condition = simulation.condition
+    return {
+        "id": simulation.id,
+        "seed": simulation.seed,
+        "game": condition.game.name,
+        "protocol_version": condition.game.protocol_version,
+        "axes": dict(condition.axes),
+        "spec": condition.spec,
+        "parameters": condition.parameters.model_dump(mode="json"),
+        "counts": dict(condition.counts),
+        "players": {role: {"name": p.name, **p.identity()} for role, p in condition.players.items()},
+        "prompt": condition.prompt,
+        "prompt_digests": condition.game.prompt_digests(condition.prompt),
+    }
+
+
+def _telemetry(play: Play) -> dict[str, Any]:
+    failures = Counter(x.reply.failure for x in play.exchanges if x.reply.failure)
+    entries = [x.entry for x in play.exchanges]
+    return {
+        "calls": len(entries),
+        "failed_replies": sum(failures.values()),
+        **{name: failures.get(name, 0) for name in FAILURE_CLASSES},
+        "prompt_tokens": sum(e.prompt_tokens or 0 for e in entries),
+        "completion_tokens": sum(e.completion_tokens or 0 for e in entries),
+        "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
+        "seconds": round(sum(e.seconds for e in entries), 3),
+    }
+
+
+def _rows(simulation: Simulation, play: Play) -> pa.Table:
+    players = {role: player.name for role, player in simulation.condition.players.items()}
+    rows = [
+        {
+            "round": x.entry.round,
+            "phase": x.entry.phase,
+            "agent": x.entry.agent,
+            "role": x.ask.role,
+            "player": players[x.ask.role],
+            "attempt": x.entry.attempt,
+            "seed": x.entry.seed,
+            "temperature": x.ask.sampling.temperature,
+            "max_tokens": x.ask.sampling.max_tokens,
+            "ask": x.entry.ask,
+            "system": x.ask.system,
+            "user": x.ask.user,
+            "text": x.entry.text,
+            "finish_reason": x.entry.finish_reason,
+            "failure": x.reply.failure,
+            "failure_detail": x.reply.detail,
+            "prompt_tokens": x.entry.prompt_tokens,
+            "completion_tokens": x.entry.completion_tokens,
+            "cached_tokens": x.entry.cached_tokens,
+            "started": round(x.entry.started * 1000),
+            "seconds": x.entry.seconds,
+        }
+        for x in play.exchanges
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def read_summary(path: Path) -> Summary:
+    """Return the summary of a record; raises RecordError naming a file that is cut short or foreign."""
+    return _summary(path, _metadata(path))
+
+
+def read_trace(path: Path) -> list[dict[str, Any]]:
+    """Return the game's trace, one mapping per round."""
+    trace = _json(path, _metadata(path).get(_TRACE_KEY))
+    if not isinstance(trace, list):
+        raise RecordError(f"{path}: not a record of Parley; move it away")
+    return trace
+
+
+def read_record(path: Path) -> tuple[Summary, list[Entry]]:
+    """Return the summary and every recorded reply, in order; the checksums of all pages are verified."""
+    summary = read_summary(path)
+    try:
+        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+    if table.schema.names != SCHEMA.names:
+        raise RecordError(f"{path}: not a record of this version of Parley; move it away")
+    columns = ("round", "phase", "agent", "attempt", "seed", "ask", "text", "finish_reason")
+    counts = ("prompt_tokens", "completion_tokens", "cached_tokens")
+    entries = [
+        Entry(**{name: row[name] for name in columns + counts}, started=0.0, seconds=row["seconds"])
+        for row in table.select([*columns, *counts, "seconds"]).to_pylist()
+    ]
+    return summary, entries
+
+
+def _metadata(path: Path) -> Mapping[bytes, bytes]:
+    try:
+        return pq.read_schema(path).metadata or {}
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file; run the study to make it") from None
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> RecordError:
+    reason = str(error).splitlines()[0][:150]
+    return RecordError(f"{path}: cut short or not Parquet ({reason}); delete it and run the study again")
+
+
+def _summary(path: Path, metadata: Mapping[bytes, bytes]) -> Summary:
+    meta = _json(path, metadata.get(_KEY))
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        raise RecordError(f"{path}: not a record of this version of Parley; move it away")
+    try:
+        return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
+    except KeyError as error:
+        raise RecordError(f"{path}: damaged: {error.args[0]} is missing; delete it and run the study again") from None
+
+
+def _json(path: Path, text: bytes | None) -> Any:
+    if text is None:
+        raise RecordError(f"{path}: not a record of Parley; move it away")
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise RecordError(f"{path}: damaged metadata; delete it and run the study again") from None

@@ -1,0 +1,97 @@
+"""The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from parley import paths
+from parley.engine.client import Engine, LLMPolicy
+from parley.errors import RecordError, UsageError
+from parley.games.base import Game
+from parley.journal import Journal, restore, retire
+from parley.policies import Policy
+from parley.policies.scripted import ScriptedPolicy
+from parley.provenance import provenance
+from parley.record import read_summary, write_record
+from parley.runner import Exchange, Play, play_async
+from parley.study import Simulation, Study
+
+DEFAULT_ENGINE_TIMEOUT = 900.0
+_LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
+
+
+def simulate(
+    study: Study, record: Path, endpoint: Path | None, engine_timeout: float, say: Callable[[str], None]
+) -> None:
+    """Make the record of one simulation of `study`; does nothing if it is there already.
+
+    `endpoint` is the endpoint file of the engine, for simulations that need one. Raises EngineError if the engine
+    does not start or dies (what was answered stays in the journal), JournalError if another process plays it.
+    """
+    simulation = study.find(record)
+    if restore(record):
+        if read_summary(record).simulation["id"] != simulation.id:
+            raise RecordError(f"{record}: holds another simulation; move it away")
+        say(f"{record}: finished before")
+        return
+    if simulation.condition.models and endpoint is None:
+        raise UsageError(f"{record}: needs an engine for {simulation.condition.models[0]}; name it with --endpoint")
+    started = datetime.now(UTC)
+    with Journal(paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
+        if restore(record):  # the process that had the lock finished it
+            say(f"{record}: finished by another process")
+            return
+        if journal.entries:
+            say(f"going on from the journal: {len(journal.entries)} replies")
+        played, engines = asyncio.run(
+            play_simulation(simulation, endpoint, engine_timeout, journal, say, _progress(say))
+        )
+        write_record(record, simulation, played, provenance(started, engines))
+        retire(record)
+    outcome = played.outcome
+    say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
+
+
+async def play_simulation(
+    simulation: Simulation,
+    endpoint: Path | None,
+    engine_timeout: float,
+    journal: Journal | None,
+    say: Callable[[str], None],
+    on_phase: Callable[[Game, list[Exchange]], None],
+) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
+    """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
+    game = simulation.game()
+    players = simulation.condition.players
+    by_role: dict[str, Policy] = {}
+    engines: dict[str, Mapping[str, Any]] = {}
+    async with AsyncExitStack() as stack:
+        engine: Engine | None = None
+        for role, player in players.items():
+            if player.entry is None:
+                by_role[role] = ScriptedPolicy(game.rules[player.name])
+                continue
+            if engine is None:
+                assert endpoint is not None
+                engine = await stack.enter_async_context(Engine(endpoint))
+                if engine.endpoint.model != player.name:
+                    raise UsageError(f"{endpoint}: serves {engine.endpoint.model}, not {player.name}")
+                await engine.wait_ready(engine_timeout, lambda s: say(f"waiting for the engine, {s:.0f} s"))
+            engines[player.name] = engine.endpoint.engine
+            by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)
+        policies = {seat.name: by_role[seat.role] for seat in game.seats}
+        played = await play_async(simulation.id, game, policies, journal, lambda exchanges: on_phase(game, exchanges))
+    return played, engines
+
+
+def _progress(say: Callable[[str], None]) -> Callable[[Game, list[Exchange]], None]:
+    def tell(game: Game, exchanges: list[Exchange]) -> None:
+        first = exchanges[0].entry
+        failed = sum(x.reply.failure is not None for x in exchanges)
+        tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
+        say(f"round {first.round} {first.phase}: {len(exchanges)} replies, {failed} unusable, {tokens} tokens")
+
+    return tell

@@ -1,0 +1,175 @@
+"""The `summarize` stage: tables of simulations and of conditions, from the summaries of the records.
+
+Only the simulations of the study as it is now are read; records of a former configuration stay out.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley import paths
+from parley.errors import RecordError
+from parley.files import write_atomically
+from parley.games.base import FAILURE_CLASSES, Game
+from parley.identity import digest
+from parley.journal import release
+from parley.record import Summary, read_summary
+from parley.stats import censored_median, wilson_interval
+from parley.study import Simulation, Study
+
+_TELEMETRY = (
+    "calls",
+    "failed_replies",
+    *FAILURE_CLASSES,
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "seconds",
+)
+
+
+def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
+    """Write the tables of a study and return that of its conditions.
+
+    Raises RecordError naming the records that are missing, cut short or foreign: none is left out in silence.
+    """
+    simulations = list(study.simulations())
+    summaries = read_summaries(study, simulations)
+    rows = pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
+    conditions = condition_table(rows, axes(study), study.game)
+    for name, table in (("simulations", rows), ("conditions", conditions)):
+        write_table(table, study.name, name)
+    for simulation in simulations:
+        release(simulation.record(study.name))
+    say(f"{len(rows)} simulations in {len(conditions)} conditions")
+    return conditions
+
+
+def axes(study: Study) -> list[str]:
+    """Return the axes of a study, in the order of the paths."""
+    return list(study.conditions[0].axes)
+
+
+def read_summaries(study: Study, simulations: Sequence[Simulation]) -> list[Summary]:
+    """Return the summaries of all simulations; raises RecordError naming each record that cannot be used."""
+    summaries, problems = [], []
+    for simulation in simulations:
+        path = simulation.record(study.name)
+        try:
+            summary = read_summary(path)
+            if summary.simulation["id"] != simulation.id:
+                raise RecordError(f"{path}: holds another simulation; move it away")
+            summaries.append(summary)
+        except RecordError as error:
+            problems.append(str(error))
+    if problems:
+        more = f" (and {len(problems) - 1} more: {_names(problems[1:])})" if len(problems) > 1 else ""
+        raise RecordError(problems[0] + more)
+    return summaries
+
+
+def _names(problems: Sequence[str]) -> str:
+    shown = ", ".join(problem.split(": ")[0] for problem in problems[:10])
+    return shown + (", ..." if len(problems) > 10 else "")
+
+
+def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
+    """Return one row of the simulations table: axes, seed, outcome, the game's metrics, telemetry, digest."""
+    outcome = summary.outcome
+    return {
+        **simulation.condition.axes,
+        "seed": simulation.seed,
+        "outcome": outcome["name"],
+        "detail": outcome["detail"],
+        "diagnosis": outcome["diagnosis"],
+        "rounds": outcome["rounds"],
+        "finished_early": outcome["finished_early"],
+        **{key: _cell(value) for key, value in outcome["metrics"].items()},
+        **{key: summary.telemetry[key] for key in _TELEMETRY},
+        "engine": engine_label(summary.provenance),
+        "spec": simulation.condition.spec,
+        "id": simulation.id,
+        "digest": summary.digest,
+    }
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def engine_label(provenance: Mapping[str, Any]) -> str:
+    """Return what answered, in a few words: results of one condition should not mix engines."""
+    engines = provenance.get("engines", {})
+    labels = []
+    for name in sorted(engines):
+        engine = engines[name]
+        package = engine.get("engine", "unknown")
+        version = engine.get("versions", {}).get(package, "")
+        fingerprint = digest([engine.get("arguments"), engine.get("weights_sha256")])[:6]
+        labels.append(f"{package} {version}, {engine.get('device', 'unknown')}, {fingerprint}")
+    return "; ".join(labels) or "scripted"
+
+
+def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
+    """Return a row per condition: axes, `simulations` (the n of every rate), and per outcome count, rate, Wilson limits.
+
+    `median_rounds` is the Kaplan-Meier median of the rounds until the game stopped, missing where fewer than half
+    did. Tokens and calls are means per simulation; failed replies are a share of all calls.
+    """
+    table = []
+    for values, group in rows.groupby(list(by), sort=False):
+        n = len(group)
+        row: dict[str, Any] = dict(zip(by, values, strict=True))
+        row["simulations"] = n
+        for outcome in game.outcomes:
+            count = int((group["outcome"] == outcome.name).sum())
+            low, high = wilson_interval(count, n)
+            row[f"{outcome.name}_count"] = count
+            row[f"{outcome.name}_rate"] = count / n
+            row[f"{outcome.name}_low"] = low
+            row[f"{outcome.name}_high"] = high
+        row["median_rounds"] = censored_median(
+            group["rounds"].to_list(), group["finished_early"].astype(bool).to_list()
+        )
+        row["mean_calls"] = group["calls"].mean()
+        row["mean_prompt_tokens"] = group["prompt_tokens"].mean()
+        row["mean_completion_tokens"] = group["completion_tokens"].mean()
+        row["failed_replies"] = int(group["failed_replies"].sum())
+        for failure in FAILURE_CLASSES:
+            row[failure] = int(group[failure].sum())
+        row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()
+        row["engines"] = group["engine"].nunique()
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def write_table(table: pd.DataFrame, study: str, name: str) -> None:
+    """Write a table as Parquet and as CSV."""
+    write_atomically(paths.table(study, name, ".parquet"), lambda file: table.to_parquet(file, index=False))
+    write_atomically(paths.table(study, name, ".csv"), lambda file: table.to_csv(file, index=False))
+
+
+def read_table(study: str, name: str) -> pd.DataFrame:
+    """Return a table that `summarize` wrote; raises RecordError if it is not there."""
+    path: Path = paths.table(study, name, ".parquet")
+    if not path.exists():
+        raise RecordError(f"{path}: no such table; run: parley summarize")
+    return pd.read_parquet(path)
+
+
+def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
+    """Return the table of conditions as text: axes, n, and each outcome's rate with its interval."""
+    shown = table[list(by)].copy()
+    shown["simulations"] = table["simulations"]
+    for outcome in game.outcomes:
+        cells = []
+        for _, row in table.iterrows():
+            rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
+            cells.append(f"{rate:4.0%} [{low:.0%}, {high:.0%}]")
+        shown[outcome.label] = cells
+    shown["median rounds"] = ["-" if pd.isna(m) else f"{m:g}" for m in table["median_rounds"]]
+    shown["unusable replies"] = [f"{rate:.1%}" for rate in table["failed_reply_rate"]]
+    return shown.to_string(index=False)

@@ -1,0 +1,137 @@
+"""Reading YAML files strictly: every problem becomes one line with file, key, value and remedy."""
+
+import difflib
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ValidationError
+
+from parley.errors import UsageError
+from parley.text import one_line
+
+_SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def is_slug(name: str) -> bool:
+    """Whether `name` can stand in a path as it is: letters, digits, '.', '_', '-', and no '..'."""
+    return bool(_SLUG.fullmatch(name)) and ".." not in name and len(name) <= 64
+
+
+def _check_slug(name: str) -> str:
+    if not is_slug(name):
+        raise ValueError("use up to 64 letters, digits, '.', '_' or '-', beginning and ending with a letter or digit")
+    return name
+
+
+Slug = Annotated[str, AfterValidator(_check_slug)]
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that refuses repeated keys, of which YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key!r} is repeated; keep one of them", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def load_yaml(path: Path) -> Any:
+    """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
+    try:
+        return yaml.load(text, Loader=_Loader)  # a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"{path}{where}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not valid YAML: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return one_line(str(error), 200) or type(error).__name__
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def validated(model: type[_Model], content: Any, where: str) -> _Model:
+    """Return `content` as `model`; raises UsageError with the first problem: where, key, value, remedy."""
+    if not isinstance(content, dict):
+        raise UsageError(f"{where}: must be a mapping of keys to values, not {_shown(content)}")
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(_one_line(error, model, where)) from None
+
+
+def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str:
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    loc = [part for part in first["loc"] if not _is_union_tag(part)]
+    if first["type"] == "extra_forbidden":
+        remedy = "unknown key; " + _suggestion(str(loc[-1]), _keys_at(model, loc[:-1]))
+    elif first["type"] == "missing":
+        remedy = "missing; add it"
+    else:
+        message = first["msg"].removeprefix("Value error, ")
+        remedy = f"{_shown(first['input'])}: {message[0].lower()}{message[1:]}"
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    key = _key(loc)
+    return f"{where}: {key}: {remedy}{more}" if key else f"{where}: {remedy}{more}"
+
+
+def _is_union_tag(part: int | str) -> bool:
+    """Whether pydantic put a type's name into the place of the error (it does so for unions)."""
+    return isinstance(part, str) and (part.endswith("Source") or "[" in part)
+
+
+def _key(loc: list[int | str]) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{one_line(part, 60)}" if text else one_line(part, 60)
+    return text
+
+
+def _shown(value: Any) -> str:
+    text = one_line(repr(value))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys_at(model: Any, loc: list[int | str]) -> list[str]:
+    """Return the keys that the model knows at `loc`."""
+    for part in loc:
+        if isinstance(model, type) and issubclass(model, BaseModel) and part in model.model_fields:
+            model = model.model_fields[str(part)].annotation
+        while model is not None and not isinstance(model, type):
+            nested = [arg for arg in get_args(model) if get_args(arg) or _is_model(arg)]
+            model = nested[-1] if nested else None
+        if model is not None and not _is_model(model):
+            nested = [arg for arg in get_args(model) if _is_model(arg)]
+            model = nested[-1] if nested else None
+    return list(model.model_fields) if _is_model(model) else []
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseModel)
+
+
+def _suggestion(key: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known keys are: {', '.join(known)}" if known else "remove it"

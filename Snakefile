@@ -5,6 +5,7 @@
 #   snakemake --report report.html             Snakemake's own report, after a run
 
 import sys
+from shlex import quote
 
 from snakemake.utils import min_version
 
@@ -23,6 +24,11 @@ except ParleyError as error:
     sys.exit(error.exit_code)
 
 SHARDS = STUDY.shards()
+# Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
+MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
+STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION
+# Used with --software-deployment-method conda; else jobs run in the environment that Snakemake runs in.
+ENVIRONMENT = workflow.source_path(f"envs/{config.get('environment', 'cpu')}.yaml")
 TABLES = ("simulations", "conditions")
 
 
@@ -35,6 +41,7 @@ wildcard_constraints:
     seed=r"\d+",
 
 
+include: "workflow/rules/common.smk"
 include: "workflow/rules/fetch_model.smk"
 include: "workflow/rules/serve.smk"
 include: "workflow/rules/simulate.smk"
@@ -46,6 +53,6 @@ include: "workflow/rules/report.smk"
 rule all:
     """Everything of the study."""
     default_target: True
-    localrule: True
     input:
         paths.stamp(STUDY.name, "report", STUDY.plan),
+    localrule: True

@@ -154,73 +154,112 @@ def simulate(study: str, record: Path, endpoint: Path | None, engine_timeout: fl
     """
     from parley.simulate import simulate as run
 
-    run(_load(study, models), record, endpoint, engine_timeout, _say)
+    # An empty path is what the workflow gives for a simulation that needs no engine.
+    run(_load(study, models), record, endpoint if endpoint and endpoint.name else None, engine_timeout, _say)
 
 
 @commands.command()
 @_STUDY
 @_MODELS
-@click.option("--stamp", type=click.Path(path_type=Path), help="File to write when done (for the workflow).")
-def summarize(study: str, models: Path | None, stamp: Path | None) -> None:
+def summarize(study: str, models: Path | None) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
     \b
     Example:  parley summarize demo
     """
+    from parley.files import mark_done
     from parley.tables import axes, print_conditions
     from parley.tables import summarize as run
 
     loaded = _load(study, models)
     table = run(loaded, _say)
+    mark_done(loaded.name, "tables", loaded.plan)
     click.echo(print_conditions(table, axes(loaded), loaded.game))
-    _stamp(stamp, loaded.plan)
-
-
-def _stamp(stamp: Path | None, plan: str) -> None:
-    """Mark a stage as done for a plan; marks of other plans go, since their outputs were replaced."""
-    if stamp is None:
-        return
-    from parley.files import write_atomically
-
-    for old in stamp.parent.glob("plan-*.json"):
-        if old != stamp:
-            old.unlink()
-    write_atomically(stamp, lambda file: file.write(f'{{"plan": "{plan}"}}\n'.encode()))
 
 
 @commands.command()
 @_STUDY
 @_MODELS
-@click.option("--stamp", type=click.Path(path_type=Path), help="File to write when done (for the workflow).")
-def figures(study: str, models: Path | None, stamp: Path | None) -> None:
+def figures(study: str, models: Path | None) -> None:
     """Draw the figures of a study from its tables and records.
 
     \b
     Example:  parley figures demo
     """
     from parley.figures import figures as run
+    from parley.files import mark_done, require_done
 
     loaded = _load(study, models)
+    require_done(loaded.name, "tables", loaded.plan, "summarize")
     for path in run(loaded):
         click.echo(str(path))
-    _stamp(stamp, loaded.plan)
+    mark_done(loaded.name, "figures", loaded.plan)
 
 
 @commands.command()
 @_STUDY
 @_MODELS
-@click.option("--stamp", type=click.Path(path_type=Path), help="File to write when done (for the workflow).")
-def report(study: str, models: Path | None, stamp: Path | None) -> None:
+def report(study: str, models: Path | None) -> None:
     """Write the report of a study: one HTML file with its tables and figures.
 
     \b
     Example:  parley report demo
     """
+    from parley.files import mark_done, require_done
     from parley.report import report as run
 
     loaded = _load(study, models)
-    click.echo(str(run(loaded)))
-    _stamp(stamp, loaded.plan)
+    require_done(loaded.name, "figures", loaded.plan, "figures")
+    path = run(loaded)
+    mark_done(loaded.name, "report", loaded.plan)
+    click.echo(str(path))
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+@click.option("--model", help="What plays the honest agents: a model entry or a scripted policy of the study.")
+@click.option("--n", type=int, help="Number of agents.")
+@click.option("--b", type=int, help="Number of Byzantine agents.")
+@click.option("--prompt", help="Prompt variant.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
+@click.option("--reasoning", is_flag=True, help="Show what the agents say in public, too.")
+@_TIMEOUT
+def play(
+    study: str,
+    models: Path | None,
+    seed: int,
+    endpoint: Path | None,
+    reasoning: bool,
+    engine_timeout: float,
+    **axes: Any,
+) -> None:
+    """Play one game of a study's first condition that fits, live in the terminal; nothing is recorded.
+
+    \b
+    Examples:  parley play demo --model majority --b 1
+               parley play demo --model smollm2-135m --prompt none_exist --reasoning
+    """
+    from parley.play import play as run
+
+    chosen = {axis: value for axis, value in axes.items() if value is not None}
+    run(_load(study, models), chosen, seed, endpoint, engine_timeout, reasoning, click.echo)
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+def status(study: str, models: Path | None) -> None:
+    """Show how far a study is: finished, in progress, to do; tokens per second and time left.
+
+    \b
+    Example:  parley status paper
+    """
+    from parley.status import status as run
+
+    for line in run(_load(study, models)):
+        click.echo(line)
 
 
 @commands.command()

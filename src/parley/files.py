@@ -1,10 +1,11 @@
-"""Writing files so that a reader sees the old one or the new one, never half of one."""
+"""Writing files so that a reader sees the old one or the new one; and the marks of finished stages."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from parley import paths
 from parley.errors import RecordError
 
 
@@ -27,3 +28,19 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise RecordError(f"{path}: cannot be written: {error.strerror or error}; free space and run again") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def mark_done(study: str, stage: str, plan: str) -> None:
+    """Mark a stage as done for a plan. The marks of other plans go, since their outputs were replaced."""
+    stamp = paths.stamp(study, stage, plan)
+    write_atomically(stamp, lambda file: file.write(f'{{"plan": "{plan}"}}\n'.encode()))
+    for old in stamp.parent.glob(paths.stamp(study, stage, "*").name):
+        if old != stamp:
+            old.unlink()
+
+
+def require_done(study: str, stage: str, plan: str, command: str) -> None:
+    """Raise RecordError unless the stage was done for this plan: its outputs may show another set of simulations."""
+    stamp = paths.stamp(study, stage, plan)
+    if not stamp.exists():
+        raise RecordError(f"{stamp.parent}: not made for the study as it is now; run: parley {command} {study}")

@@ -10,7 +10,6 @@ from typing import Any
 from parley import paths
 from parley.engine.client import Engine, LLMPolicy
 from parley.errors import RecordError, UsageError
-from parley.games.base import Game
 from parley.journal import Journal, restore, retire
 from parley.policies import Policy
 from parley.policies.scripted import ScriptedPolicy
@@ -61,7 +60,7 @@ async def play_simulation(
     engine_timeout: float,
     journal: Journal | None,
     say: Callable[[str], None],
-    on_phase: Callable[[Game, list[Exchange]], None],
+    on_phase: Callable[[list[Exchange]], None],
 ) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
     game = simulation.game()
@@ -83,12 +82,12 @@ async def play_simulation(
             engines[player.name] = engine.endpoint.engine
             by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)
         policies = {seat.name: by_role[seat.role] for seat in game.seats}
-        played = await play_async(simulation.id, game, policies, journal, lambda exchanges: on_phase(game, exchanges))
+        played = await play_async(simulation.id, game, policies, journal, on_phase)
     return played, engines
 
 
-def _progress(say: Callable[[str], None]) -> Callable[[Game, list[Exchange]], None]:
-    def tell(game: Game, exchanges: list[Exchange]) -> None:
+def _progress(say: Callable[[str], None]) -> Callable[[list[Exchange]], None]:
+    def tell(exchanges: list[Exchange]) -> None:
         first = exchanges[0].entry
         failed = sum(x.reply.failure is not None for x in exchanges)
         tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)

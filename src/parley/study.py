@@ -338,9 +338,9 @@ class _Expander:
 
     def _axis_value(self, value: Any, where: str) -> str | int | float:
         """Return a parameter's value as it stands in a path and in the tables."""
-        if isinstance(value, Fraction):
-            exact = float(value)
-            value = exact if Fraction(str(exact)) == value else f"{value.numerator}_{value.denominator}"
+        if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type
+            exact = str(float(value))
+            value = exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
         if isinstance(value, bool) or not isinstance(value, str | int | float) or not is_slug(str(value)):
             raise UsageError(f"{where}: {value!r}: only plain numbers and names can be an axis")
         return value

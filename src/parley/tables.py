@@ -114,7 +114,7 @@ def engine_label(provenance: Mapping[str, Any]) -> str:
 
 
 def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
-    """Return a row per condition: axes, `simulations` (the n of every rate), and per outcome count, rate, Wilson limits.
+    """Return a row per condition: axes, `simulations` (the n of every rate), per outcome count, rate, limits.
 
     `median_rounds` is the Kaplan-Meier median of the rounds until the game stopped, missing where fewer than half
     did. Tokens and calls are means per simulation; failed replies are a share of all calls.

@@ -1,6 +1,5 @@
 rule figures:
     """Draw the figures of the study's game."""
-    localrule: True
     input:
         tables=rules.summarize.output.stamp,
     output:
@@ -15,8 +14,8 @@ rule figures:
         str(paths.log("{study}", "figures")),
     benchmark:
         str(paths.benchmark("{study}", "figures"))
-    params:
-        study=str(STUDY.file),
-        models=str(STUDY.models_file),
+    localrule: True
+    conda:
+        ENVIRONMENT
     shell:
-        "parley figures {params.study:q} --models {params.models:q} --stamp {output.stamp} > {log} 2>&1"
+        f"parley figures {STUDY_OPTIONS} > {{log}} 2>&1"

@@ -1,6 +1,5 @@
 rule report:
     """Write the report: one HTML file with the tables and figures of the study."""
-    localrule: True
     input:
         figures=rules.figures.output.stamp,
     output:
@@ -10,8 +9,8 @@ rule report:
         str(paths.log("{study}", "report")),
     benchmark:
         str(paths.benchmark("{study}", "report"))
-    params:
-        study=str(STUDY.file),
-        models=str(STUDY.models_file),
+    localrule: True
+    conda:
+        ENVIRONMENT
     shell:
-        "parley report {params.study:q} --models {params.models:q} --stamp {output.stamp} > {log} 2>&1"
+        f"parley report {STUDY_OPTIONS} > {{log}} 2>&1"

@@ -1,13 +1,3 @@
-def prepared_model(wildcards):
-    """The marker of the model that is served."""
-    return str(model_marker(wildcards.model, STUDY.models[wildcards.model]))
-
-
-def server_group(wildcards):
-    """One cluster job per shard: its server and its simulations."""
-    return f"{wildcards.model}-{wildcards.shard}"
-
-
 rule serve:
     """Serve one model for one shard; Snakemake ends it after the shard's last simulation."""
     input:
@@ -18,11 +8,11 @@ rule serve:
         str(paths.log("{study}", "serve", "{model}", "shard={shard}")),
     group:
         server_group
+    conda:
+        ENVIRONMENT
     # All cores: on one machine the shards run one after the other; several servers at once starve each other.
     threads: workflow.cores
-    params:
-        models=str(STUDY.models_file),
     shell:
         # exec: a shell with a redirection would not pass Snakemake's SIGTERM on to the server.
-        "exec parley serve {wildcards.model} --models {params.models:q} --endpoint {output.endpoint}"
+        f"exec parley serve {{wildcards.model}} {MODELS_OPTION} --endpoint {{output.endpoint}}"
         " --exit-with-parent > {log} 2>&1"

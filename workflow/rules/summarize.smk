@@ -1,11 +1,5 @@
-def study_records(wildcards):
-    """The records of all simulations of the study."""
-    return [str(record) for record in SHARDS]
-
-
 rule summarize:
     """Make the tables. The stamp names the set of simulations, so that another set makes them anew."""
-    localrule: True
     input:
         records=study_records,
     output:
@@ -25,8 +19,8 @@ rule summarize:
         str(paths.log("{study}", "summarize")),
     benchmark:
         str(paths.benchmark("{study}", "summarize"))
-    params:
-        study=str(STUDY.file),
-        models=str(STUDY.models_file),
+    localrule: True
+    conda:
+        ENVIRONMENT
     shell:
-        "parley summarize {params.study:q} --models {params.models:q} --stamp {output.stamp} > {log} 2>&1"
+        f"parley summarize {STUDY_OPTIONS} > {{log}} 2>&1"

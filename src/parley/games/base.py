@@ -185,10 +185,6 @@ class Game(ABC):
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play once: yield the asks of each phase, be sent the replies, return the outcome."""
 
-    @abstractmethod
-    def describe_round(self, entry: Mapping[str, Any]) -> str:
-        """Return one entry of the trace as a few lines for a person (used by `parley play`)."""
-
     @classmethod
     @abstractmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:

@@ -243,21 +243,6 @@ class ConsensusGame(Game):
                 return self._outcome(number, stopped=True)
         return self._outcome(self.parameters.max_rounds, stopped=False)
 
-    def describe_round(self, entry: Mapping[str, Any]) -> str:
-        """Return a round as lines: each agent's proposal and vote, and how far the honest agents agree."""
-        lines = [f"Round {entry['round']}"]
-        roles = {agent.seat.name: agent.seat.role for agent in self._agents}
-        for name, proposal in entry["proposals"].items():
-            shown = "silent" if proposal is None else str(proposal)
-            vote = entry["votes"][name] or "no vote"
-            lines.append(f"  {name:<9} {roles[name]:<9}  proposes {shown:>6}   votes {vote}")
-        if entry["honest_share"] is not None:
-            lines.append(
-                f"  honest agreement {entry['honest_share']:.0%}, spread {entry['honest_spread']}; "
-                f"{entry['stop_votes']} of {len(roles)} vote stop"
-            )
-        return "\n".join(lines)
-
     @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
         """Return the unrendered text of one prompt."""
@@ -278,7 +263,7 @@ class ConsensusGame(Game):
                 if name in initial or entry["proposals"][name] is not None:
                     series.setdefault(name, []).append((entry["round"], value))
         return Trajectory(
-            series={name: points for name, points in sorted(series.items(), key=lambda item: _name_key(item[0]))},
+            series=dict(sorted(series.items(), key=lambda item: _name_key(item[0]))),
             highlighted=frozenset(initial),
             band=(min(initial.values()), max(initial.values())) if initial else None,
             stopped=outcome["rounds"] if outcome["finished_early"] else None,

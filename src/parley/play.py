@@ -1,0 +1,102 @@
+"""`parley play`: one simulation, live in the terminal."""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from parley.engine.client import json_schema
+from parley.errors import EngineError, UsageError
+from parley.runner import Exchange
+from parley.simulate import play_simulation
+from parley.study import Condition, Simulation, Study
+from parley.text import one_line
+
+
+def play(
+    study: Study,
+    axes: Mapping[str, Any],
+    seed: int,
+    endpoint: Path | None,
+    engine_timeout: float,
+    reasoning: bool,
+    show: Callable[[str], None],
+) -> None:
+    """Play the study's first condition that has the given `axes`, and show each phase when it is over.
+
+    Starts an engine of its own where one is needed and no `endpoint` is given. Raises UsageError if no condition fits.
+    """
+    condition = _choose(study, axes)
+    show(f"{condition.path}, seed {seed}")
+
+    def on_phase(exchanges: list[Exchange]) -> None:
+        first = exchanges[0].entry
+        show(f"Round {first.round}, {first.phase}")
+        for exchange in exchanges:
+            for line in _reply_lines(exchange, reasoning):
+                show(line)
+
+    with _engine(study, condition, endpoint, show) as path:
+        simulation = Simulation(condition, seed)
+        played, _ = asyncio.run(play_simulation(simulation, path, engine_timeout, None, show, on_phase))
+    outcome = played.outcome
+    parts = [outcome.name, outcome.detail, outcome.diagnosis]
+    show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")
+
+
+def _choose(study: Study, axes: Mapping[str, Any]) -> Condition:
+    for condition in study.conditions:
+        if all(condition.axes.get(axis) == value for axis, value in axes.items()):
+            return condition
+    asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+    raise UsageError(f"{study.file}: no condition has {asked}; `parley expand {study.file}` lists them")
+
+
+def _reply_lines(exchange: Exchange, reasoning: bool) -> Iterator[str]:
+    """Yield one line with what was decided, and one per text if `reasoning`."""
+    head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
+    if exchange.reply.value is None:
+        yield f"{head} unusable reply ({exchange.reply.failure})"
+        return
+    properties = json_schema(exchange.ask.reply_model)["properties"]
+    fields = exchange.reply.value.model_dump()
+    texts = {key for key in fields if "maxLength" in properties[key]}
+    yield " ".join([head, *(one_line(str(value)) for key, value in fields.items() if key not in texts)])
+    if reasoning:
+        for key in fields:
+            if key in texts and (text := one_line(fields[key], 300)):
+                yield f"      {key}: {text}"
+
+
+@contextmanager
+def _engine(
+    study: Study, condition: Condition, endpoint: Path | None, show: Callable[[str], None]
+) -> Iterator[Path | None]:
+    """Provide the endpoint of the engine that the condition needs, starting one if none is given."""
+    if not condition.models or endpoint is not None:
+        yield endpoint
+        return
+    model = condition.models[0]
+    with tempfile.TemporaryDirectory(prefix="parley-play-") as folder:
+        path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
+        command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(study.models_file)]
+        show(f"starting an engine for {model}, half a minute or more ...")
+        with log.open("wb") as output:
+            server = subprocess.Popen(
+                [*command, "--endpoint", str(path), "--exit-with-parent"], stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            while not path.exists():
+                if server.poll() is not None:
+                    lines = log.read_text(errors="replace").splitlines() or ["no output"]
+                    raise EngineError(f"the engine for {model} did not start: {one_line(lines[-1], 300)}")
+                time.sleep(0.1)
+            yield path
+        finally:
+            server.terminate()
+            server.wait()

@@ -1,0 +1,62 @@
+"""Fixtures that several test modules use: small scripted studies in a folder of their own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import settings
+
+from parley import study as parley_study
+from parley.study import Study
+
+# The same examples in every run, and no time limit for one of them: a busy machine fails no test.
+settings.register_profile("parley", derandomize=True, deadline=None)
+settings.load_profile("parley")
+
+MODELS = {
+    "models": {
+        "tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}},
+        "other": {"source": {"repo": "owner/other", "revision": "b" * 40}, "dtype": "float16"},
+    }
+}
+GRID = {"model": "majority", "n": 3, "prompt": "may_exist"}
+
+StudyFactory = Callable[..., Study]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory with a models file."""
+    monkeypatch.chdir(tmp_path)
+    Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def study_factory(folder: Path) -> StudyFactory:
+    """Write a study file into the working directory and load it.
+
+    `grids` are merged into a grid of three `majority` agents; other keywords are keys of the file.
+    """
+
+    def make(
+        *grids: dict[str, Any], name: str = "small", models: dict[str, Any] | None = None, **content: Any
+    ) -> Study:
+        if models is not None:
+            Path("models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
+        # A grid that says how many honest agents there are has no use for the default n.
+        merged = [{**{k: v for k, v in GRID.items() if k != "n" or "honest" not in g}, **g} for g in grids or ({},)]
+        body = {"game": "consensus", **content, "grids": merged}
+        file = Path(f"{name}.yaml")
+        file.write_text(yaml.safe_dump(body), encoding="utf-8")
+        return parley_study.load_study(file)
+
+    return make
+
+
+@pytest.fixture
+def quiet() -> Callable[[str], None]:
+    """Swallow progress messages."""
+    return lambda text: None

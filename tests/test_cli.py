@@ -1,0 +1,308 @@
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conftest import StudyFactory
+from parley import __version__, cli, paths
+from parley.errors import EngineError
+from parley.games.consensus_prompts import PROMPTS, template
+from parley.record import read_summary
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed and how it ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+Parley = Callable[..., Ran]
+
+
+@pytest.fixture
+def parley(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Parley:
+    """Run the command line in this process."""
+
+    def run(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["parley", *map(str, arguments)])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return run
+
+
+def one_line_error(ran: Ran, status: int) -> str:
+    assert ran.status == status
+    assert ran.err.startswith("parley: ")
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+    return ran.err
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> list[str]:
+    """A study of four simulations; return the paths of its records."""
+    made = study_factory({"n": [3, 4], "b": 1, "byzantine": "random"}, seeds=2, parameters={"max_rounds": 3})
+    return [str(simulation.record("small")) for simulation in made.simulations()]
+
+
+# The whole
+
+
+COMMANDS = sorted(cli.commands.commands)
+
+
+def test_the_commands_of_the_stages_and_of_people_are_there() -> None:
+    expected = {
+        "expand",
+        "fetch-model",
+        "serve",
+        "simulate",
+        "summarize",
+        "figures",
+        "report",
+        "play",
+        "replay",
+        "prompts",
+    }
+    assert expected <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(parley: Parley, command: str) -> None:
+    ran = parley(command, "--help")
+    assert ran.status == 0
+    assert "Example" in ran.out
+    assert f"parley {command}" in ran.out
+
+
+def test_the_version_is_printed(parley: Parley) -> None:
+    assert parley("--version").out.strip().endswith(__version__)
+
+
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["expand"], ["expand", "demo", "--no-such-option"]])
+def test_bad_usage_exits_2(parley: Parley, arguments: list[str]) -> None:
+    ran = parley(*arguments)
+    assert ran.status == 2
+    assert "Error: " in ran.err
+    assert ran.out == ""
+
+
+def test_the_installed_command_exits_2_in_one_line(folder: Path) -> None:
+    command = shutil.which("parley", path=str(Path(sys.executable).parent))
+    assert command is not None
+    ended = subprocess.run([command, "expand", "missing"], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "parley: config/missing.yaml: no such file\n"
+
+
+def test_an_error_while_working_exits_1(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise EngineError("the engine died:\nout of \x1b[31mmemory")
+
+    monkeypatch.setattr("parley.study.load_study", fail)
+    assert one_line_error(parley("expand", "demo"), 1) == "parley: the engine died: out of [31mmemory\n"
+
+
+def test_an_interrupt_exits_130_without_a_traceback(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("parley.study.load_study", interrupt)
+    ran = parley("expand", "demo")
+    assert ran.status == 130
+    assert "Traceback" not in ran.err
+
+
+# expand
+
+
+def test_expand_lists_conditions(parley: Parley, study: list[str]) -> None:
+    lines = parley("expand", "small.yaml").out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("model=majority/n=3/b=1/prompt=may_exist/spec=")
+    assert lines[0].endswith("seeds=2")
+    assert lines[2] == "4 simulations in 2 conditions, 1 shards"
+
+
+def test_expand_prints_the_paths_of_all_records(parley: Parley, study: list[str]) -> None:
+    assert parley("expand", "small.yaml", "--paths").out.splitlines() == study
+
+
+def test_expand_finds_a_study_by_its_name(parley: Parley, study: list[str]) -> None:
+    os.renames("small.yaml", "config/small.yaml")
+    os.renames("models.yaml", "config/models.yaml")
+    assert parley("expand", "small", "--paths").out.splitlines() == study
+
+
+def test_expand_takes_other_model_entries(parley: Parley, study: list[str]) -> None:
+    os.rename("models.yaml", "entries.yaml")
+    assert parley("expand", "small.yaml").status == 2
+    assert parley("expand", "small.yaml", "--models", "entries.yaml").status == 0
+
+
+def test_a_bad_study_is_refused_in_one_line_by_every_stage(parley: Parley, folder: Path) -> None:
+    Path("bad.yaml").write_text("game: consensus\ngrids: [{model: majority, n: 3, b: 4, prompt: may_exist}]\n")
+    for command in (["expand"], ["simulate"], ["summarize"], ["figures"], ["report"]):
+        extra = ["x.parquet"] if command == ["simulate"] else []
+        error = one_line_error(parley(*command, "bad.yaml", *extra), 2)
+        assert error == "parley: bad.yaml: grids[0].b: 4: more Byzantine agents than agents (n = 3); lower b\n"
+    assert not Path("results").exists()
+
+
+# simulate, summarize, replay
+
+
+def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: list[str]) -> None:
+    for record in study:
+        ran = parley("simulate", "small.yaml", record)
+        assert ran.status == 0
+        assert "rounds" in ran.out.splitlines()[-1]
+    ran = parley("summarize", "small.yaml")
+    assert ran.status == 0
+    assert "4 simulations in 2 conditions" in ran.out
+    for part in ("simulations", "valid consensus", "majority"):
+        assert part in ran.out
+    assert paths.table("small", "conditions", ".csv").exists()
+    replayed = parley("replay", *study)
+    assert replayed.status == 0
+    assert [line.split()[0] for line in replayed.out.splitlines()] == ["identical"] * 4
+    assert [line.split()[1] for line in replayed.out.splitlines()] == [
+        read_summary(Path(record)).digest[:12] for record in study
+    ]
+
+
+def test_a_summary_without_records_exits_1_and_names_them(parley: Parley, study: list[str]) -> None:
+    error = one_line_error(parley("summarize", "small.yaml"), 1)
+    for record in study:
+        assert record in error
+
+
+def test_simulating_what_is_not_in_the_study_exits_2(parley: Parley, study: list[str]) -> None:
+    one_line_error(parley("simulate", "small.yaml", study[0].replace("seed=0", "seed=7")), 2)
+
+
+def test_simulating_a_model_without_an_engine_exits_2(parley: Parley, study_factory: StudyFactory) -> None:
+    record = next(study_factory({"model": "tiny"}).simulations()).record("small")
+    assert "--endpoint" in one_line_error(parley("simulate", "small.yaml", record), 2)
+
+
+def test_a_replay_that_differs_exits_1(parley: Parley, study: list[str]) -> None:
+    for record in study[:2]:
+        parley("simulate", "small.yaml", record)
+    content = Path(study[0]).read_bytes()
+    digest = read_summary(Path(study[0])).digest.encode()
+    assert content.count(digest) >= 1
+    Path(study[0]).write_bytes(content.replace(digest, b"0" * 64))
+    ran = parley("replay", *study[:2])
+    assert ran.status == 1
+    assert study[0] in ran.out + ran.err
+
+
+def test_a_replay_of_no_record_exits_1(parley: Parley, folder: Path) -> None:
+    Path("x.parquet").write_bytes(b"no")
+    assert "x.parquet: cut short or not Parquet" in one_line_error(parley("replay", "x.parquet"), 1)
+
+
+def test_a_replay_of_nothing_is_bad_usage(parley: Parley) -> None:
+    assert parley("replay").status == 2
+
+
+def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
+    ran = parley("play", "small.yaml", "--n", "4")
+    assert ran.status == 0
+    for part in ("Round 1", "agent_1", "agent_4", "proposes", "votes", "consensus"):
+        assert part in ran.out
+    assert not Path("results").exists()
+
+
+def test_fetching_an_unknown_model_exits_2(parley: Parley, folder: Path) -> None:
+    error = one_line_error(parley("fetch-model", "gpt", "--models", "models.yaml"), 2)
+    assert error == "parley: models.yaml: 'gpt': unknown model; choose one of: tiny, other\n".replace(
+        "tiny, other", "other, tiny"
+    )
+
+
+# prompts
+
+EVERY_PROMPT = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote"), ("system", "user")))
+every_prompt = pytest.mark.parametrize(("role", "awareness", "phase", "part"), EVERY_PROMPT)
+
+
+def prompt(parley: Parley, role: str, awareness: str, phase: str, part: str, *more: object) -> str:
+    key = ("--role", role, "--awareness", awareness, "--phase", phase, "--part", part)
+    ran = parley("prompts", "--game", "consensus", *key, *more)
+    assert (ran.status, ran.err) == (0, "")
+    return ran.out
+
+
+@every_prompt
+def test_a_template_is_printed_as_it_is(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
+    printed = prompt(parley, role, awareness, phase, part, "--template")
+    assert printed == template(awareness, role, phase, part) + "\n"
+    file = PROMPTS[awareness][f"{role}_{phase}_{part}"]
+    assert printed == file.read_text(encoding="utf-8")
+
+
+@every_prompt
+def test_a_prompt_is_printed_rendered(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
+    printed = prompt(parley, role, awareness, phase, part, "--round", 3)
+    assert printed != prompt(parley, role, awareness, phase, part, "--template")
+    for expression in (
+        "{agent_id}",
+        "self.",
+        "{current_round",
+        "{max_rounds}",
+        "{value_m",
+        "_summary",
+        "previous_strategies",
+    ):
+        assert expression not in printed
+
+
+def test_flags_set_the_values_of_a_prompt(parley: Parley) -> None:
+    flags = ("--agent-id", "agent_7", "--max-rounds", 33, "--value-min", -4, "--value-max", 44, "--initial-value", 12)
+    system = prompt(parley, "honest", "may_exist", "propose", "system", *flags)
+    for part in ("You are agent_7,", "after 33 rounds", "between -4 and 44 only", "Your Initial Value: 12"):
+        assert part in system
+    user = prompt(parley, "honest", "may_exist", "propose", "user", "--round", 5, "--current-value", 21)
+    assert user.startswith("=== ROUND 5 ===\n")
+    assert "Your current value: 21\n" in user
+    vote = prompt(parley, "byzantine", "none_exist", "vote", "user", "--round", 5, "--max-rounds", 33)
+    assert vote.startswith("=== BYZANTINE VOTING - Round 5/33 ===\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--game", "chess"],
+        ["--role", "leader"],
+        ["--awareness", "must_exist"],
+        ["--phase", "chat"],
+        ["--part", "assistant"],
+        ["--round", "0"],
+        ["--max-rounds", "x"],
+        ["--value-min", "1.5"],
+    ],
+)
+def test_an_unknown_prompt_or_value_exits_2(parley: Parley, arguments: list[str]) -> None:
+    for template_too in ([], ["--template"]):
+        ran = parley("prompts", *arguments, *template_too)
+        assert ran.status == 2
+        assert ran.out == ""
+        assert arguments[1] in ran.err
+        assert "Traceback" not in ran.err

@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+
+from parley import paths
+
+CONDITION = "model=majority/n=4/b=1/prompt=may_exist"
+RECORD = Path("results/demo/simulations") / CONDITION / "spec=0a1b2c3d/seed=7.parquet"
+
+
+def test_a_record_has_the_documented_path() -> None:
+    assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == RECORD
+
+
+def test_a_wildcard_may_stand_for_the_seed() -> None:
+    assert paths.simulation("demo", CONDITION, "0a1b2c3d", "{seed}").name == "seed={seed}.parquet"
+
+
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ("demo", "config/demo.yaml"),
+        ("my.study", "config/my.study.yaml"),
+        ("demo.yaml", "demo.yaml"),
+        ("some/where/x.yml", "some/where/x.yml"),
+        ("/abs/x.yaml", "/abs/x.yaml"),
+    ],
+)
+def test_a_study_is_named_or_any_yaml_path(given: str, file: str) -> None:
+    assert paths.study_file(given) == Path(file)
+
+
+def test_model_entries_are_those_beside_the_study(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    assert paths.models_file(study) == Path("config/models.yaml")
+    (tmp_path / "models.yaml").touch()
+    assert paths.models_file(study) == tmp_path / "models.yaml"
+
+
+def test_journals_mirror_the_records_outside_the_data_set() -> None:
+    journal = paths.journal(RECORD)
+    assert journal == Path("results/demo/journals") / CONDITION / "spec=0a1b2c3d/seed=7.jsonl"
+    assert paths.kept_record(RECORD) == journal.with_suffix(".parquet")
+    assert paths.simulations("demo") not in journal.parents
+
+
+def test_journals_of_a_study_that_is_called_simulations_stay_in_its_results() -> None:
+    record = paths.simulation("simulations", CONDITION, "0a1b2c3d", 7)
+    assert paths.journal(record).is_relative_to(paths.results("simulations") / "journals")
+
+
+def test_journals_of_two_records_are_two_files() -> None:
+    records = [
+        paths.simulation("demo", CONDITION, spec, seed) for spec in ("aaaaaaaa", "bbbbbbbb") for seed in (1, 11)
+    ]
+    assert len({paths.journal(record) for record in records}) == 4
+
+
+def test_a_record_elsewhere_has_its_journal_beside_it_hidden() -> None:
+    assert paths.journal(Path("some/x.parquet")) == Path("some/.x.jsonl")
+    assert paths.kept_record(Path("some/x.parquet")) == Path("some/.x.parquet")
+
+
+def test_no_two_paths_of_a_study_are_the_same() -> None:
+    found = [
+        RECORD,
+        paths.journal(RECORD),
+        paths.kept_record(RECORD),
+        paths.endpoint("demo", "tiny", 0),
+        paths.endpoint("demo", "tiny", 1),
+        paths.endpoint("demo", "other", 0),
+        *(paths.table("demo", n, s) for n in ("simulations", "conditions") for s in (".parquet", ".csv")),
+        *(paths.figure("demo", "rates", s) for s in (".png", ".svg")),
+        paths.stamp("demo", "tables", "11111111"),
+        paths.stamp("demo", "figures", "11111111"),
+        paths.stamp("demo", "tables", "22222222"),
+        paths.report("demo"),
+        paths.workflow_report("demo"),
+        paths.log("demo", "simulate", CONDITION, "seed=7"),
+        paths.benchmark("demo", "simulate", CONDITION, "seed=7"),
+    ]
+    assert len(set(found)) == len(found)
+    for path in found:
+        assert "demo" in path.parts
+        assert not path.is_absolute()
+
+
+def test_logs_of_seeds_with_dots_in_their_folders_stay_apart() -> None:
+    names = [CONDITION + "/stop_threshold=0.6", CONDITION + "/stop_threshold=0.66"]
+    assert len({paths.log("demo", "simulate", name) for name in names}) == 2
+    assert paths.log("demo", "serve", "a.b").name == "a.b.log"
+    assert paths.benchmark("demo", "serve", "a.b").name == "a.b.benchmark.tsv"
+
+
+def test_a_prepared_model_lies_beside_its_marker() -> None:
+    folder = paths.prepared_model("tiny", "0a1b2c3d")
+    marker = paths.model_marker("tiny", "0a1b2c3d")
+    assert folder.parent == marker.parent == Path("models/tiny-0a1b2c3d")
+    assert folder != marker

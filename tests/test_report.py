@@ -1,0 +1,184 @@
+import base64
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from parley import figures, paths, record, report, tables
+from parley.engine.models import ModelEntry
+from parley.errors import RecordError
+from parley.study import Study
+from test_figures import make_study
+
+GRIDS = "[{model: [majority, random], n: 4, b: [0, 1], prompt: may_exist}]"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def page(study: Study) -> str:
+    figures.figures(study)
+    return report.report(study).read_text()
+
+
+class Page(HTMLParser):
+    """All tags with their attributes, and all text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_report_is_written_where_paths_says_and_is_reproducible(here: Path) -> None:
+    study = make_study(GRIDS)
+    first = page(study)
+    assert report.report(study) == paths.report("tiny")
+    assert paths.report("tiny").read_text() == first
+    assert not list(here.rglob("*.tmp"))
+
+
+def test_report_holds_the_conditions_with_intervals_and_counts(here: Path) -> None:
+    shown = Page(page(make_study(GRIDS))).text
+    assert "100% [34%, 100%]" in shown  # Wilson, 2 of 2
+    assert "2 of 2" in shown
+    assert "0% [0%, 66%]" in shown
+    for label in ("valid consensus", "invalid consensus", "no consensus", "median rounds", "unusable replies"):
+        assert label in shown
+
+
+def test_undefined_medians_are_a_dash_and_failures_are_by_class(here: Path) -> None:
+    study = make_study("[{model: stubborn, n: 4, prompt: may_exist}]")
+    table = tables.read_table("tiny", "conditions")
+    assert table["median_rounds"].isna().all()
+    row = table.iloc[0].copy()
+    row["failed_replies"], row["failed_reply_rate"], row["length"] = 3, 0.125, 3
+    cells = report.condition_row(study, row, tables.axes(study))
+    assert cells["median_rounds"] == "-"
+    assert cells["failed"] == "3 (12.5%)"
+    assert cells["failures"] == [("length", 3)]
+    assert '<td class="number">-</td>' in page(study)
+
+
+def test_diagnoses_and_details_are_counted(here: Path) -> None:
+    study = make_study(GRIDS)
+    simulations = tables.read_table("tiny", "simulations")
+    simulations.loc[:, "diagnosis"] = ["stuck"] * 3 + [None] * 5
+    simulations.loc[:, "detail"] = [None] * 6 + ["early"] * 2
+    endings = report.endings(simulations, tables.axes(study))
+    assert endings["kinds"] == [("diagnosis", "stuck"), ("detail", "early")]
+    assert endings["total"] == [3, 2]
+    assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
+    assert "agreed_not_stopped" in page(study) or "never_agreed" in page(study)
+
+
+def test_figures_are_embedded_as_images_with_captions(here: Path) -> None:
+    study = make_study(GRIDS)
+    parsed = Page(page(study))
+    images = [attributes for tag, attributes in parsed.tags if tag == "img"]
+    assert len(images) == len(study.game.figures)
+    for image, spec in zip(images, study.game.figures, strict=True):
+        kind, _, content = str(image["src"]).partition(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert base64.b64decode(content) == paths.figure("tiny", spec.name, ".svg").read_bytes()
+        assert spec.caption in parsed.text
+        assert spec.title in str(image["alt"])
+
+
+def test_page_has_no_scripts_requests_or_machine_paths(here: Path) -> None:
+    html = page(make_study(GRIDS))
+    parsed = Page(html)
+    assert not {"script", "link", "iframe", "object", "embed", "svg"} & {tag for tag, _ in parsed.tags}
+    for _, attributes in parsed.tags:
+        assert not [name for name in attributes if name.startswith("on") or name in ("href", "srcset", "style")]
+    assert not re.search(r"https?://|@import|url\(", html)
+    assert str(here) not in html
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+
+
+def test_hostile_text_is_escaped_and_cleaned(here: Path) -> None:
+    study = make_study(GRIDS, title="<script>alert(1)</script> \u202ereversed")
+    html = page(study)
+    assert "<script>" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; reversed" in html
+    assert "\u202e" not in html
+
+
+def test_hostile_text_in_a_table_is_escaped(here: Path) -> None:
+    study = make_study(GRIDS)
+    figures.figures(study)
+    simulations = tables.read_table("tiny", "simulations")
+    simulations["detail"] = "<img src=x onerror=alert(1)>"
+    tables.write_table(simulations, "tiny", "simulations")
+    html = report.report(study).read_text()
+    assert "<img src=x" not in html
+    assert "&lt;img src=x onerror=alert(1)&gt;" in html
+
+
+def test_study_facts_and_provenance_are_told(here: Path) -> None:
+    study = make_study(GRIDS)
+    shown = Page(page(study)).text
+    summary = record.read_summary(next(iter(study.simulations())).record("tiny"))
+    assert study.plan in shown
+    assert "tiny.yaml" in shown
+    assert "0 to 1 (4 conditions)" in shown
+    assert "max_rounds" in shown
+    assert f"{summary.provenance['parley']} (8 simulations)" in shown
+    assert "scripted (8 simulations)" in shown
+    assert summary.provenance["python"] in shown
+    if summary.provenance["git"]:
+        assert summary.provenance["git"]["commit"] in shown
+
+
+def test_a_condition_that_mixes_engines_is_a_warning(here: Path) -> None:
+    study = make_study(GRIDS)
+    assert "WARNING" not in page(study)
+    simulations = tables.read_table("tiny", "simulations")
+    simulations.loc[1, "engine"] = "vllm 9, <GPU>, abc"  # seed 0 of the second condition
+    conditions = tables.condition_table(simulations, tables.axes(study), study.game)
+    tables.write_table(simulations, "tiny", "simulations")
+    tables.write_table(conditions, "tiny", "conditions")
+    html = page(study)
+    assert "WARNING" in html
+    shown = " ".join(Page(html).text.split())
+    assert "model=majority, n=4, b=1, prompt=may_exist: scripted (1 simulations); vllm 9, <GPU>, abc (1" in shown
+    assert "<GPU>" not in html
+
+
+def test_a_local_folder_is_named_without_its_path(here: Path) -> None:
+    entry = ModelEntry.model_validate({"source": {"folder": "/home/someone/models/tuned"}})
+    text = report.model_text(entry)
+    assert "tuned" in text
+    assert "someone" not in text
+
+
+def test_missing_figures_and_tables_say_what_to_run(here: Path) -> None:
+    with pytest.raises(RecordError, match="parley summarize"):
+        report.report(make_study(GRIDS, play=False))
+    with pytest.raises(RecordError, match="parley figures"):
+        report.report(make_study(GRIDS))
+
+
+def test_parameters_that_are_axes_say_so(here: Path) -> None:
+    study = make_study("[{model: random, n: 4, prompt: may_exist, vary: {retries: [1, 2]}}]", play=False)
+    found = dict(report.parameters(study, tables.axes(study)))
+    assert found["retries"] == "an axis"
+    assert found["max_rounds"] == "3"
+
+
+def test_mixed_is_empty_for_a_table_of_one_engine() -> None:
+    conditions = pd.DataFrame({"model": ["a"], "engines": [1]})
+    assert report.mixed_engines(conditions, pd.DataFrame({"model": ["a"], "engine": ["x"]}), ["model"]) == []

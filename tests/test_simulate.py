@@ -1,0 +1,203 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import StudyFactory
+from parley import paths
+from parley.errors import JournalError, ParleyError, RecordError, UsageError
+from parley.journal import Journal
+from parley.policies.scripted import ScriptedPolicy
+from parley.record import read_record, read_summary
+from parley.replay import replay
+from parley.runner import play
+from parley.simulate import simulate
+from parley.study import Simulation, Study
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return study_factory({"n": 4, "b": 1, "byzantine": "random"}, seeds=2, parameters={"max_rounds": 3})
+
+
+@pytest.fixture
+def first(study: Study) -> Simulation:
+    return next(study.simulations())
+
+
+def run(study: Study, record: Path, endpoint: Path | None = None) -> list[str]:
+    said: list[str] = []
+    simulate(study, record, endpoint, 1.0, said.append)
+    return said
+
+
+def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
+    """Play with a journal and die in the given round; return the number of replies that were kept."""
+
+    class Death(Exception):  # noqa: N818
+        pass
+
+    class Mortal(ScriptedPolicy):
+        async def answer(self, ask, seed, attempt):  # type: ignore[no-untyped-def]  # noqa: ANN
+            if ask.round == round_number:
+                raise Death
+            return await super().answer(ask, seed, attempt)
+
+    game = simulation.game()
+    policies = {seat.name: Mortal(game.rules[simulation.condition.players[seat.role].name]) for seat in game.seats}
+    opened = Journal(journal, simulation.id)
+    with opened, pytest.raises(Death):
+        play(simulation.id, game, policies, opened)
+    return len(opened.entries)
+
+
+def test_a_simulation_becomes_a_record(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    said = run(study, record)
+    summary = read_summary(record)
+    assert summary.simulation["id"] == first.id
+    assert summary.outcome["name"] in said[-1]
+    assert f"after {summary.outcome['rounds']} rounds" in said[-1]
+    assert replay(record).difference is None
+
+
+def test_each_role_is_played_by_its_policy(study: Study, first: Simulation) -> None:
+    run(study, first.record("small"))
+    players = read_summary(first.record("small")).simulation["players"]
+    assert {role: player["name"] for role, player in players.items()} == {"honest": "majority", "byzantine": "random"}
+
+
+def test_progress_is_told_phase_by_phase(study: Study, first: Simulation) -> None:
+    said = run(study, first.record("small"))
+    assert said[0] == "round 1 propose: 4 replies, 0 unusable, 0 tokens"
+    assert said[1] == "round 1 vote: 4 replies, 0 unusable, 0 tokens"
+
+
+def test_afterwards_there_is_a_record_and_no_journal(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    run(study, record)
+    assert os.listdir(record.parent) == [record.name]
+    assert not paths.journal(record).exists()
+
+
+def test_a_finished_simulation_is_left_alone(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    run(study, record)
+    before = (record.read_bytes(), record.stat().st_mtime_ns)
+    assert run(study, record) == [f"{record}: finished before"]
+    assert (record.read_bytes(), record.stat().st_mtime_ns) == before
+
+
+def test_a_deleted_record_is_brought_back_without_playing(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    run(study, record)
+    content = record.read_bytes()
+    record.unlink()  # as Snakemake does with a whole shard when one of its jobs fails
+    assert run(study, record) == [f"{record}: finished before"]
+    assert record.read_bytes() == content
+
+
+@pytest.mark.parametrize("round_number", [1, 2])
+def test_a_simulation_that_died_goes_on_from_its_journal(study: Study, first: Simulation, round_number: int) -> None:
+    record = first.record("small")
+    run(study, record)
+    digest = read_summary(record).digest
+    entries = len(read_record(record)[1])
+    record.unlink()
+    paths.kept_record(record).unlink()
+    kept = play_until(first, paths.journal(record), round_number)
+    assert kept == 8 * (round_number - 1)
+    said = run(study, record)
+    assert [line for line in said if "journal" in line] == (
+        [f"going on from the journal: {kept} replies"] if kept else []
+    )
+    assert read_summary(record).digest == digest
+    assert len(read_record(record)[1]) == entries
+
+
+def test_a_simulation_that_is_being_played_is_not_played_twice(
+    study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.simulate._LOCK_PATIENCE", 0.1)
+    record = first.record("small")
+    with Journal(paths.journal(record), first.id), pytest.raises(JournalError, match="another process is playing"):
+        run(study, record)
+    assert not record.exists()
+    run(study, record)
+    assert record.exists()
+
+
+def test_a_journal_survives_a_record_that_cannot_be_written(
+    study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = first.record("small")
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(RecordError, match="cannot be written"):
+            run(study, record)
+    assert os.listdir(record.parent) == []
+    said = run(study, record)
+    assert said[0].startswith("going on from the journal: ")
+    assert record.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"half a record"])
+def test_a_damaged_record_is_named_and_not_replaced(study: Study, first: Simulation, content: bytes) -> None:
+    record = first.record("small")
+    record.parent.mkdir(parents=True)
+    record.write_bytes(content)
+    with pytest.raises(RecordError, match=r"seed=0\.parquet: cut short or not Parquet"):
+        run(study, record)
+    assert record.read_bytes() == content
+
+
+def test_the_record_of_another_simulation_is_named(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    run(study, record)
+    other = record.with_name("seed=1.parquet")
+    other.write_bytes(record.read_bytes())
+    with pytest.raises(RecordError, match=r"seed=1\.parquet: holds another simulation; move it away"):
+        run(study, other)
+
+
+def test_a_path_that_is_not_of_the_study_is_refused(study: Study) -> None:
+    with pytest.raises(UsageError, match="not a simulation of"):
+        run(study, Path("results/small/simulations/x/seed=0.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "message"),
+    [(None, "needs an engine for tiny; name it with --endpoint"), (Path("no.json"), "no endpoint file")],
+)
+def test_a_model_needs_an_engine(study_factory: StudyFactory, endpoint: Path | None, message: str) -> None:
+    study = study_factory({"model": "tiny"})
+    record = next(study.simulations()).record("small")
+    with pytest.raises(ParleyError, match=message):
+        run(study, record, endpoint)
+    assert not record.exists()
+
+
+def test_names_of_the_study_do_not_change_what_is_said(
+    study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    digests = []
+    for name in ("small", "other"):
+        study = study_factory({"model": "random"}, name=name, parameters={"max_rounds": 3})
+        record = next(study.simulations()).record(name)
+        simulate(study, record, None, 1.0, quiet)
+        digests.append(read_summary(record).digest)
+    assert digests[0] == digests[1]
+
+
+def test_provenance_names_versions_and_no_folder_or_user(study: Study, first: Simulation) -> None:
+    run(study, first.record("small"))
+    provenance = read_summary(first.record("small")).provenance
+    assert {"parley", "python", "packages", "git", "machine", "started", "ended", "engines"} <= set(provenance)
+    assert provenance["engines"] == {}
+    assert str(Path.cwd()) not in str(provenance)
+    assert provenance["started"] <= provenance["ended"]

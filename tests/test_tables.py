@@ -1,0 +1,316 @@
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from conftest import StudyFactory
+from parley import paths
+from parley.errors import RecordError
+from parley.games.consensus import ConsensusGame
+from parley.policies.scripted import ScriptedPolicy
+from parley.record import read_summary, write_record
+from parley.runner import play
+from parley.stats import wilson_interval
+from parley.study import Study
+from parley.tables import (
+    axes,
+    condition_table,
+    engine_label,
+    print_conditions,
+    read_summaries,
+    read_table,
+    simulation_row,
+    summarize,
+)
+from playing import ListPolicy
+
+
+def write_all(study: Study, provenance: dict[str, Any] | None = None, **failing: ListPolicy) -> None:
+    for simulation in study.simulations():
+        game = simulation.game()
+        policies: dict[str, Any] = {
+            seat.name: ScriptedPolicy(game.rules[simulation.condition.players[seat.role].name]) for seat in game.seats
+        }
+        played = play(simulation.id, game, {**policies, **failing})
+        write_record(simulation.record(study.name), simulation, played, provenance or {})
+
+
+def a_row(outcome: str, rounds: int, finished: bool = True, **changes: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "model": "m",
+        "n": 4,
+        "outcome": outcome,
+        "rounds": rounds,
+        "finished_early": finished,
+        "calls": 10,
+        "failed_replies": 0,
+        "invalid_json": 0,
+        "out_of_range": 0,
+        "length": 0,
+        "refused": 0,
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "engine": "scripted",
+    }
+    return {**row, **changes}
+
+
+# Conditions, by hand
+
+ROWS = pd.DataFrame(
+    [
+        a_row("valid_consensus", 3),
+        a_row("valid_consensus", 7, calls=30, failed_replies=6, invalid_json=4, length=2, prompt_tokens=500),
+        a_row("invalid_consensus", 5, engine="vllm 1"),
+        a_row("no_consensus", 50, finished=False),
+        a_row("no_consensus", 50, finished=False, n=8),
+        a_row("no_consensus", 50, finished=False, n=8, failed_replies=1, refused=1),
+        a_row("valid_consensus", 2, n=8),
+    ]
+)
+
+
+@pytest.fixture
+def by_hand() -> pd.DataFrame:
+    return condition_table(ROWS, ["model", "n"], ConsensusGame)
+
+
+def test_a_condition_is_a_row_with_its_axes_and_its_simulations(by_hand: pd.DataFrame) -> None:
+    assert by_hand[["model", "n", "simulations"]].to_numpy().tolist() == [["m", 4, 4], ["m", 8, 3]]
+
+
+def test_outcomes_are_counted(by_hand: pd.DataFrame) -> None:
+    counts = by_hand[[f"{name}_count" for name in ("valid_consensus", "invalid_consensus", "no_consensus")]]
+    assert counts.to_numpy().tolist() == [[2, 1, 1], [1, 0, 2]]
+    rates = by_hand[[f"{name}_rate" for name in ("valid_consensus", "invalid_consensus", "no_consensus")]]
+    assert rates.to_numpy().tolist() == [[0.5, 0.25, 0.25], [pytest.approx(1 / 3), 0.0, pytest.approx(2 / 3)]]
+
+
+def test_every_rate_has_its_wilson_limits(by_hand: pd.DataFrame) -> None:
+    for _, row in by_hand.iterrows():
+        for outcome in ConsensusGame.outcomes:
+            limits = (row[f"{outcome.name}_low"], row[f"{outcome.name}_high"])
+            assert limits == wilson_interval(row[f"{outcome.name}_count"], row["simulations"])
+            assert limits[0] < limits[1]
+    # 2 of 4 by the closed form: 0.5 -+ z sqrt(n / 4 + z^2 / 4) / (n + z^2).
+    assert by_hand.loc[0, "valid_consensus_low"] == pytest.approx(0.1500, abs=5e-5)
+    assert by_hand.loc[0, "valid_consensus_high"] == pytest.approx(0.8500, abs=5e-5)
+
+
+def test_timeouts_are_censored_in_the_median_of_rounds(by_hand: pd.DataFrame) -> None:
+    # Ends at 3, 5, 7, one censored at 50: half have ended by 5. Of the other three only one has ended.
+    assert by_hand.loc[0, "median_rounds"] == 5
+    assert math.isnan(by_hand.loc[1, "median_rounds"])
+
+
+def test_tokens_and_calls_are_means_and_failures_shares_of_all_calls(by_hand: pd.DataFrame) -> None:
+    row = by_hand.loc[0]
+    assert (row["mean_calls"], row["mean_prompt_tokens"], row["mean_completion_tokens"]) == (15, 200, 20)
+    assert (row["failed_replies"], row["invalid_json"], row["length"], row["refused"]) == (6, 4, 2, 0)
+    assert row["failed_reply_rate"] == 0.1
+    assert by_hand.loc[1, "refused"] == 1
+
+
+def test_mixed_engines_are_counted(by_hand: pd.DataFrame) -> None:
+    assert by_hand["engines"].to_list() == [2, 1]
+
+
+def test_the_printed_table_shows_n_rates_and_intervals(by_hand: pd.DataFrame) -> None:
+    text = print_conditions(by_hand, ["model", "n"], ConsensusGame)
+    header, first, second = text.splitlines()
+    for word in ("model", "simulations", "valid consensus", "invalid consensus", "no consensus", "median rounds"):
+        assert word in header
+    assert "50% [15%, 85%]" in first
+    assert "10.0%" in first
+    assert second.split()[:3] == ["m", "8", "3"]
+    assert " - " in second  # no median
+
+
+# From records to files
+
+
+def test_a_simulation_is_a_row(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": 4, "b": 1, "byzantine": "random"}, seeds=2, parameters={"max_rounds": 3})
+    write_all(study)
+    for simulation in study.simulations():
+        summary = read_summary(simulation.record("small"))
+        row = simulation_row(simulation, summary)
+        assert (row["model"], row["n"], row["b"], row["prompt"]) == ("majority", 4, 1, "may_exist")
+        assert (row["seed"], row["id"], row["digest"]) == (simulation.seed, simulation.id, summary.digest)
+        for key in ("name", "detail", "diagnosis", "rounds"):
+            assert row[key if key != "name" else "outcome"] == summary.outcome[key]
+        metrics = summary.outcome["metrics"]
+        for key in ("consensus_value", "first_unanimity_round", "value_changes"):
+            assert row[key] == metrics[key]
+        assert json.loads(row["honest_shares"]) == metrics["honest_shares"]
+        assert row["calls"] == summary.telemetry["calls"]
+
+
+def test_both_tables_are_written_in_both_forms(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [3, 4], "b": [0, 1], "byzantine": "random"}, seeds=3, parameters={"max_rounds": 3})
+    write_all(study)
+    said: list[str] = []
+    returned = summarize(study, said.append)
+    assert said == ["12 simulations in 4 conditions"]
+    for name, count in (("simulations", 12), ("conditions", 4)):
+        table = read_table("small", name)
+        text = pd.read_csv(paths.table("small", name, ".csv"))
+        assert len(table) == len(text) == count
+        assert list(table.columns) == list(text.columns)
+        assert list(table.columns)[:4] == axes(study) == ["model", "n", "b", "prompt"]
+    pd.testing.assert_frame_equal(returned, read_table("small", "conditions"))
+    assert returned["simulations"].to_list() == [3] * 4
+    counts = returned[[f"{outcome.name}_count" for outcome in ConsensusGame.outcomes]].sum(axis=1)
+    assert counts.to_list() == [3] * 4
+
+
+def test_majority_always_agrees(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=4)
+    write_all(study)
+    (row,) = summarize(study, lambda text: None).to_dict("records")
+    assert (row["valid_consensus_count"], row["valid_consensus_rate"], row["median_rounds"]) == (4, 1.0, 2)
+
+
+def test_all_timeouts_have_no_median(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "stubborn"}, seeds=4, parameters={"max_rounds": 3})
+    write_all(study)
+    (row,) = summarize(study, lambda text: None).to_dict("records")
+    assert row["no_consensus_count"] == 4
+    assert math.isnan(row["median_rounds"])
+    assert math.isnan(pd.read_csv(paths.table("small", "conditions", ".csv")).loc[0, "median_rounds"])
+
+
+def test_failed_replies_reach_the_table(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=2, parameters={"max_rounds": 1, "retries": 1})
+    write_all(study, agent_1=ListPolicy("no", finish_reason="length"))
+    (row,) = summarize(study, lambda text: None).to_dict("records")
+    # Each of two games: two other agents with 2 calls each, agent_1 with 4 that fail.
+    assert (row["mean_calls"], row["failed_replies"], row["length"], row["invalid_json"]) == (8, 8, 8, 0)
+    assert row["failed_reply_rate"] == 0.5
+
+
+def test_thresholds_as_numbers_and_fractions_can_be_one_axis(study_factory: StudyFactory) -> None:
+    study = study_factory({"vary": {"stop_threshold": [0.66, "2/3"]}})
+    write_all(study)
+    assert len(summarize(study, lambda text: None)) == 2
+    assert len(read_table("small", "conditions")) == 2
+
+
+def test_records_of_a_former_configuration_stay_out_of_the_tables(study_factory: StudyFactory) -> None:
+    write_all(study_factory(seeds=3))
+    study = study_factory(seeds=2, parameters={"max_rounds": 5})
+    write_all(study)
+    assert len(list(paths.simulations("small").rglob("*.parquet"))) == 5
+    assert summarize(study, lambda text: None)["simulations"].to_list() == [2]
+
+
+# Records that cannot be used are named
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    study = study_factory(seeds=3)
+    write_all(study)
+    return study
+
+
+def records(study: Study) -> list[Path]:
+    return [simulation.record("small") for simulation in study.simulations()]
+
+
+def refusal(study: Study) -> str:
+    with pytest.raises(RecordError) as caught:
+        summarize(study, lambda text: None)
+    assert len(str(caught.value).splitlines()) == 1
+    assert not paths.table("small", "conditions", ".csv").exists()
+    return str(caught.value)
+
+
+def test_a_missing_record_is_named(study: Study) -> None:
+    records(study)[1].unlink()
+    assert refusal(study) == f"{records(study)[1]}: no such file; run the study to make it"
+
+
+def test_a_record_that_is_cut_short_is_named(study: Study) -> None:
+    records(study)[2].write_bytes(records(study)[2].read_bytes()[:-100])
+    assert refusal(study).startswith(f"{records(study)[2]}: cut short or not Parquet")
+
+
+def test_the_record_of_another_simulation_is_named(study: Study) -> None:
+    records(study)[0].write_bytes(records(study)[1].read_bytes())
+    assert refusal(study) == f"{records(study)[0]}: holds another simulation; move it away"
+
+
+def test_a_foreign_file_is_named(study: Study) -> None:
+    pd.DataFrame({"a": [1]}).to_parquet(records(study)[0])
+    assert refusal(study) == f"{records(study)[0]}: not a record of Parley; move it away"
+
+
+def test_all_records_that_cannot_be_used_are_named_at_once(study: Study) -> None:
+    first, second, third = records(study)
+    first.unlink()
+    second.write_bytes(b"")
+    third.write_bytes(b"x")
+    message = refusal(study)
+    assert message.endswith(f"(and 2 more: {second}, {third})")
+
+
+def test_a_record_cut_short_in_its_rows_is_named(study: Study) -> None:
+    """A footer can be whole while pages before it are gone, as after a bad copy of the middle."""
+    path = records(study)[0]
+    content = path.read_bytes()
+    footer = 8 + int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:4] + content[-footer:])
+    assert refusal(study).startswith(f"{path}: ")
+
+
+def test_summaries_come_in_the_order_of_the_simulations(study: Study) -> None:
+    simulations = list(study.simulations())[::-1]
+    found = read_summaries(study, simulations)
+    assert [summary.simulation["seed"] for summary in found] == [2, 1, 0]
+
+
+def test_second_names_of_records_are_released(study: Study) -> None:
+    kept = [paths.kept_record(record) for record in records(study)]
+    for record, second in zip(records(study), kept, strict=True):
+        second.parent.mkdir(parents=True, exist_ok=True)
+        second.hardlink_to(record)
+    summarize(study, lambda text: None)
+    assert not any(path.exists() for path in kept)
+    assert all(path.exists() for path in records(study))
+
+
+def test_a_table_that_was_not_made_says_how_to_make_it(folder: Path) -> None:
+    with pytest.raises(RecordError, match=r"conditions\.parquet: no such table; run: parley summarize"):
+        read_table("small", "conditions")
+
+
+# Engines
+
+
+def test_scripted_simulations_have_no_engine() -> None:
+    assert engine_label({}) == engine_label({"engines": {}}) == "scripted"
+
+
+def test_engines_that_differ_in_what_matters_have_other_labels() -> None:
+    base: dict[str, Any] = {
+        "engine": "vllm",
+        "versions": {"vllm": "0.1"},
+        "device": "cpu",
+        "arguments": ["--seed", "1"],
+        "weights_sha256": {"m.safetensors": "aa"},
+    }
+    changes: list[dict[str, Any]] = [
+        {},
+        {"versions": {"vllm": "0.2"}},
+        {"device": "H100"},
+        {"arguments": []},
+        {"weights_sha256": {"m.safetensors": "bb"}},
+    ]
+    labels = [engine_label({"engines": {"m": {**base, **change}}}) for change in changes]
+    assert len(set(labels)) == 5
+    assert labels[0].startswith("vllm 0.1, cpu, ")
+    assert engine_label({"engines": {"m": {**base, "hostname": "other"}}}) == labels[0]

@@ -1,5 +1,6 @@
 """The command line: one thin command per stage of the workflow, and those that people want."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ def main() -> None:
         click.echo(f"parley: {one_line(str(error))}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("PARLEY_DEBUG"):
+            raise
+        kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+        click.echo(f"parley: {kind}{one_line(str(error), 300)} (PARLEY_DEBUG=1 shows where)", err=True)
         sys.exit(1)
 
 

@@ -19,7 +19,6 @@ from matplotlib.ticker import PercentFormatter
 
 from parley import tables
 from parley.figures_page import (
-    FEW_PANELS,
     MOST_PANELS,
     WIDEST,
     empty,
@@ -211,7 +210,7 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
     """Draw a panel per group of conditions: the outcomes stacked to 100% along x, the first one's interval."""
     panels = list(_groups(table, varying))
     compared = [(key, group) for key, group in panels if len(group) > 1]
-    if len(panels) > FEW_PANELS and compared:
+    if compared:
         if left_out := len(panels) - len(compared):
             notes = [*notes, f"Not shown: {left_out} of {len(panels)} groups, run with one {spec.x} only."]
         panels = compared

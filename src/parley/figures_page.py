@@ -27,7 +27,7 @@ from parley.games.base import FigureSpec
 from parley.study import Study
 from parley.text import one_line
 
-FEW_PANELS = 8  # up to so many are shown whatever they hold
+FEW_PANELS = 8  # single simulations that one figure shows
 MOST_PANELS = 48  # more would be a wall, not a figure
 WIDEST = 12.0
 

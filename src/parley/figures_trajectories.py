@@ -126,9 +126,10 @@ _OTHER: dict[str, Any] = {
 
 def _trajectory_legend(drawn: Sequence[Trajectory]) -> list[Artist]:
     """Return what the marks mean, of those that occur."""
-    legend: list[Artist] = [line_handle(0, "highlighted agents, one line each")]
+    first, second = drawn[0].labels if drawn else ("agents", "others")
+    legend: list[Artist] = [line_handle(0, f"{first}, one line each")]
     if any(name not in t.highlighted for t in drawn for name in t.series):
-        legend.append(Line2D([], [], label="other agents", **_OTHER))
+        legend.append(Line2D([], [], label=second, **_OTHER))
     if any(t.band for t in drawn):
         legend.append(Patch(facecolor="#EFEFEF", edgecolor="#8C8C8C", label="initial range"))
     if any(t.stopped is not None for t in drawn):

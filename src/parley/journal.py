@@ -61,8 +61,11 @@ class Journal:
         """
         self.path = path
         self.entries: dict[tuple[int, str, str, int], Entry] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
         try:
             self._lock(patience)
             self._read(simulation_id)

@@ -42,7 +42,8 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "GOTO_NUM_THREADS",
 )
-_ERROR = re.compile(r"\b\w*(?:Error|Exception|error)\b")
+# "ValueError: ...", "error: ...", and pydantic's "Value error, ..."
+_ERROR = re.compile(r"(?:\b\w*(?:Error|Exception)|\berror)[:,] ")
 _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 
 
@@ -214,6 +215,8 @@ class _Server:
             self._watchdog.wait()
         shutil.rmtree(self._private, ignore_errors=True)
         self._reader.join(timeout=2)
+        if not self._reader.is_alive() and self._process.stdout is not None:
+            self._process.stdout.close()
 
     def last_error(self) -> str:
         """Return the last line of the output that names an error, else the last line."""

@@ -151,12 +151,13 @@ class FigureSpec:
 class Trajectory:
     """A simulation as lines over rounds: each agent's (round, value) points.
 
-    `highlighted` names the agents that matter (the honest ones), `band` the range they started in, `stopped` the round
-    in which the game ended early.
+    `highlighted` names the agents that matter and `labels` them and the others, `band` is the range they started in,
+    `stopped` the round in which the game ended early.
     """
 
     series: Mapping[str, Sequence[tuple[int, float]]]
     highlighted: frozenset[str]
+    labels: tuple[str, str]
     band: tuple[float, float] | None
     stopped: int | None
 

@@ -265,6 +265,7 @@ class ConsensusGame(Game):
         return Trajectory(
             series=dict(sorted(series.items(), key=lambda item: _name_key(item[0]))),
             highlighted=frozenset(initial),
+            labels=("honest agents", "Byzantine agents"),
             band=(min(initial.values()), max(initial.values())) if initial else None,
             stopped=outcome["rounds"] if outcome["finished_early"] else None,
         )

@@ -1,0 +1,206 @@
+"""The client against a real HTTP server on a Unix socket, which answers what no engine should."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playing import new_consensus
+
+from parley.engine import client
+from parley.engine.client import Engine, LLMPolicy
+from parley.engine.endpoint import FAILED, Endpoint
+from parley.errors import EngineError
+from parley.games.base import Ask, parse_reply
+
+Answer = Callable[[bytes], Awaitable[bytes]]
+
+
+def http(status: int, body: bytes) -> bytes:
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (status, len(body)) + body
+
+
+def completion(text: str | None, finish_reason: str = "stop", **message: str) -> bytes:
+    choice = {"message": {"content": text, **message}, "finish_reason": finish_reason}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}
+    return http(200, json.dumps({"choices": [choice], "usage": usage}).encode())
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_LAST_WORDS_SECONDS", 1.0)
+    monkeypatch.setattr(client, "_POLL_SECONDS", 0.02)
+
+
+@asynccontextmanager
+async def serving(folder: Path, answer: bytes | Answer):
+    """Run a server that gives every request the same answer; yield the endpoint file and the requests' bodies."""
+    bodies: list[bytes] = []
+    handlers: list[asyncio.Task[None] | None] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handlers.append(asyncio.current_task())
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            (int(h.split(b":")[1]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length")), 0
+        )
+        bodies.append(await reader.readexactly(length))
+        writer.write(answer if isinstance(answer, bytes) else await answer(head))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_unix_server(handle, folder / "s.sock")
+    path = folder / "endpoint.json"
+    Endpoint(model="tiny", socket=str(folder / "s.sock"), pid=os.getpid()).write(path)
+    try:
+        yield path, bodies
+    finally:
+        server.close()
+        await asyncio.gather(*filter(None, handlers), return_exceptions=True)
+        await server.wait_closed()
+
+
+def first_ask() -> Ask:
+    return next(new_consensus("h").play())[0]
+
+
+def ask_once(folder: Path, answer: bytes | Answer):
+    async def run():
+        async with serving(folder, answer) as (path, bodies), Engine(path) as engine:
+            return await LLMPolicy(engine, {"enable_thinking": False}).answer(first_ask(), 11, 0), bodies
+
+    return asyncio.run(run())
+
+
+def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path: Path) -> None:
+    reply, bodies = ask_once(tmp_path, completion('{"decision":"stop"}'))
+    sent = json.loads(bodies[0])
+    ask = first_ask()
+    assert sent["seed"] == 11
+    assert (sent["temperature"], sent["max_tokens"]) == (0.5, 300)
+    assert sent["messages"] == ask.messages
+    assert sent["chat_template_kwargs"] == {"enable_thinking": False}
+    schema = sent["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["value"] | {"title": ""} == {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 50,
+        "title": "",
+    }
+    assert schema["properties"]["public_reasoning"]["maxLength"] == 600
+    assert (reply.text, reply.finish_reason) == ('{"decision":"stop"}', "stop")
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (7, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (completion("{", "length"), "length"),
+        (completion(None, "content_filter"), "refused"),
+        (completion(None, "stop", refusal="I will not."), "refused"),
+        (completion(None), "invalid_json"),
+    ],
+)
+def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path, answer: bytes, failure: str) -> None:
+    reply, _ = ask_once(tmp_path, answer)
+    assert parse_reply(reply.text, reply.finish_reason, first_ask().reply_model).failure == failure
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            http(400, b'{"error": {"message": "maximum context length is 8192\\nsorry"}}'),
+            "answered 400: maximum context",
+        ),
+        (http(500, b"<html>\x1b[31mboom"), "answered 500"),
+        (http(200, b"not json"), "no chat completion: not json"),
+        (http(200, b"[]"), "no chat completion"),
+        (http(200, b'{"choices": []}'), "no chat completion"),
+        (http(200, b'{"choices": [{"message": "x", "finish_reason": "stop"}]}'), "no chat completion"),
+        (b"garbage\r\n\r\n", "broke the connection"),
+        (b"", "broke the connection"),
+    ],
+)
+def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path, answer: bytes, words: str) -> None:
+    with pytest.raises(EngineError, match=words) as caught:
+        ask_once(tmp_path, answer)
+    assert "\n" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_server_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.2)
+
+    async def never(head: bytes) -> bytes:
+        await asyncio.sleep(1)
+        return b""
+
+    with pytest.raises(EngineError, match="no answer within"):
+        ask_once(tmp_path, never)
+
+
+def test_a_server_that_died_is_quoted(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path, b"") as (path, _), Engine(path) as engine:
+            words = Endpoint("tiny", engine.endpoint.socket, os.getpid(), FAILED, "RuntimeError: no memory")
+            words.write(path)
+            await LLMPolicy(engine, {}).answer(first_ask(), 1, 0)
+
+    with pytest.raises(EngineError, match="tiny died: RuntimeError: no memory"):
+        asyncio.run(run())
+
+
+def wait(path: Path, seconds: float) -> None:
+    async def run() -> None:
+        async with Engine(path) as engine:
+            await engine.wait_ready(seconds)
+
+    asyncio.run(run())
+
+
+def test_readiness_has_a_time_out(tmp_path: Path) -> None:
+    path = tmp_path / "endpoint.json"
+    Endpoint("tiny", str(tmp_path / "nobody.sock"), os.getpid()).write(path)
+    with pytest.raises(EngineError, match=r"not ready after 0 s.*--engine-timeout"):
+        wait(path, 0.1)
+
+
+def test_waiting_stops_when_the_server_process_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "endpoint.json"
+    gone = 2**22 + 1  # above the largest process id of Linux
+    Endpoint("tiny", str(tmp_path / "nobody.sock"), gone).write(path)
+    with pytest.raises(EngineError, match="is gone"):
+        wait(path, 60)
+
+
+def test_waiting_stops_when_the_endpoint_was_withdrawn(tmp_path: Path) -> None:
+    path = tmp_path / "endpoint.json"
+    Endpoint("tiny", str(tmp_path / "nobody.sock"), os.getpid()).write(path)
+
+    async def run() -> None:
+        async with Engine(path) as engine:
+            path.unlink()
+            await engine.wait_ready(60)
+
+    with pytest.raises(EngineError, match="was stopped"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", '{"model": "x"}', "\udcff"])
+def test_an_endpoint_file_that_is_none_is_named(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "endpoint.json"
+    if content is not None:
+        path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(EngineError, match=r"endpoint\.json.*parley serve"):
+        Engine(path)
+
+
+def test_an_endpoint_file_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "endpoint.json"
+    Endpoint("tiny", "s", 1).write(path)
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,145 @@
+"""The real workflow: Snakemake on scripted studies, in a folder of its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from parley import paths
+from parley.study import Study, load_study
+
+REPOSITORY = Path(__file__).parent.parent
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile")]
+PROFILE = ["--workflow-profile", str(REPOSITORY / "profiles" / "default")]
+
+
+def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SNAKEMAKE, *PROFILE, "--cores", "2", *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def jobs(output: str) -> dict[str, int]:
+    """Return the job counts of a dry run."""
+    return {name: int(count) for name, count in re.findall(r"^([a-z_]+) +(\d+)$", output, flags=re.M)}
+
+
+def write(folder: Path, **changes: object) -> Study:
+    grid = {"model": "majority", "n": [3, 4], "b": [0, 1], "prompt": "may_exist", "byzantine": "random"}
+    content = {"game": "consensus", "seeds": 2, "shard_size": 3, "parameters": {"max_rounds": 3}, "grids": [grid]}
+    (folder / "models.yaml").write_text((REPOSITORY / "config" / "models.yaml").read_text())
+    (folder / "small.yaml").write_text(yaml.safe_dump(content | changes))
+    return load_study(Path("small.yaml"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
+    (folder / "config").symlink_to(REPOSITORY / "config")
+    planned = snakemake("--dry-run", "--config", "study=paper")
+    assert planned.returncode == 0, planned.stderr
+    counts = jobs(planned.stdout + planned.stderr)
+    assert counts["simulate"] == 700
+    # 300 of the 8B model and 400 of the 14B model, 32 to a shard
+    assert counts["serve"] == 10 + 13
+    assert counts["fetch_model"] == 2
+
+
+def test_a_study_runs_once_and_added_seeds_run_alone(folder: Path) -> None:
+    study = write(folder)
+    first = snakemake("--config", "study=small.yaml")
+    assert first.returncode == 0, first.stderr
+    planned = {simulation.record("small") for simulation in study.simulations()}
+    assert set(paths.simulations("small").rglob("*.parquet")) == planned
+    stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report")]
+    figures = [paths.figure("small", f.name, suffix) for f in study.game.figures for suffix in (".png", ".svg")]
+    tables = [paths.table("small", name, s) for name in ("simulations", "conditions") for s in (".csv", ".parquet")]
+    assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small")])
+    assert not paths.journal(next(iter(planned))).parent.exists()
+
+    again = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    # Neither file times nor Snakemake's own memory matter: a clone of the results has nothing to do either.
+    for path in folder.rglob(".snakemake/metadata/*"):
+        path.unlink()
+    (folder / "small.yaml").touch()
+    again = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    write(folder, seeds=3, shard_size=2)
+    more = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert jobs(more.stdout + more.stderr)["simulate"] == 4
+
+    write(folder, parameters={"max_rounds": 4})
+    changed = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert jobs(changed.stdout + changed.stderr)["simulate"] == 8
+
+    write(folder)
+    back = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in back.stdout + back.stderr
+
+
+def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None:
+    write(folder)
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    write(folder, seeds=1)
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert "simulate" not in counts
+    assert counts["summarize"] == counts["figures"] == counts["report"] == 1
+
+
+def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(folder: Path) -> None:
+    study = write(folder)
+    records = [simulation.record("small") for simulation in study.simulations()]
+    journal = paths.journal(records[0])
+    journal.mkdir(parents=True)  # a journal that cannot be opened
+    failed = snakemake("--config", "study=small.yaml")
+    assert failed.returncode == 1
+    assert [record.exists() for record in records] == [False] + [True] * (len(records) - 1)
+    assert not paths.table("small", "conditions", ".csv").exists()
+    log = paths.log("small", "simulate", *records[0].with_suffix("").parts[3:])
+    assert str(journal) in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+    journal.rmdir()
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    assert records[0].exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("game: [", "not valid YAML"),
+        ("game: consensus\ngrids: []\n", "grids"),
+        ("game: consensus\nseed: 3\ngrids: [{model: majority, n: 3, prompt: may_exist}]\n", "did you mean 'seeds'"),
+    ],
+)
+def test_a_bad_study_stops_before_any_job(folder: Path, content: str, words: str) -> None:
+    Path("bad.yaml").write_text(content)
+    write(folder)
+    result = snakemake("--config", "study=bad.yaml")
+    assert result.returncode == 2
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("parley: bad.yaml")
+    assert words in line
+    assert "Traceback" not in result.stderr
+    assert not Path("results").exists()
+
+
+def test_the_report_of_snakemake_holds_tables_and_figures(folder: Path) -> None:
+    write(folder)
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    made = snakemake("--config", "study=small.yaml", "--report", "all.html")
+    assert made.returncode == 0, made.stderr
+    page = Path("all.html").read_text()
+    for name in ("outcome_rates.svg", "trajectories.svg", "conditions.csv", "simulations.csv", "Wilson"):
+        assert name in page

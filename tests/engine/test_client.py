@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playing import new_consensus
 
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint
 from parley.errors import EngineError
 from parley.games.base import Ask, parse_reply
+from playing import new_consensus
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 

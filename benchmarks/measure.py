@@ -1,0 +1,73 @@
+"""Measuring a command: seconds and peak memory of the process itself."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley import paths
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    measured: str
+    aim: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command took: wall seconds, and the largest resident memory of its process, in MB."""
+
+    seconds: float
+    megabytes: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.2f} s, {self.megabytes:.0f} MB"
+
+
+PARLEY = (sys.executable, "-m", "parley.cli")
+SNAKEMAKE = (sys.executable, "-m", "snakemake")
+
+
+def cost(*command: str) -> Cost:
+    """Run a command to its end; exits with its output if it fails."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{errors.decode(errors='replace')}")
+    return Cost(time.perf_counter() - start, usage.ru_maxrss / 1024)
+
+
+def best(repeats: int, *command: str) -> Cost:
+    """Return the cheapest of several runs: what the machine did besides only adds."""
+    return min((cost(*command) for _ in range(repeats)), key=lambda c: c.seconds)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[None]:
+    """Work in a folder that goes away, with the repository's model entries and prepared models."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
+        shutil.copy(REPOSITORY / "config" / "models.yaml", folder)
+        (REPOSITORY / paths.MODELS).mkdir(exist_ok=True)
+        os.chdir(folder)
+        paths.MODELS.symlink_to(REPOSITORY / paths.MODELS)
+        try:
+            yield
+        finally:
+            os.chdir(before)

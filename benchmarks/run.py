@@ -1,0 +1,47 @@
+"""Runs the benchmarks and writes their table into benchmarks/README.md.
+
+python -m benchmarks.run [scripted] [engine]
+"""
+
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import engine, scripted
+from benchmarks.measure import Row
+
+README = Path(__file__).parent / "README.md"
+SETS = {"scripted": scripted.rows, "engine": engine.rows}
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or list(SETS)
+    if unknown := set(chosen) - set(SETS):
+        sys.exit(f"unknown benchmark {sorted(unknown)[0]!r}; choose from: {', '.join(SETS)}")
+    for name in chosen:
+        _rewrite(name, "\n".join(table(SETS[name]())))
+
+
+def _rewrite(name: str, section: str) -> None:
+    """Put a table between its marks in the README."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    README.write_text(f"{before}{begin}\n\n{section}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+
+
+def table(rows: Iterator[Row]) -> Iterator[str]:
+    """Yield a Markdown table, and print each row as it is measured."""
+    yield f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    yield ""
+    yield "| what | measured | aim |"
+    yield "|---|---|---|"
+    for row in rows:
+        line = f"| {row.what} | {row.measured} | {row.aim} |"
+        print(line, flush=True)
+        yield line
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What Parley itself costs, without an engine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from benchmarks.measure import PARLEY, REPOSITORY, SNAKEMAKE, Row, best, cost, temporary_folder
+from parley import paths
+from parley.simulate import simulate
+from parley.study import load_study
+
+
+def rows() -> Iterator[Row]:
+    """Yield the measurements, in a folder that goes away."""
+    with temporary_folder():
+        yield from _one_simulation()
+        yield from _ten_thousand()
+
+
+def _write(name: str, grid: dict[str, object], seeds: int, max_rounds: int) -> None:
+    grid = {"prompt": "may_exist", **grid}
+    content = {"game": "consensus", "seeds": seeds, "parameters": {"max_rounds": max_rounds}, "grids": [grid]}
+    Path(f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def _one_simulation() -> Iterator[Row]:
+    # Stubborn agents never agree, so all 50 rounds are played: 800 calls.
+    _write("long", {"model": "stubborn", "n": 8}, seeds=3, max_rounds=50)
+    study = load_study(Path("long.yaml"))
+    costs = []
+    for simulation in study.simulations():
+        record = simulation.record("long")
+        costs.append(cost(*PARLEY, "simulate", "long.yaml", str(record)))
+    cheapest = min(costs, key=lambda c: c.seconds)
+    yield Row("a scripted simulation, 8 agents, 50 rounds, as a process", str(cheapest), "1 s, 200 MB")
+    yield Row("its record of 800 calls", f"{record.stat().st_size / 1000:.0f} kB", "")
+    yield Row("replay of 800 recorded calls, as a process", str(best(3, *PARLEY, "replay", str(record))), "2 s")
+
+
+def _ten_thousand() -> Iterator[Row]:
+    grid = {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1], "byzantine": "random"}
+    _write("large", grid, seeds=500, max_rounds=2)
+    yield Row("expansion of 10,000 simulations", str(best(2, *PARLEY, "expand", "large.yaml")), "")
+    dry = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--dry-run", "--cores", "2", "--quiet", "all")
+    yield Row("expansion and dry run of 10,000", str(cost(*dry, "--config", "study=large.yaml")), "30 s")
+    study = load_study(Path("large.yaml"))
+    for simulation in study.simulations():
+        simulate(study, simulation.record("large"), None, 0.0, lambda text: None)
+    yield Row("tables of 10,000 simulations", str(cost(*PARLEY, "summarize", "large.yaml")), "30 s")
+    assert paths.table("large", "conditions", ".csv").exists()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
@@ -204,10 +206,10 @@ def test_simulating_a_model_without_an_engine_exits_2(parley: Parley, study_fact
 def test_a_replay_that_differs_exits_1(parley: Parley, study: list[str]) -> None:
     for record in study[:2]:
         parley("simulate", "small.yaml", record)
-    content = Path(study[0]).read_bytes()
-    digest = read_summary(Path(study[0])).digest.encode()
-    assert content.count(digest) >= 1
-    Path(study[0]).write_bytes(content.replace(digest, b"0" * 64))
+    table = pq.read_table(study[0], partitioning=None)
+    rows = table.to_pylist()
+    rows[-1]["text"] += " "
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), study[0])
     ran = parley("replay", *study[:2])
     assert ran.status == 1
     assert study[0] in ran.out + ran.err
@@ -225,7 +227,7 @@ def test_a_replay_of_nothing_is_bad_usage(parley: Parley) -> None:
 def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
     ran = parley("play", "small.yaml", "--n", "4")
     assert ran.status == 0
-    for part in ("Round 1", "agent_1", "agent_4", "proposes", "votes", "consensus"):
+    for part in ("Round 1", "agent_1", "agent_4", "propose", "vote", "Outcome", "consensus"):
         assert part in ran.out
     assert not Path("results").exists()
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 import yaml
-from test_workflow import REPOSITORY, snakemake
 
 from parley import paths
 from parley.replay import replay
 from parley.study import Study, load_study
+from test_workflow import REPOSITORY, snakemake
 
 pytestmark = pytest.mark.model
 PARLEY = [sys.executable, "-m", "parley.cli"]

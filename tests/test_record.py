@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 from pathlib import Path
@@ -241,6 +242,12 @@ def rewritten(path: Path, key: bytes, value: bytes | None) -> Path:
 )
 def test_a_record_with_damaged_metadata_is_named(path: Path, value: bytes | None) -> None:
     refusal(rewritten(path, b"parley", value))
+
+
+def test_a_record_of_another_version_is_named(path: Path) -> None:
+    meta = json.loads(pq.read_schema(path).metadata[b"parley"])
+    other = rewritten(path, b"parley", json.dumps({**meta, "format": 2}).encode())
+    assert "not a record of this version of Parley; move it away" in refusal(other)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"{}", b"null", b"\xff"])

@@ -224,10 +224,11 @@ def test_the_digest_covers_what_was_said_and_decided() -> None:
         run(MAJORITY, others={"agent_1": ListPolicy("no")}, max_rounds=1).digest,
         run(MAJORITY, others={"agent_1": ListPolicy("nope")}, max_rounds=1).digest,
         run(MAJORITY, others={"agent_1": ListPolicy("no", finish_reason="length")}, max_rounds=1).digest,
+        run(MAJORITY, others={"agent_1": ListPolicy("no", finish_reason="abort")}, max_rounds=1).digest,
         Play("b" * 64, base.exchanges, base.outcome).digest,
         Play(base.simulation_id, base.exchanges[:-1], base.outcome).digest,
     }
-    assert len(digests) == 9
+    assert len(digests) == 10
 
 
 def test_the_digest_covers_no_times_and_no_token_counts() -> None:

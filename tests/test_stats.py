@@ -93,7 +93,7 @@ def test_median_is_undefined_when_fewer_than_half_ended(times: list[float], ende
     assert math.isnan(censored_median(times, ended))
 
 
-@pytest.mark.parametrize("n", [6, 10, 14, 18, 22, 50, 98, 200])
+@pytest.mark.parametrize("n", [2, 6, 50, 24, 38, 44, 46, 54])
 def test_median_is_found_when_exactly_half_ended_whatever_the_rounding(n: int) -> None:
     times = [*range(1, n // 2 + 1), *[500] * (n // 2)]
     assert censored_median(times, [True] * (n // 2) + [False] * (n // 2)) == n // 2

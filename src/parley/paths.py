@@ -93,9 +93,9 @@ def log(study: str, stage: str, *parts: str) -> Path:
     return Path(f"{LOGS.joinpath(study, stage, *parts)}.log")
 
 
-def workflow_report(study: str) -> Path:
-    """Snakemake's own report of a study."""
-    return results(study) / "report" / "snakemake.html"
+def schema(name: str) -> Path:
+    """JSON schema of the files that users write: `study` or `models`."""
+    return CONFIG / "schemas" / f"{name}.schema.json"
 
 
 def prepared_model(name: str, source: str) -> Path:

@@ -31,7 +31,9 @@ def _as_list(value: Any) -> Any:
 
 
 def _listed(item: Any) -> Any:
-    return Annotated[list[item], BeforeValidator(_as_list), Field(min_length=1)]
+    """Return the type of a list that is not empty, or one item that stands for a list of one."""
+    listed = Annotated[list[item], Field(min_length=1)]
+    return Annotated[listed, BeforeValidator(_as_list, json_schema_input_type=listed | item)]
 
 
 _Count = Annotated[int, Field(strict=True, ge=0, le=10_000)]

@@ -191,6 +191,15 @@ def test_a_filtered_reply_is_refused_even_if_it_parses(model: type[BaseModel]) -
         assert failure(text, model, "content_filter") == "refused"
 
 
+def test_replies_are_parsed_strictly_whatever_the_model_says() -> None:
+    class Lax(BaseModel):
+        value: int
+
+    for text in ('{"value": "5"}', '{"value": 5.0}', '{"value": true}'):
+        assert failure(text, Lax) == "invalid_json"
+    assert failure('{"value": 5}', Lax) is None
+
+
 def test_the_detail_names_the_key_and_is_short() -> None:
     reply = parse_reply(proposal("99"), "stop", HONEST)
     assert reply.detail == "value: Input should be less than or equal to 50"

@@ -570,17 +570,6 @@ def test_an_outcome_is_plain_json() -> None:
     assert json.loads(text)["trace"] == list(outcome.trace)
 
 
-def test_a_round_is_described_in_a_few_lines() -> None:
-    game = new_consensus("hb", max_rounds=1)
-    entry = drive(game, ([20, "abstain"], ["stop", SILENT])).outcome.trace[0]
-    first, honest, byzantine, summary = game.describe_round(entry).splitlines()
-    assert first == "Round 1"
-    assert honest.split() == ["agent_1", "honest", "proposes", "20", "votes", "stop"]
-    assert byzantine.split() == ["agent_2", "byzantine", "proposes", "silent", "votes", "no", "vote"]
-    assert "honest agreement 100%" in summary
-    assert "1 of 2 vote stop" in summary
-
-
 def test_a_trajectory_has_initial_values_and_leaves_silent_byzantine_rounds_out() -> None:
     played = drive(
         new_consensus("hhb", max_rounds=3),

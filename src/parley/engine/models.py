@@ -102,7 +102,9 @@ _OWN_ARGUMENTS = {
 _Entries = dict[Slug, ModelEntry]
 
 
-class _ModelsFile(BaseModel):
+class ModelsFile(BaseModel):
+    """The content of a models file."""
+
     model_config = ConfigDict(extra="forbid")
     models: Annotated[_Entries, Field(min_length=1)]
 
@@ -112,7 +114,7 @@ def load_models(path: Path) -> Mapping[str, ModelEntry]:
 
     Folders are resolved against the file's own place, but stay as written in the identity.
     """
-    return validated(_ModelsFile, load_yaml(path), str(path)).models
+    return validated(ModelsFile, load_yaml(path), str(path)).models
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:

@@ -134,8 +134,14 @@ def test_stacked_with_n_fixed_says_what_n_counts(here: Path) -> None:
 
 
 def test_stacked_labels_a_missing_combination(here: Path) -> None:
-    grids = "[{model: majority, n: 4, b: [0, 1], prompt: may_exist}, {model: random, n: 4, prompt: may_exist}]"
+    grids = "[{model: majority, n: 4, b: [0, 1, 2], prompt: may_exist}, {model: random, n: 4, b: [0, 2], prompt: may_exist}]"
     assert drawn(make_study(grids), "stacked").count("not run") == 1
+
+
+def test_stacked_leaves_out_what_has_one_bar_where_others_compare(here: Path) -> None:
+    grids = "[{model: majority, n: 4, b: [0, 1], prompt: may_exist}, {model: random, n: 4, prompt: may_exist}]"
+    text = drawn(make_study(grids), "stacked")
+    assert "Not shown: 1 of 2 groups, run with one b only." in text
 
 
 def test_conditions_are_never_pooled_over_a_varied_parameter(here: Path) -> None:
@@ -171,7 +177,7 @@ def test_trajectories_choose_unlike_conditions(here: Path) -> None:
 def test_equal_lines_stay_apart(here: Path) -> None:
     study = make_study("[{model: majority, n: 4, prompt: may_exist}]")
     points = [(0, 5.0), (1, 5.0)]
-    same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), (5.0, 5.0), 1)
+    same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
     with figures_page.own_style():
         _, axes = figures_page.page(study, study.game.figures[0], (1, 1), (2.0, 2.0), [], [])
         figures_trajectories.draw(axes[0][0], same, 0.0, 10.0)

@@ -75,7 +75,6 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         paths.stamp("demo", "figures", "11111111"),
         paths.stamp("demo", "tables", "22222222"),
         paths.report("demo"),
-        paths.workflow_report("demo"),
         paths.log("demo", "simulate", CONDITION, "seed=7"),
         paths.benchmark("demo", "simulate", CONDITION, "seed=7"),
     ]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
+from parley import record
 from parley.errors import ParleyError, RecordError
 from parley.games.base import FAILURE_CLASSES
 from parley.policies import Policy
@@ -231,9 +232,11 @@ def test_foreign_parquet_is_named(folder: Path) -> None:
 
 def rewritten(path: Path, key: bytes, value: bytes | None) -> Path:
     table = pq.read_table(path, partitioning=None)
-    metadata = {**table.schema.metadata, key: value}
+    changed = {**table.schema.metadata, key: value}
+    metadata = {k: v for k, v in changed.items() if v is not None}
+    metadata[record.CHECK_KEY] = record.checksum(metadata)
     other = path.with_name("rewritten.parquet")
-    pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), other)
+    pq.write_table(table.replace_schema_metadata(metadata), other)
     return other
 
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
+from parley import record
 from parley.errors import ParleyError, RecordError
 from parley.games.consensus import ConsensusGame
 from parley.record import read_summary, write_record
@@ -44,6 +45,7 @@ def rewrite(path: Path) -> Rewrite:
         if meta is not None:
             meta(content)
         metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
+        metadata[record.CHECK_KEY] = record.checksum(metadata)
         pq.write_table(pa.Table.from_pylist(found, schema=table.schema).replace_schema_metadata(metadata), path)
 
     return change
@@ -52,9 +54,7 @@ def rewrite(path: Path) -> Rewrite:
 def test_a_replay_is_identical(path: Path) -> None:
     result = replay(path)
     assert result.difference is None
-    assert result.play is not None
-    assert result.play.digest == result.summary.digest == read_summary(path).digest
-    assert result.play.outcome.name == read_summary(path).outcome["name"]
+    assert result.summary == read_summary(path)
 
 
 def test_rewriting_without_a_change_stays_identical(path: Path, rewrite: Rewrite) -> None:

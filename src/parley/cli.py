@@ -301,7 +301,11 @@ def replay(records: tuple[Path, ...]) -> None:
 @click.option("--value-min", default=0, show_default=True)
 @click.option("--value-max", default=50, show_default=True)
 @click.option("--initial-value", type=int, default=17, show_default=True)
-@click.option("--current-value", type=int, help="Value that the agent holds; default: none yet.")
+@click.option(
+    "--current-value",
+    type=int,
+    help="Value that the agent holds; default: the initial one, none for a Byzantine agent.",
+)
 def prompts(game: str, role: str, prompt: str, phase: str, part: str, template: bool, **values: Any) -> None:
     """Print a prompt as an agent would receive it, filled with sample values.
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +28,8 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except OSError as error:
         raise RecordError(f"{path}: cannot be written: {error.strerror or error}; free space and run again") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def mark_done(study: str, stage: str, plan: str) -> None:

@@ -123,7 +123,9 @@ class Journal:
             else:
                 break
             good += len(line)
-        if good < len(content):  # the last write was cut off by a death
+        if good < len(content):  # the last write was cut off by a death, or the disk failed
+            if content.find(b"\n", good, -1) >= 0:  # whole lines follow the bad one: keep them for a person
+                self.path.with_suffix(".damaged").write_bytes(content)
             os.ftruncate(self._fd, good)
         if good == 0:
             self._write({"simulation": simulation_id, "format": FORMAT})
@@ -171,7 +173,7 @@ def retire(record: Path) -> None:
         os.link(record, kept)
     except OSError:  # a file system without hard links
         shutil.copyfile(record, kept)
-    paths.journal(record).unlink(missing_ok=True)
+    discard(record)
 
 
 def restore(record: Path) -> bool:
@@ -189,11 +191,17 @@ def restore(record: Path) -> bool:
     return True
 
 
+def discard(record: Path) -> None:
+    """Remove what is left of the journal of a simulation whose record is there."""
+    paths.journal(record).unlink(missing_ok=True)
+
+
 def release(record: Path) -> None:
     """Drop the second name of a record that is safe under its own; empty folders go with it."""
     kept = paths.kept_record(record)
-    if record.exists() and kept.exists():
-        kept.unlink()
+    if record.exists() and kept.parent.exists():
+        kept.unlink(missing_ok=True)
+        discard(record)
         for folder in kept.parents:
             try:
                 folder.rmdir()

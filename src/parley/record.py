@@ -4,6 +4,7 @@ The file appears by an atomic rename, complete or not at all. `read_summary` rea
 everything.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from parley.study import Simulation
 FORMAT = 1
 _KEY = b"parley"
 _TRACE_KEY = b"parley_trace"
+CHECK_KEY = b"parley_sha256"  # over both; Parquet has checksums for its pages, but none for its metadata
 
 SCHEMA = pa.schema(
     [
@@ -76,6 +78,7 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
         "provenance": dict(provenance),
     }
     metadata = {_KEY: json.dumps(meta).encode(), _TRACE_KEY: json.dumps(trace).encode()}
+    metadata[CHECK_KEY] = checksum(metadata)
     table = _rows(simulation, play).replace_schema_metadata(metadata)
     write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd", write_page_checksum=True))
 
@@ -94,7 +97,7 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "counts": dict(condition.counts),
         "players": {role: {"name": p.name, **p.identity()} for role, p in condition.players.items()},
         "prompt": condition.prompt,
-        "prompt_digests": condition.game.prompt_digests(condition.prompt),
+        "prompt_digests": condition.game.prompt_digests(condition.prompt, list(condition.players)),
     }
 
 
@@ -161,7 +164,7 @@ def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     summary = read_summary(path)
     try:
         table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
     if table.schema.names != SCHEMA.names:
         raise RecordError(f"{path}: not a record of this version of Parley; move it away")
@@ -174,13 +177,43 @@ def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     return summary, entries
 
 
+def checksum(metadata: Mapping[bytes, bytes]) -> bytes:
+    """Return the SHA-256 over what Parley put into a file's metadata, as it stands there."""
+    parts = metadata.get(_KEY, b"") + b"\0" + metadata.get(_TRACE_KEY, b"")
+    return hashlib.sha256(parts).hexdigest().encode()
+
+
 def _metadata(path: Path) -> Mapping[bytes, bytes]:
+    """Return the file's own metadata, after a check that neither it nor the rows were cut or changed."""
     try:
-        return pq.read_schema(path).metadata or {}
+        parquet = pq.read_metadata(path)
+        size = path.stat().st_size
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file; run the study to make it") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
+    metadata: Mapping[bytes, bytes] = parquet.metadata or {}
+    if _KEY not in metadata:
+        raise RecordError(f"{path}: not a record of Parley; move it away")
+    if metadata.get(CHECK_KEY) != checksum(metadata):
+        raise RecordError(f"{path}: damaged metadata; delete it and run the study again")
+    if _rows_end(parquet) + parquet.serialized_size + _FOOTER_BYTES != size:
+        raise RecordError(f"{path}: cut short in its rows; delete it and run the study again")
+    return metadata
+
+
+_FOOTER_BYTES = 8  # the footer's length and the closing magic
+
+
+def _rows_end(parquet: pq.FileMetaData) -> int:
+    """Return the offset at which the last column chunk ends."""
+    end = 4  # the opening magic
+    for group in range(parquet.num_row_groups):
+        columns = parquet.row_group(group)
+        last = columns.column(columns.num_columns - 1)
+        start = last.dictionary_page_offset if last.has_dictionary_page else last.data_page_offset
+        end = max(end, start + last.total_compressed_size)
+    return end
 
 
 def _unreadable(path: Path, error: Exception) -> RecordError:

@@ -4,13 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.errors import RecordError
+from pydantic import ValidationError
+
+from parley.errors import RecordError, UsageError
 from parley.games import game_class
 from parley.games.base import Ask, Game, new_game
 from parley.journal import Entry
 from parley.policies import Completion
-from parley.record import Summary, read_record
+from parley.record import Summary, read_record, read_trace
 from parley.runner import Play, play
+from parley.text import one_line
 
 
 class RecordedPolicy:
@@ -38,34 +41,44 @@ class Replayed:
 
     path: Path
     summary: Summary
-    play: Play | None
     difference: str | None
 
 
 def replay(path: Path) -> Replayed:
-    """Play a record again; raises RecordError if it cannot be read or its game is not known."""
+    """Play a record again; raises RecordError naming a file that cannot be read or played."""
     summary, entries = read_record(path)
-    game = rebuild_game(summary)
+    game = _rebuild_game(path, summary)
     recorded = RecordedPolicy(entries)
     policies = {seat.name: recorded for seat in game.seats}
     try:
         again = play(summary.simulation["id"], game, policies)
     except RecordError as error:
-        return Replayed(path, summary, None, str(error))
+        return Replayed(path, summary, str(error))
+    return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
+
+
+def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:
     if len(again.exchanges) != len(entries):
-        return Replayed(path, summary, again, f"{len(entries)} replies recorded, {len(again.exchanges)} asked for")
-    difference = None if again.digest == summary.digest else "the content digests differ"
-    return Replayed(path, summary, again, difference)
+        return f"{len(entries)} replies recorded, {len(again.exchanges)} asked for"
+    if again.digest != summary.digest:
+        return "the content digests differ"
+    if again.outcome.as_json() != {**summary.outcome, "trace": trace}:
+        return "the recorded outcome is not that of its replies"
+    return None
 
 
-def rebuild_game(summary: Summary) -> Game:
+def _rebuild_game(path: Path, summary: Summary) -> Game:
     """Return a fresh game as the record describes it."""
     simulation: Any = summary.simulation
-    game = game_class(simulation["game"])
-    if simulation["protocol_version"] != game.protocol_version:
-        raise RecordError(
-            f"recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
-            f"{game.protocol_version}; use the release that made it"
-        )
-    parameters = game.Parameters.model_validate(simulation["parameters"])
-    return new_game(game, parameters, simulation["counts"], simulation["prompt"], simulation["seed"])
+    try:
+        game = game_class(simulation["game"])
+        if simulation["protocol_version"] != game.protocol_version:
+            raise RecordError(
+                f"{path}: recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
+                f"{game.protocol_version}; use the release that made it"
+            )
+        game.prompt_digests(simulation["prompt"], game.roles)  # an unknown prompt is a LookupError
+        parameters = game.Parameters.model_validate(simulation["parameters"])
+        return new_game(game, parameters, simulation["counts"], simulation["prompt"], simulation["seed"])
+    except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None

@@ -10,7 +10,7 @@ from typing import Any
 from parley import paths
 from parley.engine.client import Engine, LLMPolicy
 from parley.errors import RecordError, UsageError
-from parley.journal import Journal, restore, retire
+from parley.journal import Journal, discard, restore, retire
 from parley.policies import Policy
 from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance
@@ -34,6 +34,7 @@ def simulate(
     if restore(record):
         if read_summary(record).simulation["id"] != simulation.id:
             raise RecordError(f"{record}: holds another simulation; move it away")
+        discard(record)  # of a process that died right after it wrote the record
         say(f"{record}: finished before")
         return
     if simulation.condition.models and endpoint is None:
@@ -41,6 +42,7 @@ def simulate(
     started = datetime.now(UTC)
     with Journal(paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
         if restore(record):  # the process that had the lock finished it
+            discard(record)
             say(f"{record}: finished by another process")
             return
         if journal.entries:

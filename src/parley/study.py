@@ -4,6 +4,7 @@ The study expands into simulations: frozen, each with an identity that follows f
 result and from nothing else (neither the study's name nor its place in it).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ from parley.identity import digest
 from parley.yamlfile import Slug, is_slug, load_yaml, validated
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
+_SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
 
 
@@ -128,7 +130,7 @@ class Condition:
     def _fixed(self, axes: set[str]) -> list[Any]:
         parameters = self.parameters.model_dump(mode="json", exclude=axes)
         players = {role: player.identity() for role, player in self.players.items()}
-        prompts = self.game.prompt_digests(self.prompt)
+        prompts = self.game.prompt_digests(self.prompt, list(self.players))
         return [self.game.name, self.game.protocol_version, parameters, players, prompts]
 
 
@@ -198,9 +200,9 @@ class Study:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""
         for condition in self.conditions:
             if record.parent == paths.simulation(self.name, condition.path, condition.spec, 0).parent:
-                seed = record.stem.removeprefix("seed=")
-                if seed.isdigit() and int(seed) < condition.seeds and record.name == f"seed={int(seed)}.parquet":
-                    return Simulation(condition, int(seed))
+                seed = _SEED_FILE.fullmatch(record.name)
+                if seed and int(seed[1]) < condition.seeds:
+                    return Simulation(condition, int(seed[1]))
         raise UsageError(
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
             "(the path's spec changes when a parameter, prompt or model does)"
@@ -257,6 +259,8 @@ class _Expander:
     def conditions(self) -> tuple[Condition, ...]:
         """Expand all grids; every condition may appear once."""
         self._parameters({}, f"{self._where}: parameters")
+        for index, grid in enumerate(self._content.grids):
+            self._check_varied(grid, f"{self._where}: grids[{index}].vary")
         found: dict[str, str] = {}
         conditions = []
         for index, grid in enumerate(self._content.grids):
@@ -296,11 +300,12 @@ class _Expander:
         honest_role, byzantine_role = self._game.roles[0], self._game.roles[-1]
         counts = {honest_role: n - b, byzantine_role: b}
         byzantine = model if grid.byzantine == SAME else grid.byzantine
-        players = {}
-        if n - b:
-            players[honest_role] = self._player(model, f"{where}.model")
-        if b:
-            players[byzantine_role] = self._player(byzantine, f"{where}.byzantine")
+        # Both are looked up, so that a misspelled name is found even where nobody has the role.
+        named = {
+            honest_role: self._player(model, f"{where}.model"),
+            byzantine_role: self._player(byzantine, f"{where}.byzantine"),
+        }
+        players = {role: player for role, player in named.items() if counts[role]}
         axes: dict[str, str | int | float] = {"model": model, "n": n, "b": b, "prompt": prompt}
         for name in self._varied:
             axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
@@ -321,11 +326,13 @@ class _Expander:
         return condition
 
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
-        for name in chosen:
+        return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
+
+    def _check_varied(self, grid: Grid, where: str) -> None:
+        for name in grid.vary:
             if name in BASE_AXES or name not in self._game.Parameters.model_fields:
                 known = ", ".join(self._game.Parameters.model_fields)
                 raise UsageError(f"{where}.{name}: unknown parameter; choose one of: {known}")
-        return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
 
     def _player(self, name: str, where: str) -> Player:
         if name in self._game.rules:

@@ -4,10 +4,9 @@ import re
 import unicodedata
 
 # Categories of characters that print nothing or move the cursor: controls, format characters (among them
-# the right-to-left marks), surrogates, private use, unassigned; line and paragraph separators become spaces.
-_DROPPED = {"Cc", "Cf", "Cs", "Co", "Cn"}
-_SEPARATORS = {"Zl", "Zp"}
-_SPACES = re.compile(r"\s+")
+# the right-to-left marks), surrogates, private use.
+_DROPPED = {"Cc", "Cf", "Cs", "Co"}
+_SPACES = re.compile(r"\s+")  # of any kind, line and paragraph separators included
 
 
 def valid_unicode(text: str) -> str:
@@ -21,9 +20,6 @@ def one_line(text: str, limit: int | None = None) -> str:
     White space of any kind becomes one space, control and format characters go: no agent can start a line of
     its own in another's prompt, and no terminal or page is told to do anything.
     """
-    spaced = _SPACES.sub(" ", text)
-    kept = "".join(
-        " " if unicodedata.category(c) in _SEPARATORS else c for c in spaced if unicodedata.category(c) not in _DROPPED
-    )
+    kept = "".join(c for c in _SPACES.sub(" ", text) if unicodedata.category(c) not in _DROPPED)
     line = _SPACES.sub(" ", kept).strip()
     return line if limit is None else line[:limit].rstrip()

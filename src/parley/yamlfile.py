@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -35,8 +35,16 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
+            try:
+                repeated = key in seen
+            except TypeError:
+                raise yaml.MarkedYAMLError(
+                    problem="a key must be plain text", problem_mark=key_node.start_mark
+                ) from None
+            if repeated:
                 raise yaml.MarkedYAMLError(
                     problem=f"key {key!r} is repeated; keep one of them", problem_mark=key_node.start_mark
                 )
@@ -82,12 +90,14 @@ def validated(model: type[_Model], content: Any, where: str) -> _Model:
 def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str:
     problems = error.errors(include_url=False)
     first = problems[0]
-    loc = [part for part in first["loc"] if not _is_union_tag(part)]
     if first["type"] == "extra_forbidden":
+        loc = [*_without_tags(first["loc"][:-1]), first["loc"][-1]]
         remedy = "unknown key; " + _suggestion(str(loc[-1]), _keys_at(model, loc[:-1]))
     elif first["type"] == "missing":
+        loc = _without_tags(first["loc"])
         remedy = "missing; add it"
     else:
+        loc = _without_tags(first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         remedy = f"{_shown(first['input'])}: {message[0].lower()}{message[1:]}"
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -95,9 +105,18 @@ def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str
     return f"{where}: {key}: {remedy}{more}" if key else f"{where}: {remedy}{more}"
 
 
-def _is_union_tag(part: int | str) -> bool:
-    """Whether pydantic put a type's name into the place of the error (it does so for unions)."""
-    return isinstance(part, str) and (part.endswith("Source") or "[" in part)
+_TYPES = {"str", "int", "float", "bool"}
+
+
+def tag(name: str) -> str:
+    """Return the name of a tagged union's member that error messages leave out of the key."""
+    return f"<{name}>"
+
+
+def _without_tags(loc: Sequence[int | str]) -> list[int | str]:
+    """Return the place of an error in the file: pydantic adds the member of a union that it tried."""
+    kept = [part for part in loc if not (isinstance(part, str) and part.startswith("<") and part.endswith(">"))]
+    return kept[:-1] if len(kept) > 1 and kept[-1] in _TYPES else kept
 
 
 def _key(loc: list[int | str]) -> str:
@@ -108,7 +127,10 @@ def _key(loc: list[int | str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = one_line(repr(value))
+    try:
+        text = one_line(repr(value))
+    except ValueError:  # an integer of thousands of digits
+        return "a huge number"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley import paths
 from parley.errors import EngineError, UsageError
 from parley.files import write_atomically
 from parley.identity import digest
-from parley.yamlfile import Slug, load_yaml, validated
+from parley.yamlfile import Slug, load_yaml, tag, validated
 
 _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -54,12 +54,30 @@ class FolderSource(BaseModel):
     folder: str = Field(description="Path of the folder; relative paths start at the models file.")
 
 
+def _source_kind(value: Any) -> str | None:
+    """Return which source is meant: the first of their leading keys that is there."""
+    keys = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
+    return next((tag(key) for key in ("package", "repo", "folder") if key in keys), None)
+
+
+Source = Annotated[
+    Annotated[PackageSource, Tag(tag("package"))]
+    | Annotated[HubSource, Tag(tag("repo"))]
+    | Annotated[FolderSource, Tag(tag("folder"))],
+    Discriminator(
+        _source_kind,
+        custom_error_type="source",
+        custom_error_message="Give package and gguf, or repo and revision, or folder",
+    ),
+]
+
+
 class ModelEntry(BaseModel):
     """One model, as a study names it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: PackageSource | HubSource | FolderSource
+    source: Source
     dtype: Literal["bfloat16", "float16", "float32"] = Field(default="bfloat16", description="Data type.")
     max_model_len: int = Field(default=8192, ge=256, description="Context window, in tokens.")
     chat_template_kwargs: dict[str, Any] = Field(

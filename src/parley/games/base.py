@@ -40,7 +40,7 @@ Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
 class Sampling(BaseModel):
     """How one phase is sampled."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     temperature: float = Field(ge=0.0, le=2.0, description="Sampling temperature; 0 is greedy.")
     max_tokens: int = Field(ge=1, le=32_768, description="Longest reply, in tokens.")
@@ -49,7 +49,7 @@ class Sampling(BaseModel):
 class GameParameters(BaseModel):
     """Parameters that every game has; each game adds its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     retries: int = Field(
         default=3, ge=0, le=20, description="How often an unusable reply is asked for again, with a new seed."
@@ -202,11 +202,15 @@ class Game(ABC):
         """Return what happened, round by round, from the outcome and the trace of a record."""
 
     @classmethod
-    def prompt_digests(cls, prompt: str) -> dict[str, str]:
-        """Return the SHA-256 of each template of `prompt`; they are part of a simulation's identity."""
+    def prompt_digests(cls, prompt: str, roles: Sequence[str]) -> dict[str, str]:
+        """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
+
+        Templates are named after their role; these hashes are part of a simulation's identity.
+        """
         return {
             template: hashlib.sha256(path.read_bytes()).hexdigest()
             for template, path in sorted(cls.prompts[prompt].items())
+            if template.startswith(tuple(f"{role}_" for role in roles))
         }
 
 
@@ -235,13 +239,12 @@ def parse_reply(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
     if finish_reason == "content_filter":
         return Reply(None, "refused", "refused by the engine or the model")
     try:
-        value = model.model_validate_json(text, strict=True)
         json.loads(text, object_pairs_hook=_unique_keys)
+        return Reply(model.model_validate_json(text, strict=True))
     except ValidationError as error:
         return Reply(None, _failure_class(error), _first_problem(error))
     except (ValueError, RecursionError) as error:
         return Reply(None, "invalid_json", str(error)[:200])
-    return Reply(value)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -254,13 +257,16 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _failure_class(error: ValidationError) -> FailureClass:
     """`out_of_range` if every field in error is of the right type and only outside its bounds."""
     kinds: dict[str, set[str]] = {}
-    for problem in error.errors(include_url=False, include_input=False, include_context=False):
+    for problem in error.errors(include_url=False, include_context=False):
+        kind = problem["type"]
+        if kind == "literal_error" and not isinstance(problem["input"], str):
+            kind = "no_word"
         where = str(problem["loc"][0]) if problem["loc"] else ""
-        kinds.setdefault(where, set()).add(problem["type"])
+        kinds.setdefault(where, set()).add(kind)
     # A choice ("stop", "continue") is out of range when it is another word. In a union with a number the
     # number's own error decides.
     in_shape = all(found & _RANGE_ERRORS or found == {"literal_error"} for found in kinds.values())
-    return "out_of_range" if in_shape and "" not in kinds else "invalid_json"
+    return "out_of_range" if in_shape else "invalid_json"
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -4,7 +4,7 @@ Agents propose integers in synchronous rounds, see everyone's proposals, and vot
 stops when enough of all agents vote to stop, else at the deadline.
 """
 
-import json
+import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ from parley.games.base import (
     Seat,
     Trajectory,
 )
-from parley.games.consensus_prompts import PROMPTS, PromptValues, render, sample, template
+from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
 from parley.games.consensus_rules import RULES
 from parley.text import one_line
 
@@ -45,16 +45,22 @@ HONEST = "honest"
 BYZANTINE = "byzantine"
 
 
+# Short, so that nobody's exponent makes an integer of a billion digits.
+_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*\d{1,9}")
+
+
 def _exact_share(value: Any) -> Fraction:
     """Read 0.66, "0.66" or "2/3" as the exact number that is written there."""
     if isinstance(value, Fraction):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("must be a number or a fraction like '2/3'")
+    text = str(value).strip()
+    plain = isinstance(value, int | float | str) and not isinstance(value, bool) and _SHARE.fullmatch(text)
     try:
-        return Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError):
-        raise ValueError("must be a number or a fraction like '2/3'") from None
+        if plain:
+            return Fraction(text)
+    except ZeroDivisionError:
+        pass
+    raise ValueError("must be a number or a fraction like '2/3'")
 
 
 Share = Annotated[
@@ -121,15 +127,6 @@ def proposal_model(role: str, value_min: int, value_max: int, strategy: int, rea
         value=(value, ...),
         public_reasoning=(Annotated[str, Field(max_length=reasoning)], ...),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What one agent told all others in one round; `value` is None when it was silent."""
-
-    agent: str
-    value: int | None
-    justification: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +281,7 @@ class ConsensusGame(Game):
             initial_value=agent.initial_value,
             current_value=agent.current_value,
             history=self._history_text(agent),
-            this_round="" if proposals is None else self._proposals_text(agent, proposals),
+            this_round="" if proposals is None else proposals_text(agent.seat.name, proposals),
             notes=self._notes_text(agent),
         )
         model: type[BaseModel]
@@ -320,27 +317,17 @@ class ConsensusGame(Game):
         )
 
     def _history_text(self, agent: _Agent) -> str:
-        """Return the last `history_rounds` rounds, the latest first; "" if there is none."""
-        shown = self._history[-self.parameters.history_rounds :] if self.parameters.history_rounds else []
+        """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
+        if self._history and not self.parameters.history_rounds:
+            return "(Earlier rounds are not shown)"
+        shown = self._history[-self.parameters.history_rounds :]
         return "\n".join(
-            f"Round {number}:\n{self._proposals_text(agent, proposals)}" for number, proposals in reversed(shown)
+            f"Round {number}:\n{proposals_text(agent.seat.name, proposals)}" for number, proposals in reversed(shown)
         )
 
-    def _proposals_text(self, agent: _Agent, proposals: list[Proposal]) -> str:
-        """Return one line per agent; the justification is quoted, so that it cannot pass for a line's end."""
-        lines = []
-        for proposal in proposals:
-            you = " (you)" if proposal.agent == agent.seat.name else ""
-            if proposal.value is None:
-                lines.append(f"  {proposal.agent}{you}: (no proposal)")
-                continue
-            why = json.dumps(proposal.justification, ensure_ascii=False)
-            lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {why}")
-        return "\n".join(lines)
-
     def _notes_text(self, agent: _Agent) -> str:
-        """Return the agent's own notes of the last `history_rounds` rounds in which it wrote one."""
-        shown = agent.notes[-self.parameters.history_rounds :] if self.parameters.history_rounds else []
+        """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""
+        shown = agent.notes[-max(1, self.parameters.history_rounds) :]
         return "\n".join(f"Round {number}: {note}" for number, note in shown)
 
     # What a reply does
@@ -397,7 +384,7 @@ class ConsensusGame(Game):
         return Outcome(
             name=name,
             detail=detail,
-            diagnosis=self._diagnosis(name, detail, unanimous, agreed),
+            diagnosis=self._diagnosis(name, detail, unanimous, agreed) if held else None,
             rounds=rounds,
             finished_early=stopped,
             metrics={
@@ -416,7 +403,7 @@ class ConsensusGame(Game):
     @staticmethod
     def _diagnosis(name: str, detail: str | None, unanimous: list[int], agreed: bool) -> str | None:
         """Say why liveness failed: the paper's finding is that failures are mostly of this kind (4.1, 4.2)."""
-        if name == "valid_consensus" or detail in ("foreign_value", "no_honest_agents"):
+        if name == "valid_consensus" or detail == "foreign_value":
             return None
         if not unanimous:
             return "never_agreed"

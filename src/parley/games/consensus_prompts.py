@@ -8,8 +8,9 @@ searched for expressions again.
 Two listings lost the text between angle brackets in print (`"value": ,`): `<integer>` is put back there.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,28 @@ class PromptValues:
     history: str  # earlier rounds, or "" in round 1
     this_round: str  # the proposals of this round, for votes
     notes: str  # the agent's own private notes, or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one agent told all others in one round; `value` is None when it was silent."""
+
+    agent: str
+    value: int | None
+    justification: str = ""
+
+
+def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
+    """Return one line per proposal as `agent` sees it; the reason is quoted, so that it cannot forge a line's end."""
+    lines = []
+    for proposal in proposals:
+        you = " (you)" if proposal.agent == agent else ""
+        if proposal.value is None:
+            lines.append(f"  {proposal.agent}{you}: (no proposal)")
+            continue
+        why = json.dumps(proposal.justification, ensure_ascii=False)
+        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {why}")
+    return "\n".join(lines)
 
 
 def _current_value(values: PromptValues) -> str:
@@ -110,7 +133,9 @@ def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, in
     agent = str(given["agent_id"])
     initial = given["initial_value"] if role == "honest" else None
     current = given["current_value"] if given["current_value"] is not None else initial
-    peers = f'  {agent} (you): {current}\n  agent_2: 23 | Reasoning: "A value in the middle suits all of us."'
+    own = Proposal(agent, None if current is None else int(current), "This is close to what most of us said.")
+    peer = Proposal("agent_2" if agent != "agent_2" else "agent_1", 23, "A value in the middle suits all of us.")
+    peers = proposals_text(agent, [own, peer])
     values = PromptValues(
         agent_id=agent,
         round=number,

@@ -18,6 +18,7 @@ setup: $(VENV)/.installed ## Install the pinned environment into .venv
 # The CPU build of torch is first: elsewhere than on PyPI, so its index is asked for it alone, once. Everything is
 # pinned and installed without dependencies, since vLLM's own would pull in CUDA builds that break it on a CPU.
 $(VENV)/.installed: envs/cpu.txt pyproject.toml
+	@echo "Installing the pinned environment into $(VENV): about 3.6 GB, some minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --retries 0 \
 	  --extra-index-url https://download.pytorch.org/whl/cpu "$$(grep '^torch==' envs/cpu.txt)"
@@ -27,8 +28,10 @@ $(VENV)/.installed: envs/cpu.txt pyproject.toml
 
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
 	snakemake --cores $(CORES) --config study=$(STUDY)
-	snakemake --cores 1 --config study=$(STUDY) --quiet all --report $$(parley where $(STUDY) workflow-report)
-	parley show $(STUDY)
+	@echo
+	@parley summarize $(STUDY)
+	@echo
+	@echo "Report: $$(parley report $(STUDY))"
 
 test: setup ## Run all tests, one of them end to end on the real model
 	pytest

@@ -134,7 +134,8 @@ def test_stacked_with_n_fixed_says_what_n_counts(here: Path) -> None:
 
 
 def test_stacked_labels_a_missing_combination(here: Path) -> None:
-    grids = "[{model: majority, n: 4, b: [0, 1, 2], prompt: may_exist}, {model: random, n: 4, b: [0, 2], prompt: may_exist}]"
+    grids = "[{model: majority, n: 4, b: [0, 1, 2], prompt: may_exist},"
+    grids += " {model: random, n: 4, b: [0, 2], prompt: may_exist}]"
     assert drawn(make_study(grids), "stacked").count("not run") == 1
 
 

@@ -141,7 +141,12 @@ def _entry(model: str, models: Path) -> Any:
 
 
 _TIMEOUT = click.option(
-    "--engine-timeout", default=900.0, show_default=True, help="Seconds to wait until the engine is ready."
+    "--engine-timeout",
+    default=900.0,
+    show_default=True,
+    envvar="PARLEY_ENGINE_TIMEOUT",
+    show_envvar=True,
+    help="Seconds to wait until the engine is ready.",
 )
 
 
@@ -267,6 +272,29 @@ def status(study: str, models: Path | None) -> None:
 
     for line in run(_load(study, models)):
         click.echo(line)
+
+
+@commands.command()
+@_STUDY
+@_MODELS
+@click.option("--yes", is_flag=True, help="Delete them; without it they are only listed.")
+def prune(study: str, models: Path | None, yes: bool) -> None:
+    """List, or delete, the records of former configurations of a study.
+
+    \b
+    Example:  parley prune demo --yes
+    """
+    from parley.prune import former
+    from parley.prune import prune as run
+
+    loaded = _load(study, models)
+    if yes:
+        click.echo(f"{run(loaded)} files deleted")
+        return
+    files = former(loaded)
+    for path in files:
+        click.echo(str(path))
+    click.echo(f"{len(files)} files are not of the study as it is now" + ("; --yes deletes them" if files else ""))
 
 
 @commands.command()

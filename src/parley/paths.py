@@ -33,6 +33,11 @@ def simulations(study: str) -> Path:
     return results(study) / "simulations"
 
 
+def journals(study: str) -> Path:
+    """Root of the journals of a study, and of the second names of finished records."""
+    return results(study) / "journals"
+
+
 def simulation(study: str, condition: str, spec: str, seed: int | str) -> Path:
     """Record of one simulation; `condition` is `axis=value/axis=value/...`."""
     return simulations(study) / condition / f"spec={spec}" / f"seed={seed}.parquet"

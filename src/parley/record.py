@@ -159,22 +159,23 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
     return trace
 
 
+_REPLAYED = (
+    *("round", "phase", "agent", "attempt", "seed", "ask", "text", "finish_reason"),
+    *("prompt_tokens", "completion_tokens", "cached_tokens"),
+)
+
+
 def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     """Return the summary and every recorded reply, in order; the checksums of all pages are verified."""
     summary = read_summary(path)
     try:
         table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        if table.schema.names != SCHEMA.names:
+            raise RecordError(f"{path}: not a record of this version of Parley; move it away")
+        rows = table.select([*_REPLAYED, "seconds"]).to_pylist()
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
-    if table.schema.names != SCHEMA.names:
-        raise RecordError(f"{path}: not a record of this version of Parley; move it away")
-    columns = ("round", "phase", "agent", "attempt", "seed", "ask", "text", "finish_reason")
-    counts = ("prompt_tokens", "completion_tokens", "cached_tokens")
-    entries = [
-        Entry(**{name: row[name] for name in columns + counts}, started=0.0, seconds=row["seconds"])
-        for row in table.select([*columns, *counts, "seconds"]).to_pylist()
-    ]
-    return summary, entries
+    return summary, [Entry(**{name: row[name] for name in (*_REPLAYED, "seconds")}, started=0.0) for row in rows]
 
 
 def checksum(metadata: Mapping[bytes, bytes]) -> bytes:

@@ -18,7 +18,6 @@ from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
 from parley.study import Simulation, Study
 
-DEFAULT_ENGINE_TIMEOUT = 900.0
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 

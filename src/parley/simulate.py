@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
-from parley.engine.client import Engine, LLMPolicy
 from parley.errors import RecordError, UsageError
 from parley.journal import Journal, discard, restore, retire
 from parley.policies import Policy
@@ -64,6 +63,9 @@ async def play_simulation(
     on_phase: Callable[[list[Exchange]], None],
 ) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
+    # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
+    from parley.engine.client import Engine, LLMPolicy
+
     game = simulation.game()
     players = simulation.condition.players
     by_role: dict[str, Policy] = {}

@@ -1,35 +1,50 @@
 # Parley's workflow: the table of contents. A study is chosen by --config study=NAME (default: demo) or a YAML path.
 #
-#   snakemake                                  the demo, on this machine
+#   snakemake --cores all                      the demo, on this machine
 #   snakemake -n --config study=paper          what the paper's study would run
 #   snakemake --report report.html             Snakemake's own report, after a run
 
 import sys
 from shlex import quote
 
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from parley import paths
 from parley.engine.models import model_marker
-from parley.errors import ParleyError
+from parley.errors import ParleyError, UsageError
 from parley.study import load_study
+from parley.workflow import find_own_programs, hold_lock
 
 min_version("9.0")
 
 try:
-    STUDY = load_study(paths.study_file(str(config.get("study", "demo"))))
+    if unknown := set(config) - {"study"}:
+        raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
+    STUDY = load_study(paths.study_file(str(config.get("study") or "demo")))
 except ParleyError as error:
     # Nothing has started: one line, as from the command line.
     print(f"parley: {error}", file=sys.stderr)
     sys.exit(error.exit_code)
 
 SHARDS = STUDY.shards()
+RECORDS = [str(record) for record in SHARDS]
+TABLES = ("simulations", "conditions")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION
 # Used with --software-deployment-method conda; else jobs run in the environment that Snakemake runs in.
-ENVIRONMENT = workflow.source_path(f"envs/{config.get('environment', 'cpu')}.yaml")
-TABLES = ("simulations", "conditions")
+ENVIRONMENT = workflow.source_path("envs/cpu.yaml")
+find_own_programs()
+
+
+onstart:
+    # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
+    if workflow.is_main_process:
+        try:
+            hold_lock(paths.lock(STUDY.name))
+        except ParleyError as error:
+            raise WorkflowError(str(error)) from None
 
 
 wildcard_constraints:
@@ -51,8 +66,12 @@ include: "workflow/rules/report.smk"
 
 
 rule all:
-    """Everything of the study."""
+    """Everything of the study, named file by file, so that what is missing is made again."""
     default_target: True
     input:
-        paths.stamp(STUDY.name, "report", STUDY.plan),
+        RECORDS,
+        expand(
+            [*rules.summarize.output, *rules.figures.output, *rules.report.output],
+            study=STUDY.name,
+        ),
     localrule: True

@@ -142,6 +142,7 @@ def _entry(model: str, models: Path) -> Any:
 
 _TIMEOUT = click.option(
     "--engine-timeout",
+    type=click.FloatRange(min=1),
     default=900.0,
     show_default=True,
     envvar="PARLEY_ENGINE_TIMEOUT",
@@ -187,6 +188,8 @@ def summarize(study: str, models: Path | None) -> None:
     table = run(loaded, _say)
     mark_done(loaded.name, "tables", loaded.plan)
     click.echo(print_conditions(table, axes(loaded), loaded.game))
+    for name, note in loaded.notes().items():
+        click.echo(f"{name}: {note}")
 
 
 @commands.command()
@@ -236,7 +239,7 @@ def report(study: str, models: Path | None) -> None:
 @click.option("--prompt", help="Prompt variant.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
-@click.option("--reasoning", is_flag=True, help="Show what the agents say in public, too.")
+@click.option("--reasoning", is_flag=True, help="Show the texts too, private notes included.")
 @_TIMEOUT
 def play(
     study: str,

@@ -103,7 +103,7 @@ def draw(ax: Axes, trajectory: Trajectory, low: float, high: float) -> None:
     last = max((x for points in trajectory.series.values() for x, _ in points), default=1)
     every = max(1, round(last / 10))
     shown = [name for name in trajectory.series if name in trajectory.highlighted]
-    shift = min(0.02, 0.1 / max(1, len(shown))) * span
+    shift = min(0.005, 0.03 / max(1, len(shown))) * span
     for name, points in trajectory.series.items():
         xs, ys = [x for x, _ in points], [y for _, y in points]
         if name not in trajectory.highlighted:
@@ -119,8 +119,8 @@ _OTHER: dict[str, Any] = {
     "color": "#777777",
     "linestyle": (0, (4, 2)),
     "linewidth": 1.0,
-    "marker": ".",
-    "markersize": 3,
+    "marker": "x",
+    "markersize": 4,
 }
 
 

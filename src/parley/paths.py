@@ -98,6 +98,11 @@ def log(study: str, stage: str, *parts: str) -> Path:
     return Path(f"{LOGS.joinpath(study, stage, *parts)}.log")
 
 
+def lock(study: str) -> Path:
+    """File whose lock the workflow holds while it runs a study."""
+    return Path(".snakemake") / f"parley-{study}.lock"
+
+
 def schema(name: str) -> Path:
     """JSON schema of the files that users write: `study` or `models`."""
     return CONFIG / "schemas" / f"{name}.schema.json"

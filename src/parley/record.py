@@ -111,7 +111,7 @@ def _telemetry(play: Play) -> dict[str, Any]:
         "prompt_tokens": sum(e.prompt_tokens or 0 for e in entries),
         "completion_tokens": sum(e.completion_tokens or 0 for e in entries),
         "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
-        "seconds": round(sum(e.seconds for e in entries), 3),
+        "request_seconds": round(sum(e.seconds for e in entries), 3),
     }
 
 

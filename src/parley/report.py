@@ -43,6 +43,7 @@ def report(study: Study) -> Path:
             facts=_facts(study, conditions),
             parameters=parameters(study, by),
             models=_models(study),
+            notes=study.notes(),
             mixed=mixed_engines(conditions, simulations, by),
             axes=by,
             outcomes=study.game.outcomes,

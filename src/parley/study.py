@@ -191,10 +191,15 @@ class Study:
             shards[simulation.record(self.name)] = (engine, position // self.shard_size)
         return shards
 
+    def notes(self) -> dict[str, str]:
+        """Return what readers should know of the models that are used, by name."""
+        used = sorted({name for condition in self.conditions for name in condition.models})
+        return {name: self.models[name].note for name in used if self.models[name].note}
+
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name the set of simulations (tables belong to one plan)."""
-        return digest([str(simulation.record(self.name)) for simulation in self.simulations()])[:8]
+        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
+        return digest([self.title, *(str(simulation.record(self.name)) for simulation in self.simulations())])[:8]
 
     def find(self, record: Path) -> Simulation:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""
@@ -261,17 +266,24 @@ class _Expander:
         self._parameters({}, f"{self._where}: parameters")
         for index, grid in enumerate(self._content.grids):
             self._check_varied(grid, f"{self._where}: grids[{index}].vary")
-        found: dict[str, str] = {}
+        found: dict[str, tuple[str, str]] = {}
         conditions = []
         for index, grid in enumerate(self._content.grids):
             key = f"grids[{index}]"
             for condition in self._grid(grid, f"{self._where}: {key}"):
                 if condition.path in found:
-                    raise UsageError(
-                        f"{self._where}: {key}: {condition.path}: duplicate condition (also in "
-                        f"{found[condition.path]}); list it once"
+                    other, spec = found[condition.path]
+                    remedy = (
+                        "list it once"
+                        if spec == condition.spec
+                        else (
+                            "only axes may differ, and what plays the Byzantine agents is none: use a study of its own"
+                        )
                     )
-                found[condition.path] = key
+                    raise UsageError(
+                        f"{self._where}: {key}: {condition.path}: duplicate condition (also in {other}); {remedy}"
+                    )
+                found[condition.path] = (key, condition.spec)
                 conditions.append(condition)
         return tuple(conditions)
 

@@ -27,7 +27,7 @@ _TELEMETRY = (
     "prompt_tokens",
     "completion_tokens",
     "cached_tokens",
-    "seconds",
+    "request_seconds",
 )
 
 

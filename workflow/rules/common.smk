@@ -32,6 +32,12 @@ def simulation_threads(wildcards):
     return 1 if shard_of(wildcards)[0] == "scripted" else 0
 
 
-def study_records(wildcards):
-    """The records of all simulations of the study."""
-    return [str(record) for record in SHARDS]
+def server_threads(wildcards):
+    """All cores: on one machine the shards run one after the other; several servers at once starve each other.
+
+    Without --cores (a report, a cluster) nothing is known of them.
+    """
+    try:
+        return workflow.cores
+    except WorkflowError:
+        return 1

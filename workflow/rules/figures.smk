@@ -1,7 +1,8 @@
 rule figures:
     """Draw the figures of the study's game."""
     input:
-        tables=rules.summarize.output.stamp,
+        records=ancient(RECORDS),
+        tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "figures", STUDY.plan)),
         png=[str(paths.figure("{study}", f.name, ".png")) for f in STUDY.game.figures],

@@ -1,7 +1,8 @@
 rule report:
     """Write the report: one HTML file with the tables and figures of the study."""
     input:
-        figures=rules.figures.output.stamp,
+        records=ancient(RECORDS),
+        figures=ancient(str(paths.stamp("{study}", "figures", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "report", STUDY.plan)),
         html=str(paths.report("{study}")),

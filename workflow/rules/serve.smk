@@ -1,7 +1,7 @@
 rule serve:
     """Serve one model for one shard; Snakemake ends it after the shard's last simulation."""
     input:
-        marker=prepared_model,
+        marker=ancient(prepared_model),
     output:
         endpoint=service(str(paths.endpoint("{study}", "{model}", "{shard}"))),
     log:
@@ -10,9 +10,8 @@ rule serve:
         server_group
     conda:
         ENVIRONMENT
-    # All cores: on one machine the shards run one after the other; several servers at once starve each other.
-    threads: workflow.cores
+    threads: server_threads
     shell:
         # exec: a shell with a redirection would not pass Snakemake's SIGTERM on to the server.
         f"exec parley serve {{wildcards.model}} {MODELS_OPTION} --endpoint {{output.endpoint}}"
-        " --exit-with-parent > {log} 2>&1"
+        " --exit-with-parent >> {log} 2>&1"

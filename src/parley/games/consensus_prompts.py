@@ -117,7 +117,11 @@ def template(prompt: str, role: str, phase: str, part: str) -> str:
     try:
         path = PROMPTS[prompt][f"{role}_{phase}_{part}"]
     except KeyError:
-        raise UsageError(f"no prompt for {prompt}, {role}, {phase}, {part}") from None
+        known = sorted({name.rsplit("_", 2)[0] for name in next(iter(PROMPTS.values()))})
+        raise UsageError(
+            f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(PROMPTS)}; roles: "
+            f"{', '.join(known)}; phases: propose, vote; parts: system, user"
+        ) from None
     return path.read_text(encoding="utf-8").rstrip("\n")
 
 

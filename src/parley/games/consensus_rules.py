@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from parley.games.consensus import ConsensusView
 
 
-def _proposal(value: int, reasoning: str) -> Mapping[str, Any]:
-    return {"internal_strategy": "", "value": value, "public_reasoning": reasoning}
+def _proposal(value: int) -> Mapping[str, Any]:
+    """Return a proposal; all rules give the same reason, which says nothing of who gives it."""
+    return {"internal_strategy": "", "value": value, "public_reasoning": "This value may help us to agree."}
 
 
 def _uniform(view: "ConsensusView", rng: np.random.Generator) -> int:
@@ -39,23 +40,23 @@ def majority(view: "ConsensusView", rng: np.random.Generator) -> Mapping[str, An
         return _stop_when_equal(view)
     counts = Counter(value for value in view.last_round.values() if value is not None)
     if not counts:
-        return _proposal(_held_value(view, rng), "my value so far")
+        return _proposal(_held_value(view, rng))
     most = max(counts.values())
-    return _proposal(min(value for value, count in counts.items() if count == most), "the most frequent value")
+    return _proposal(min(value for value, count in counts.items() if count == most))
 
 
 def stubborn(view: "ConsensusView", rng: np.random.Generator) -> Mapping[str, Any]:
     """Propose the first value forever; vote like `majority`."""
     if view.phase == "vote":
         return _stop_when_equal(view)
-    return _proposal(_held_value(view, rng), "my value is best")
+    return _proposal(_held_value(view, rng))
 
 
 def random(view: "ConsensusView", rng: np.random.Generator) -> Mapping[str, Any]:
     """Propose a value uniform on the range, and vote stop or continue with equal chance, each time anew."""
     if view.phase == "vote":
         return {"decision": ("stop", "continue")[int(rng.integers(2))]}
-    return _proposal(_uniform(view, rng), "a guess")
+    return _proposal(_uniform(view, rng))
 
 
 RULES = {"majority": majority, "stubborn": stubborn, "random": random}

@@ -1,0 +1,27 @@
+"""What the Snakefile needs of the machine: one run at a time per study, and Parley's own programs."""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+from parley.errors import JournalError
+
+_held: list[int] = []  # file descriptors; a lock lasts as long as its descriptor
+
+
+def hold_lock(path: Path) -> None:
+    """Lock a file until this process ends, however it ends; raises JournalError if another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it") from None
+    _held.append(fd)
+
+
+def find_own_programs() -> None:
+    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated."""
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])

@@ -1,8 +1,11 @@
 """The real workflow: Snakemake on scripted studies, in a folder of its own."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,9 +19,12 @@ SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / 
 PROFILE = ["--workflow-profile", str(REPOSITORY / "profiles" / "default")]
 
 
-def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
+CORES = ["--cores", "2"]
+
+
+def snakemake(*arguments: str, cores: list[str] = CORES) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*SNAKEMAKE, *PROFILE, "--cores", "2", *arguments], capture_output=True, text=True, timeout=300, check=False
+        [*SNAKEMAKE, *PROFILE, *cores, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -68,9 +74,10 @@ def test_a_study_runs_once_and_added_seeds_run_alone(folder: Path) -> None:
     assert "Nothing to be done" in again.stdout + again.stderr
 
     # Neither file times nor Snakemake's own memory matter: a clone of the results has nothing to do either.
-    for path in folder.rglob(".snakemake/metadata/*"):
-        path.unlink()
-    (folder / "small.yaml").touch()
+    shutil.rmtree(folder / ".snakemake")
+    now = time.time()
+    for age, path in enumerate([*stamps, *tables, *figures, *planned]):  # the other way round than they were made
+        os.utime(path, (now + age, now + age))
     again = snakemake("--dry-run", "--config", "study=small.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
 
@@ -85,6 +92,52 @@ def test_a_study_runs_once_and_added_seeds_run_alone(folder: Path) -> None:
     write(folder)
     back = snakemake("--dry-run", "--config", "study=small.yaml")
     assert "Nothing to be done" in back.stdout + back.stderr
+
+
+def test_what_is_missing_is_made_again(folder: Path) -> None:
+    study = write(folder)
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    next(study.simulations()).record("small").unlink()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+
+    paths.figure("small", "trajectories", ".png").unlink()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert counts["figures"] == 1
+    assert not {"simulate", "summarize"} & set(counts)
+
+
+def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path) -> None:
+    grid = {"model": "stubborn", "n": 8, "prompt": "may_exist"}
+    study = write(folder, seeds=20, parameters={"max_rounds": 60}, grids=[grid])
+    records = [simulation.record("small") for simulation in study.simulations()]
+    command = [*SNAKEMAKE, *PROFILE, *CORES, "--config", "study=small.yaml"]
+    with Path("killed.log").open("wb") as log:
+        killed = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    end = time.monotonic() + 120
+    while not any(record.exists() for record in records) and time.monotonic() < end:
+        time.sleep(0.02)
+    second = snakemake("--config", "study=small.yaml")
+    killed.kill()
+    killed.wait()
+    assert second.returncode == 1
+    assert "another run of this study holds it" in second.stdout + second.stderr
+    kept = {record: record.stat().st_ino for record in records if record.exists()}
+    assert 0 < len(kept) < len(records)
+
+    again = snakemake("--config", "study=small.yaml")
+    assert again.returncode == 0, again.stderr
+    assert all(record.exists() for record in records)
+    assert all(record.stat().st_ino == inode for record, inode in kept.items())
+
+
+def test_an_unknown_config_key_is_refused(folder: Path) -> None:
+    result = snakemake("--dry-run", "--config", "Study=small.yaml")
+    assert result.returncode == 2
+    assert "--config Study: unknown key" in result.stderr
 
 
 def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None:
@@ -138,7 +191,7 @@ def test_a_bad_study_stops_before_any_job(folder: Path, content: str, words: str
 def test_the_report_of_snakemake_holds_tables_and_figures(folder: Path) -> None:
     write(folder)
     assert snakemake("--config", "study=small.yaml").returncode == 0
-    made = snakemake("--config", "study=small.yaml", "--report", "all.html")
+    made = snakemake("--config", "study=small.yaml", "--report", "all.html", cores=[])
     assert made.returncode == 0, made.stderr
     page = Path("all.html").read_text()
     for name in ("outcome_rates.svg", "trajectories.svg", "conditions.csv", "simulations.csv", "Wilson"):

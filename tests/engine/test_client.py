@@ -103,6 +103,7 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
         (completion(None, "content_filter"), "refused"),
         (completion(None, "stop", refusal="I will not."), "refused"),
         (completion(None), "invalid_json"),
+        (http(400, b'{"error": {"message": "the maximum context length is 8192 tokens"}}'), "length"),
     ],
 )
 def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path, answer: bytes, failure: str) -> None:
@@ -114,8 +115,8 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path, answer: byte
     ("answer", "words"),
     [
         (
-            http(400, b'{"error": {"message": "maximum context length is 8192\\nsorry"}}'),
-            "answered 400: maximum context",
+            http(400, b'{"error": {"message": "no such model\\nsorry"}}'),
+            "answered 400: no such model sorry",
         ),
         (http(500, b"<html>\x1b[31mboom"), "answered 500"),
         (http(200, b"not json"), "no chat completion: not json"),

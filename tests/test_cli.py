@@ -194,8 +194,16 @@ def test_a_summary_without_records_exits_1_and_names_them(parley: Parley, study:
         assert record in error
 
 
+@pytest.mark.parametrize(
+    "flags", [("--round", "60", "--max-rounds", "5"), ("--value-min", "9", "--value-max", "3"), ("--role", "nobody")]
+)
+def test_prompts_that_no_agent_could_get_exit_2(parley: Parley, flags: tuple[str, str]) -> None:
+    assert flags[1] in one_line_error(parley("prompts", *flags), 2)
+
+
 def test_simulating_what_is_not_in_the_study_exits_2(parley: Parley, study: list[str]) -> None:
-    one_line_error(parley("simulate", "small.yaml", study[0].replace("seed=0", "seed=7")), 2)
+    record = study[0].replace("seed=0", "seed=7")
+    assert f"{record}: not a simulation of small.yaml" in one_line_error(parley("simulate", "small.yaml", record), 2)
 
 
 def test_simulating_a_model_without_an_engine_exits_2(parley: Parley, study_factory: StudyFactory) -> None:

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,7 @@ def rewritten(path: Path, key: bytes, value: bytes | None) -> Path:
     "value", [None, b"", b"{", b"[]", b"null", b"7", b"{}", b'{"format": 999}', b'{"format": 1}', b"\xff\xfe"]
 )
 def test_a_record_with_damaged_metadata_is_named(path: Path, value: bytes | None) -> None:
-    refusal(rewritten(path, b"parley", value))
+    assert re.search("damaged|not a record", refusal(rewritten(path, b"parley", value)))
 
 
 def test_a_record_of_another_version_is_named(path: Path) -> None:

@@ -163,9 +163,12 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(folder: Pa
     assert str(journal) in log.read_text()
     assert "Traceback" not in log.read_text()
 
+    failure = log.read_text()
     journal.rmdir()
     assert snakemake("--config", "study=small.yaml").returncode == 0
     assert records[0].exists()
+    # Snakemake deleted the log of the failed attempt; what it said is kept.
+    assert Path(f"{log}.failed").read_text() == failure
 
 
 @pytest.mark.parametrize(

@@ -14,4 +14,4 @@ rule serve:
     shell:
         # exec: a shell with a redirection would not pass Snakemake's SIGTERM on to the server.
         f"exec parley serve {{wildcards.model}} {MODELS_OPTION} --endpoint {{output.endpoint}}"
-        " --exit-with-parent >> {log} 2>&1"
+        " --exit-with-parent > {log} 2>&1"

@@ -14,4 +14,6 @@ rule simulate:
         ENVIRONMENT
     threads: simulation_threads
     shell:
-        f"parley simulate {STUDY_OPTIONS} {{output.record}} --endpoint '{{input.endpoint}}' >> {{log}} 2>&1"
+        # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
+        f"parley simulate {STUDY_OPTIONS} {{output.record}} --endpoint '{{input.endpoint}}' > {{log}} 2>&1"
+        " || (cat {log} >> {log}.failed; exit 1)"

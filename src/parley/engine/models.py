@@ -95,7 +95,7 @@ class ModelEntry(BaseModel):
     note: str = Field(default="", max_length=300, description="What readers of its results should know.")
 
     @model_validator(mode="after")
-    def _absolute_free(self) -> "ModelEntry":
+    def _leaves_ours_alone(self) -> "ModelEntry":
         for args in (self.engine_args, self.server_args):
             for key in args:
                 if key in _OWN_ARGUMENTS:

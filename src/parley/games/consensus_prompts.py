@@ -134,6 +134,10 @@ def render(prompt: str, role: str, phase: str, part: str, values: PromptValues) 
 def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, int | str | None]) -> str:
     """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
     number = int(given["round_number"] or 1)
+    if number > int(given["max_rounds"] or 1):
+        raise UsageError(f"--round {number} is after the last, --max-rounds {given['max_rounds']}")
+    if int(given["value_min"] or 0) > int(given["value_max"] or 0):
+        raise UsageError(f"--value-min {given['value_min']} is above --value-max {given['value_max']}")
     agent = str(given["agent_id"])
     initial = given["initial_value"] if role == "honest" else None
     current = given["current_value"] if given["current_value"] is not None else initial

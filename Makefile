@@ -8,7 +8,7 @@ CORES ?= all
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test test-slurm lint format bench clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,8 +33,11 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@echo
 	@echo "Report: $$(parley report $(STUDY))"
 
-test: setup ## Run all tests, one of them end to end on the real model
-	pytest
+test: setup ## Run all tests but those on SLURM; some of them on the real model
+	pytest -m "not slurm"
+
+test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
+	pytest tests/slurm
 
 lint: setup ## Check format, lint, types and the workflow
 	ruff format --check .

@@ -4,6 +4,7 @@
 #   snakemake -n --config study=paper          what the paper's study would run
 #   snakemake --report report.html             Snakemake's own report, after a run
 
+import shutil
 import sys
 from shlex import quote
 
@@ -13,8 +14,9 @@ from snakemake.utils import min_version
 from parley import paths
 from parley.engine.models import model_marker
 from parley.errors import ParleyError, UsageError
+from parley.slurm import wait_for_former_jobs
 from parley.study import load_study
-from parley.workflow import find_own_programs, hold_lock
+from parley.workflow import find_own_programs, hold_lock, restart, run_token
 
 min_version("9.0")
 
@@ -35,7 +37,9 @@ MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").r
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION
 # Used with --software-deployment-method conda; else jobs run in the environment that Snakemake runs in.
 ENVIRONMENT = workflow.source_path("envs/cpu.yaml")
+CUDA_ENVIRONMENT = workflow.source_path("envs/cuda.yaml")
 find_own_programs()
+RUN = run_token()
 
 
 onstart:
@@ -45,6 +49,18 @@ onstart:
             hold_lock(paths.lock(STUDY.name))
         except ParleyError as error:
             raise WorkflowError(str(error)) from None
+        if not workflow.local_exec and wait_for_former_jobs(groups(), logger.warning):
+            restart()  # to plan what is left
+
+
+onsuccess:
+    # Only a killed run leaves marks here.
+    if workflow.is_main_process:
+        shutil.rmtree(paths.scripted_shards(STUDY.name), ignore_errors=True)
+
+
+# Used with --software-deployment-method apptainer.
+container: "envs/parley.sif"
 
 
 wildcard_constraints:

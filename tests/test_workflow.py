@@ -199,3 +199,32 @@ def test_the_report_of_snakemake_holds_tables_and_figures(folder: Path) -> None:
     page = Path("all.html").read_text()
     for name in ("outcome_rates.svg", "trajectories.svg", "conditions.csv", "simulations.csv", "Wilson"):
         assert name in page
+
+
+def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
+    request = {"memory_mb": 1000, "minutes": 720, "gpu_model": "a100", "partition": "long", "constraint": "ib&a100"}
+    source = {"repo": "owner/name", "revision": "a" * 40}
+    models = {"big": {"source": source, "gpus": 2, "cluster": request}, "small": {"source": source}}
+    grid = {"model": ["big", "small", "majority"], "n": 3, "prompt": "may_exist"}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "grids": [grid]}))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    # Not quiet: then a dry run names the resources of every job.
+    arguments = ["--dry-run", "--quiet", "host", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+
+    found = {}
+    for text in re.split(r"\n *rule ", planned.stdout + planned.stderr):
+        name, model = text.split(":")[0], re.search(r"model=(\w+)", text)
+        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
+            found[name, model and model[1]] = dict(item.split("=", 1) for item in line[1].split(", "))
+    keys = ("gpu", "gpu_model", "mem_mb", "runtime", "slurm_partition", "constraint")
+    asked = {job: [resources.get(key) for key in keys] for job, resources in found.items()}
+    assert asked["serve", "big"] == ["2", "a100", "1000", "720", "long", "ib&a100"]
+    assert asked["serve", "small"] == ["1", None, "2000", "60", "short", None]
+    # Beside a server a simulation adds its memory, and has to name the same partition and constraint.
+    assert asked["simulate", "big"] == [None, None, "300", None, "long", "ib&a100"]
+    assert asked["simulate", "small"] == [None, None, "300", None, "short", None]
+    assert asked["simulate", "majority"] == [None, None, "300", "10", "short", None]

@@ -68,6 +68,16 @@ def endpoint(study: str, model: str, shard: int | str) -> Path:
     return results(study) / "engines" / model / f"shard={shard}.json"
 
 
+def scripted_shards(study: str) -> Path:
+    """Folder of the marks of `scripted_shard`."""
+    return results(study) / "engines" / "scripted"
+
+
+def scripted_shard(study: str, run: str, shard: int | str) -> Path:
+    """Mark that ties the simulations of a shard together which need no engine; it lasts while `run` plays them."""
+    return scripted_shards(study) / f"run={run}" / f"shard={shard}"
+
+
 def table(study: str, name: str, suffix: str) -> Path:
     """One table: `simulations` or `conditions`, `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"

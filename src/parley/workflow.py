@@ -1,11 +1,14 @@
-"""What the Snakefile needs of the machine: one run at a time per study, and Parley's own programs."""
+"""What the Snakefile needs of the machine: one run at a time per study, a name for it, and Parley's own programs."""
 
 import fcntl
 import os
 import sys
+import uuid
 from pathlib import Path
 
 from parley.errors import JournalError
+
+_RUN = "PARLEY_RUN"
 
 _held: list[int] = []  # file descriptors; a lock lasts as long as its descriptor
 
@@ -25,3 +28,16 @@ def hold_lock(path: Path) -> None:
 def find_own_programs() -> None:
     """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+
+
+def run_token() -> str:
+    """Return a name for this run of the workflow: the same in all its jobs, on whatever node, and in no other run."""
+    return os.environ.setdefault(_RUN, uuid.uuid4().hex[:8])
+
+
+def restart() -> None:
+    """Start this program anew, with the same arguments, in the same process."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.environ.pop(_RUN, None)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -5,7 +5,17 @@ def prepared_model(wildcards):
 
 def server_group(wildcards):
     """One cluster job per shard: its server and its simulations."""
-    return f"{wildcards.model}-{wildcards.shard}"
+    return group(wildcards.study, wildcards.model, wildcards.shard)
+
+
+def group(study, engine, shard):
+    """The name of a shard's group, by which its cluster job is found again."""
+    return f"{study}-{engine}-{shard}"
+
+
+def groups():
+    """The names of all groups of the study."""
+    return {group(STUDY.name, engine, shard) for engine, shard in SHARDS.values()}
 
 
 def shard_of(wildcards):
@@ -22,9 +32,20 @@ def engine_endpoint(wildcards):
     return str(paths.endpoint(wildcards.study, engine, shard))
 
 
+def scripted_shard(wildcards):
+    """What ties a scripted simulation to its shard; nothing for one that asks an engine."""
+    engine, shard = shard_of(wildcards)
+    return str(paths.scripted_shard(wildcards.study, RUN, shard)) if engine == "scripted" else []
+
+
+def scripted_group(wildcards):
+    """The group of a scripted shard, the same as its simulations'."""
+    return group(wildcards.study, "scripted", wildcards.shard)
+
+
 def simulation_group(wildcards):
     """The group of the shard, the same as its server's."""
-    return "-".join(map(str, shard_of(wildcards)))
+    return group(wildcards.study, *shard_of(wildcards))
 
 
 def simulation_threads(wildcards):
@@ -41,3 +62,51 @@ def server_threads(wildcards):
         return workflow.cores
     except WorkflowError:
         return 1
+
+
+def server_environment(wildcards):
+    """The conda environment of a server."""
+    return CUDA_ENVIRONMENT if server_gpus(wildcards) else ENVIRONMENT
+
+
+def server_gpus(wildcards):
+    """GPUs of a shard's job."""
+    return STUDY.models[wildcards.model].gpus
+
+
+def simulation_minutes(wildcards):
+    """Beside a server none of its own: the server's time is the job's. Scripted simulations take turns."""
+    return 10 if shard_of(wildcards)[0] == "scripted" else None
+
+
+def requests(*keys):
+    """Resources that a model's entry may ask a cluster for; those that no entry names are left to the profile."""
+    used = [STUDY.models[engine] for engine in {engine for engine, _ in SHARDS.values()} - {"scripted"}]
+    names = {
+        "memory_mb": "mem_mb",
+        "minutes": "runtime",
+        "partition": "slurm_partition",
+        "account": "slurm_account",
+    }
+    return {
+        names.get(key, key): requested(names.get(key, key), key)
+        for key in keys
+        if any(getattr(entry.cluster, key) is not None for entry in used)
+    }
+
+
+def requested(resource, key):
+    """A function of the wildcards: what the shard's model asks for, else the profile's default."""
+
+    def value(wildcards, attempt):
+        engine = getattr(wildcards, "model", None) or ("condition" in wildcards.keys() and shard_of(wildcards)[0])
+        if engine in STUDY.models and (own := getattr(STUDY.models[engine].cluster, key)) is not None:
+            return own
+        default = (workflow.resource_settings.default_resources or {}).get(resource)
+        if default is None:
+            return None
+        # What stands in a profile is an expression.
+        aids = {"input": [], "attempt": attempt, "threads": 1, "rulename": "", "async_run": workflow.async_run}
+        return default.evaluate(wildcards, **aids).value
+
+    return value

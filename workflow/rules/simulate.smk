@@ -1,7 +1,26 @@
+rule gather_shard:
+    """Tie the simulations of a scripted shard together: a cluster job holds what hangs together, and they ask no server."""
+    output:
+        shard=temp(touch(str(paths.scripted_shard("{study}", RUN, "{shard}")))),
+    log:
+        str(paths.log("{study}", "gather_shard", "shard={shard}")),
+    group:
+        scripted_group
+    conda:
+        ENVIRONMENT
+    resources:
+        **requests("partition", "account", "constraint"),
+        mem_mb=300,
+        runtime=1,
+    shell:
+        ": > {log}"
+
+
 rule simulate:
     """Play one simulation; all of a shard ask the same engine at once."""
     input:
         endpoint=engine_endpoint,
+        shard=scripted_shard,
     output:
         record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
     log:
@@ -13,6 +32,10 @@ rule simulate:
     conda:
         ENVIRONMENT
     threads: simulation_threads
+    resources:
+        **requests("partition", "account", "constraint"),
+        mem_mb=300,
+        runtime=simulation_minutes,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
         f"parley simulate {STUDY_OPTIONS} {{output.record}} --endpoint '{{input.endpoint}}' > {{log}} 2>&1"

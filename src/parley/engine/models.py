@@ -60,6 +60,9 @@ def _source_kind(value: Any) -> str | None:
     return next((tag(key) for key in ("package", "repo", "folder") if key in keys), None)
 
 
+# What may stand in a partition, an account or a constraint such as "a100&ib|h100"; never a space or an option.
+_ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[\]-]{0,99}$")]
+
 Source = Annotated[
     Annotated[PackageSource, Tag(tag("package"))]
     | Annotated[HubSource, Tag(tag("repo"))]
@@ -70,6 +73,19 @@ Source = Annotated[
         custom_error_message="Give package and gguf, or repo and revision, or folder",
     ),
 ]
+
+
+class ClusterRequest(BaseModel):
+    """What the job of one shard asks a cluster for, where the model needs other than the profile's defaults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    memory_mb: int | None = Field(default=None, ge=256, le=16_777_216, description="Memory of the job, in MB.")
+    minutes: int | None = Field(default=None, ge=1, le=43_200, description="Time limit of the job, in minutes.")
+    gpu_model: _ClusterWord | None = Field(default=None, description="Model of the GPUs, as the cluster names it.")
+    partition: _ClusterWord | None = Field(default=None, description="Partition that the job is sent to.")
+    account: _ClusterWord | None = Field(default=None, description="Account that is charged.")
+    constraint: _ClusterWord | None = Field(default=None, description="Features that the node must have.")
 
 
 class ModelEntry(BaseModel):
@@ -91,7 +107,12 @@ class ModelEntry(BaseModel):
         default_factory=dict,
         description="Arguments of the vLLM server that only concern the machine; not part of the identity.",
     )
-    gpus: int = Field(default=1, ge=1, le=64, description="GPUs that one server uses (tensor parallel).")
+    gpus: int = Field(
+        default=1, ge=0, le=64, description="GPUs that one server uses (tensor parallel); 0 serves on the CPU."
+    )
+    cluster: ClusterRequest = Field(
+        default=ClusterRequest(), description="What a shard asks a cluster for; not part of the identity."
+    )
     note: str = Field(default="", max_length=300, description="What readers of its results should know.")
 
     @model_validator(mode="after")
@@ -104,7 +125,7 @@ class ModelEntry(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """Return what can change a reply: it goes into the spec hash of every simulation."""
-        return self.model_dump(mode="json", exclude={"server_args", "gpus", "note"})
+        return self.model_dump(mode="json", exclude={"server_args", "gpus", "cluster", "note"})
 
 
 _OWN_ARGUMENTS = {

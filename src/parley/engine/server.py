@@ -75,7 +75,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         "structured-outputs-config": json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}),
         "enable-prompt-tokens-details": True,
         "disable-uvicorn-access-log": True,
-        "tensor-parallel-size": entry.gpus,
+        "tensor-parallel-size": max(1, entry.gpus),
     }
     if is_cpu_build():
         arguments |= {

@@ -141,6 +141,12 @@ def test_expand_lists_conditions(parley: Parley, study: list[str]) -> None:
     assert lines[2] == "4 simulations in 2 conditions, 1 shards"
 
 
+def test_expand_tells_listed_seeds_from_a_count(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory({"n": 3}, {"n": 4, "seeds": 7}, seeds=[7, 3])
+    lines = parley("expand", "small.yaml").out.splitlines()
+    assert [line.split("  ")[1] for line in lines[:2]] == ["seeds=[7, 3]", "seeds=7"]
+
+
 def test_expand_prints_the_paths_of_all_records(parley: Parley, study: list[str]) -> None:
     assert parley("expand", "small.yaml", "--paths").out.splitlines() == study
 

@@ -172,6 +172,11 @@ def test_missing_figures_and_tables_say_what_to_run(here: Path) -> None:
         report.report(make_study(GRIDS))
 
 
+def test_listed_seeds_are_told_in_the_report(here: Path) -> None:
+    study = make_study("[{model: [majority, random], n: 4, prompt: may_exist, seeds: [9, 4]}]")
+    assert "9, 4 (2 conditions)" in Page(page(study)).text
+
+
 def test_parameters_that_are_axes_say_so(here: Path) -> None:
     study = make_study("[{model: random, n: 4, prompt: may_exist, vary: {retries: [1, 2]}}]", play=False)
     found = dict(report.parameters(study, tables.axes(study)))

@@ -80,7 +80,9 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
             click.echo(str(simulation.record(loaded.name)))
         return
     for condition in loaded.conditions:
-        click.echo(f"{condition.path}/spec={condition.spec}  seeds={condition.seeds}")
+        seeds = condition.seeds
+        written = len(seeds) if isinstance(seeds, range) else list(seeds)
+        click.echo(f"{condition.path}/spec={condition.spec}  seeds={written}")
     shards = len(set(loaded.shards().values()))
     click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
 

@@ -78,7 +78,7 @@ def _printable(value: Any) -> Any:
 
 def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    seeds = Counter(condition.seeds for condition in study.conditions)
+    seeds = Counter(_seeds_text(condition.seeds) for condition in study.conditions)
     players = dict.fromkeys(
         ", ".join(f"{role}: {player.name}" for role, player in condition.players.items())
         for condition in study.conditions
@@ -89,15 +89,17 @@ def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
         ("Conditions", str(len(conditions))),
         ("Simulations", str(int(conditions["simulations"].sum()))),
-        (
-            "Seeds",
-            "; ".join(
-                f"0 to {count - 1} ({number} conditions)" for count, number in sorted(seeds.items(), reverse=True)
-            ),
-        ),
+        ("Seeds", "; ".join(f"{text} ({number} conditions)" for text, number in seeds.items())),
         ("Played by", "; ".join(players)),
         ("Plan", study.plan),
     ]
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    if isinstance(seeds, range):
+        return f"0 to {len(seeds) - 1}"
+    shown = ", ".join(map(str, seeds[:20]))
+    return shown if len(seeds) <= 20 else f"{shown}, ... ({len(seeds)} in all)"
 
 
 def parameters(study: Study, by: Sequence[str]) -> list[tuple[str, str]]:

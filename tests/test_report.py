@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -156,6 +157,23 @@ def test_a_condition_that_mixes_engines_is_a_warning(here: Path) -> None:
     shown = " ".join(Page(html).text.split())
     assert "model=majority, n=4, b=1, prompt=may_exist: scripted (1 simulations); vllm 9, <GPU>, abc (1" in shown
     assert "<GPU>" not in html
+
+
+def test_warnings_of_the_engines_are_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(GRIDS)
+    assert "WARNING" not in page(study)
+
+    def warned() -> list[record.Summary]:
+        found = tables.read_summaries(study, list(study.simulations()))
+        engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
+        return [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found[:3]]
+
+    with monkeypatch.context() as patched:
+        summaries = warned()
+        patched.setattr(tables, "read_summaries", lambda *_: summaries)
+        html = page(study)
+    assert "tiny: cannot <hold> (3 simulations)" in Page(html).text
+    assert "<hold>" not in html
 
 
 def test_a_local_folder_is_named_without_its_path(here: Path) -> None:

@@ -16,10 +16,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from parley import __version__, paths, tables
-from parley.engine.models import FolderSource, ModelEntry
+from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
+from parley.provenance import warnings
 from parley.record import Summary
 from parley.stats import CONFIDENCE
 from parley.study import Study
@@ -52,6 +53,7 @@ def report(study: Study) -> Path:
             endings=endings(simulations, by),
             figures=list(_figures(study)),
             provenance=_provenance(summaries),
+            warnings=_warnings(summaries),
             version=__version__,
         )
     )
@@ -123,8 +125,6 @@ def _models(study: Study) -> list[tuple[str, str]]:
 def model_text(entry: ModelEntry) -> str:
     """Return what names a model to others: its source, revision and settings, but no path."""
     identity = entry.identity()
-    if isinstance(entry.source, FolderSource):  # a path says nothing on another machine, and much about this one
-        identity["source"] = {"local folder": Path(entry.source.folder).name}
     source = identity.pop("source")
     return _text({**source, **{key: value for key, value in identity.items() if value != {}}})
 
@@ -203,6 +203,12 @@ def _provenance(summaries: Sequence[Summary]) -> list[tuple[str, list[str]]]:
         (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
         for kind, counts in kinds.items()
     ]
+
+
+def _warnings(summaries: Sequence[Summary]) -> list[str]:
+    """Return each warning of the engines that answered, with the number of simulations behind it."""
+    counts = Counter(text for summary in summaries for text in warnings(summary.provenance))
+    return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
 
 
 def _commit(git: Mapping[str, Any] | None) -> str:

@@ -79,8 +79,7 @@ async def play_simulation(
             if engine is None:
                 assert endpoint is not None
                 engine = await stack.enter_async_context(Engine(endpoint))
-                if engine.endpoint.model != player.name:
-                    raise UsageError(f"{endpoint}: serves {engine.endpoint.model}, not {player.name}")
+                engine.endpoint.require(player.name, endpoint)
                 await engine.wait_ready(engine_timeout, lambda s: say(f"waiting for the engine, {s:.0f} s"))
             engines[player.name] = engine.endpoint.engine
             by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)

@@ -371,6 +371,33 @@ def verify(
         raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
 
 
+@commands.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
+def show(record: Path, study: Path | None) -> None:
+    """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
+
+    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten.
+
+    \b
+    Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
+    """
+    from parley.record import read_summary
+    from parley.show import study_files, study_text, summary_text, write_study
+
+    summary = read_summary(record)
+    click.echo(summary_text(record, summary), nl=False)
+    if study is not None:
+        for path in write_study(study_files(record, summary), study):
+            click.echo(f"wrote {one_line(str(path))}", err=True)
+        return
+    try:
+        text = study_text(study_files(record, summary))
+    except ParleyError as error:
+        text = f"# No study file: {one_line(str(error))}\n"
+    click.echo(f"---\n{text}", nl=False)
+
+
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> None:
     if rows:
         for line in table(header, rows):

@@ -238,12 +238,17 @@ class Study:
         )
 
 
+def check_name(file: Path) -> None:
+    """Raise UsageError if a study file's name cannot name its study."""
+    if not is_slug(file.stem):
+        raise UsageError(f"{file}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+
+
 def load_study(file: Path, models_file: Path | None = None) -> Study:
     """Read and check a study; raises UsageError with one line: file, key, value, remedy."""
     where = str(file)
     content = validated(StudyFile, load_yaml(file), where)
-    if not is_slug(file.stem):
-        raise UsageError(f"{where}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+    check_name(file)
     try:
         game = game_class(content.game)
     except UsageError as error:

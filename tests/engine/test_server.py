@@ -105,6 +105,11 @@ def test_the_servers_environment_is_what_determinism_needs(tmp_path: Path) -> No
     assert running._lines[0].strip() == "1"
 
 
+def test_a_users_own_variable_makes_no_engine_batch_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
+    assert "VLLM_BATCH_INVARIANT" not in server._environment()
+
+
 def test_thread_variables_of_the_workflow_do_not_reach_a_cpu_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: True)
     for name in server._THREAD_VARIABLES:

@@ -152,7 +152,7 @@ class ModelsFile(BaseModel):
 def load_models(path: Path) -> Mapping[str, ModelEntry]:
     """Read the model entries; raises UsageError naming file, key and remedy.
 
-    Folders are resolved against the file's own place, but stay as written in the identity.
+    Folders are resolved against the file's own place; the identity has their last part.
     """
     return validated(ModelsFile, load_yaml(path), str(path)).models
 

@@ -288,6 +288,8 @@ def _environment() -> dict[str, str]:
         "VLLM_LOGGING_COLOR": "0",
         "PYTHONUNBUFFERED": "1",
     }
+    # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
+    environment.pop(hardware.BATCH_INVARIANT, None)
     if is_cpu_build():
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
         # vLLM keeps one core free of its worker, which is half of a small laptop; the clients need little (measured on

@@ -79,6 +79,7 @@ def test_the_commands_of_the_stages_and_of_people_are_there() -> None:
         "report",
         "play",
         "replay",
+        "verify",
         "prompts",
     }
     assert expected <= set(COMMANDS)
@@ -141,6 +142,12 @@ def test_expand_lists_conditions(parley: Parley, study: list[str]) -> None:
     assert lines[2] == "4 simulations in 2 conditions, 1 shards"
 
 
+def test_expand_tells_listed_seeds_from_a_count(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory({"n": 3}, {"n": 4, "seeds": 7}, seeds=[7, 3])
+    lines = parley("expand", "small.yaml").out.splitlines()
+    assert [line.split("  ")[1] for line in lines[:2]] == ["seeds=[7, 3]", "seeds=7"]
+
+
 def test_expand_prints_the_paths_of_all_records(parley: Parley, study: list[str]) -> None:
     assert parley("expand", "small.yaml", "--paths").out.splitlines() == study
 
@@ -182,10 +189,9 @@ def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: lis
     assert paths.table("small", "conditions", ".csv").exists()
     replayed = parley("replay", *study)
     assert replayed.status == 0
-    assert [line.split()[0] for line in replayed.out.splitlines()] == ["identical"] * 4
-    assert [line.split()[1] for line in replayed.out.splitlines()] == [
-        read_summary(Path(record)).digest[:12] for record in study
-    ]
+    header, *rows = [line.split() for line in replayed.out.splitlines()]
+    assert header == ["replay", "digest", "record"]
+    assert rows == [["identical", read_summary(Path(record)).digest[:12], record] for record in study]
 
 
 def test_a_summary_without_records_exits_1_and_names_them(parley: Parley, study: list[str]) -> None:
@@ -220,7 +226,19 @@ def test_a_replay_that_differs_exits_1(parley: Parley, study: list[str]) -> None
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), study[0])
     ran = parley("replay", *study[:2])
     assert ran.status == 1
-    assert study[0] in ran.out + ran.err
+    header, *rows = ran.out.splitlines()
+    assert rows[0].startswith("the content digests differ  ")
+    assert rows[1].startswith("identical                   ")  # aligned
+    assert [row.index(record) for row, record in zip(rows, study[:2], strict=True)] == [header.index("record")] * 2
+
+
+def test_replays_before_a_damaged_record_are_told(parley: Parley, study: list[str]) -> None:
+    parley("simulate", "small.yaml", study[0])
+    Path("x.parquet").write_bytes(b"no")
+    ran = parley("replay", study[0], "x.parquet")
+    assert ran.status == 1
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["replay", "identical"]
+    assert "x.parquet: cut short or not Parquet" in ran.err
 
 
 def test_a_replay_of_no_record_exits_1(parley: Parley, folder: Path) -> None:

@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -158,6 +159,23 @@ def test_a_condition_that_mixes_engines_is_a_warning(here: Path) -> None:
     assert "<GPU>" not in html
 
 
+def test_warnings_of_the_engines_are_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(GRIDS)
+    assert "WARNING" not in page(study)
+
+    def warned() -> list[record.Summary]:
+        found = tables.read_summaries(study, list(study.simulations()))
+        engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
+        return [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found[:3]]
+
+    with monkeypatch.context() as patched:
+        summaries = warned()
+        patched.setattr(tables, "read_summaries", lambda *_: summaries)
+        html = page(study)
+    assert "tiny: cannot <hold> (3 simulations)" in Page(html).text
+    assert "<hold>" not in html
+
+
 def test_a_local_folder_is_named_without_its_path(here: Path) -> None:
     entry = ModelEntry.model_validate({"source": {"folder": "/home/someone/models/tuned"}})
     text = report.model_text(entry)
@@ -170,6 +188,11 @@ def test_missing_figures_and_tables_say_what_to_run(here: Path) -> None:
         report.report(make_study(GRIDS, play=False))
     with pytest.raises(RecordError, match="parley figures"):
         report.report(make_study(GRIDS))
+
+
+def test_listed_seeds_are_told_in_the_report(here: Path) -> None:
+    study = make_study("[{model: [majority, random], n: 4, prompt: may_exist, seeds: [9, 4]}]")
+    assert "9, 4 (2 conditions)" in Page(page(study)).text
 
 
 def test_parameters_that_are_axes_say_so(here: Path) -> None:

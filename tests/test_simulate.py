@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from answering import ENGINE, record_with_model, standing_in
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import JournalError, ParleyError, RecordError, UsageError
@@ -39,7 +40,7 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
         pass
 
     class Mortal(ScriptedPolicy):
-        async def answer(self, ask, seed, attempt):  # type: ignore[no-untyped-def]  # noqa: ANN
+        async def answer(self, ask, seed, attempt):  # type: ignore[no-untyped-def]
             if ask.round == round_number:
                 raise Death
             return await super().answer(ask, seed, attempt)
@@ -201,3 +202,17 @@ def test_provenance_names_versions_and_no_folder_or_user(study: Study, first: Si
     assert provenance["engines"] == {}
     assert str(Path.cwd()) not in str(provenance)
     assert provenance["started"] <= provenance["ended"]
+
+
+def test_a_model_answers_over_http_and_its_engine_is_told_and_recorded(
+    study_factory: StudyFactory, tmp_path: Path
+) -> None:
+    study = study_factory({"model": "tiny"}, parameters={"max_rounds": 1})
+    simulation = next(study.simulations())
+    record = simulation.record("small")
+    with standing_in(tmp_path) as (endpoint, _):
+        said = run(study, record, endpoint)
+    assert "warning: tiny: evidence and no proof" in said
+    assert read_summary(record).provenance["engines"] == {"tiny": ENGINE}
+    expected = record_with_model(simulation, tmp_path / "expected.parquet")
+    assert read_summary(record).digest == read_summary(expected).digest

@@ -60,7 +60,7 @@ def test_the_smallest_study_is_one_simulation(study_factory: StudyFactory) -> No
 
 def test_a_grid_may_have_seeds_of_its_own(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 3}, {"n": 4, "seeds": 2}, seeds=5)
-    assert [condition.seeds for condition in study.conditions] == [5, 2]
+    assert [condition.seeds for condition in study.conditions] == [range(5), range(2)]
     assert [(s.seed, s.condition.axes["n"]) for s in study.simulations()] == [
         (0, 3),
         (0, 4),
@@ -70,6 +70,30 @@ def test_a_grid_may_have_seeds_of_its_own(study_factory: StudyFactory) -> None:
         (3, 3),
         (4, 3),
     ]
+
+
+def test_seeds_may_be_listed(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": 3}, {"n": 4, "seeds": 2}, seeds=[7, 3, 999_999_999])
+    assert [(s.seed, s.condition.axes["n"]) for s in study.simulations()] == [
+        (7, 3),
+        (0, 4),
+        (3, 3),
+        (1, 4),
+        (999_999_999, 3),
+    ]
+    for simulation in study.simulations():
+        assert study.find(simulation.record(study.name)) == simulation
+    for seed in (0, 4, 8):
+        with pytest.raises(UsageError, match="not a simulation of"):
+            study.find(next(study.simulations()).record(study.name).with_name(f"seed={seed}.parquet"))
+
+
+def test_listed_seeds_are_the_simulations_of_a_count(study_factory: StudyFactory) -> None:
+    grid = {"model": ["tiny", "majority"], "n": [3, 4]}
+    counted, listed = study_factory(grid, seeds=3), study_factory(grid, seeds=[0, 1, 2])
+    assert list(counted.shards().items()) == list(listed.shards().items())
+    assert [s.id for s in counted.simulations()] == [s.id for s in listed.simulations()]
+    assert counted.plan == listed.plan
 
 
 def test_varied_parameters_become_axes(study_factory: StudyFactory) -> None:
@@ -383,6 +407,13 @@ def test_no_simulation_changes_its_shard_when_seeds_are_added(study_factory: Stu
     before = study_factory(grid, seeds=3, shard_size=4).shards()
     after = study_factory(grid, seeds=11, shard_size=4).shards()
     assert {record: after[record] for record in before} == before
+
+
+def test_seeds_that_are_added_to_a_list_come_last_and_move_no_shard(study_factory: StudyFactory) -> None:
+    grid = {"model": ["tiny", "majority"], "n": [3, 4, 5]}
+    before = study_factory(grid, seeds=[8, 3], shard_size=4).shards()
+    after = study_factory(grid, seeds=[8, 3, 5, 0], shard_size=4).shards()
+    assert list(after.items())[: len(before)] == list(before.items())
 
 
 def test_the_plan_names_the_set_of_simulations(study_factory: StudyFactory) -> None:

@@ -51,6 +51,21 @@ BAD_FILES = {
     "boolean seeds": ("game: consensus\nseeds: true\n" + GRID, "seeds: True: input should be a valid integer"),
     "float seeds": ("game: consensus\nseeds: 2.0\n" + GRID, "seeds: 2.0: input should be a valid integer"),
     "text seeds": ("game: consensus\nseeds: '2'\n" + GRID, "seeds: '2': input should be a valid integer"),
+    "empty seeds": ("game: consensus\nseeds: []\n" + GRID, "seeds: []: list should have at least 1 item"),
+    "repeated seed": (
+        "game: consensus\nseeds: [7, 1, 7]\n" + GRID,
+        "seeds: [7, 1, 7]: seed 7 is repeated; list it once",
+    ),
+    "negative seed": ("game: consensus\nseeds: [3, -1]\n" + GRID, "seeds[1]: -1: input should be greater than"),
+    "huge seed": ("game: consensus\nseeds: [1000000000]\n" + GRID, "seeds[0]: 1000000000: input should be less than"),
+    "float seed": ("game: consensus\nseeds: [1.0]\n" + GRID, "seeds[0]: 1.0: input should be a valid integer"),
+    "boolean seed": ("game: consensus\nseeds: [true]\n" + GRID, "seeds[0]: True: input should be a valid integer"),
+    "nested seeds": ("game: consensus\nseeds: [[1]]\n" + GRID, "seeds[0]: [1]: input should be a valid integer"),
+    "too many seeds": (
+        f"game: consensus\nseeds: {list(range(10_001))}\n" + GRID,
+        "list should have at most 10000 items",
+    ),
+    "seeds by name": ("game: consensus\nseeds: {from: 1}\n" + GRID, "seeds: {'from': 1}: input should be a valid"),
     "shards of none": ("game: consensus\nshard_size: 0\n" + GRID, "shard_size: 0: "),
     "title no text": ("game: consensus\ntitle: 3\n" + GRID, "title: 3: input should be a valid string"),
     "unknown parameter": (
@@ -183,6 +198,8 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
         "only plain numbers and names can be an axis",
     ),
     "no seeds": ({"seeds": 0}, "grids[0].seeds: 0: "),
+    "repeated seeds": ({"seeds": [0, 0]}, "grids[0].seeds: [0, 0]: seed 0 is repeated"),
+    "no seed number": ({"seeds": [-5]}, "grids[0].seeds[0]: -5: "),
     "two models in one game": (
         {"model": "tiny", "b": 1, "byzantine": "other"},
         "grids[0].byzantine: 'other': one simulation cannot use two models",

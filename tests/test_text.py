@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.text import one_line, valid_unicode
+from parley.text import last_part, one_line, table, valid_unicode, without_folders
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=60)  # surrogates and controls included
 
@@ -94,3 +94,61 @@ def test_any_text_can_be_stored_as_utf8(text: str) -> None:
 @given(st.text(max_size=60))
 def test_text_without_surrogates_stays_as_it_is(text: str) -> None:
     assert valid_unicode(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/home/alice/templates/x.jinja", "x.jinja"),
+        ("/home/alice", "~"),
+        ("/home/alice/", "~"),
+        ("/Users/alice", "~"),
+        ("~/models/x", "x"),
+        ("~alice/models/x", "x"),
+        ("./a/b", "b"),
+        ("../a/b", "b"),
+        ("/home/al ice/My Models/x", "x"),
+        ("file:///home/alice/x", "x"),
+        ('{"model": "/home/alice/d/draft", "n": 3}', '{"model": "draft", "n": 3}'),
+        ("a=/home/alice,b=/srv/alice/x", "a=~,b=x"),
+        ("a:/home/alice/x", "a:x"),
+    ],
+)
+def test_paths_are_reduced_to_their_last_part(text: str, expected: str) -> None:
+    assert without_folders(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["owner/name", "a/b/c", "xgrammar", "1/2", "--flag", "0.8", "https://h.example/a/b", ""]
+)
+def test_what_is_no_path_stays_as_it_is(text: str) -> None:
+    assert without_folders(text) == text
+
+
+@given(st.text(max_size=40))
+def test_reducing_paths_twice_changes_nothing(text: str) -> None:
+    assert without_folders(without_folders(text)) == without_folders(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("models/x", "x"),
+        ("x", "x"),
+        ("a/b/", "b"),
+        ("../..", ".."),
+        ("/home/alice", "~"),
+        ("~alice", "~"),
+        ("~/x", "x"),
+    ],
+)
+def test_the_last_part_of_a_path_names_no_user(path: str, expected: str) -> None:
+    assert last_part(path) == expected
+
+
+def test_a_table_is_aligned_with_numbers_to_the_right() -> None:
+    assert table(("name", "count", "s"), [("a", 7, 1.25), ("long\n\x1bname", 12345, 10.0)]) == [
+        "name       count     s",
+        "a              7   1.2",
+        "long name  12345  10.0",
+    ]

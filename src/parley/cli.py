@@ -2,14 +2,15 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from parley import __version__, paths
-from parley.errors import ParleyError, UsageError
-from parley.text import one_line
+from parley.errors import ParleyError
+from parley.text import one_line, table
 
 _STUDY = click.argument("study")
 _MODELS = click.option(
@@ -80,7 +81,9 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
             click.echo(str(simulation.record(loaded.name)))
         return
     for condition in loaded.conditions:
-        click.echo(f"{condition.path}/spec={condition.spec}  seeds={condition.seeds}")
+        seeds = condition.seeds
+        written = len(seeds) if isinstance(seeds, range) else list(seeds)
+        click.echo(f"{condition.path}/spec={condition.spec}  seeds={written}")
     shards = len(set(loaded.shards().values()))
     click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
 
@@ -100,9 +103,9 @@ def fetch_model(model: str, models: Path) -> None:
     \b
     Example:  parley fetch-model smollm2-135m
     """
-    from parley.engine.models import fetch
+    from parley.engine.models import fetch, model_entry
 
-    marker = fetch(model, _entry(model, models), models)
+    marker = fetch(model, model_entry(model, models), models)
     click.echo(f"{model}: ready, {marker}")
 
 
@@ -124,20 +127,11 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
     """
     from parley.engine import server
-    from parley.engine.models import fetch, model_folder
+    from parley.engine.models import fetch, model_entry, model_folder
 
-    entry = _entry(model, models)
+    entry = model_entry(model, models)
     marker = fetch(model, entry, models)
     server.serve(model, entry, model_folder(model, entry, models), marker, endpoint, exit_with_parent)
-
-
-def _entry(model: str, models: Path) -> Any:
-    from parley.engine.models import load_models
-
-    entries = load_models(models)
-    if model not in entries:
-        raise UsageError(f"{models}: {model!r}: unknown model; choose one of: {', '.join(entries)}")
-    return entries[model]
 
 
 _TIMEOUT = click.option(
@@ -310,13 +304,104 @@ def replay(records: tuple[Path, ...]) -> None:
     """
     from parley.replay import replay as run
 
-    different = 0
-    for path in records:
-        result = run(path)
-        different += result.difference is not None
-        click.echo(f"{result.difference or 'identical':<24}  {result.summary.digest[:12]}  {path}")
+    rows: list[tuple[str, str, str]] = []
+    try:
+        for path in records:
+            result = run(path)
+            rows.append((result.difference or "identical", result.summary.digest[:12], str(path)))
+    finally:  # what was found before a record that cannot be read
+        _print_table(("replay", "digest", "record"), rows)
+    different = sum(row[0] != "identical" for row in rows)
     if different:
         raise ParleyError(f"{different} of {len(records)} records did not replay identically")
+
+
+@commands.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--engine", type=click.Path(path_type=Path), help="Endpoint file of a running engine; default: start one."
+)
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries, for an engine that is started.",
+)
+@click.option(
+    "--batch", default=16, show_default=True, type=click.IntRange(2, 1024), help="Requests in flight at once."
+)
+@click.option("--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record; default: all.")
+@_TIMEOUT
+def verify(
+    records: tuple[Path, ...],
+    engine: Path | None,
+    models: Path,
+    batch: int,
+    sample: int | None,
+    engine_timeout: float,
+) -> None:
+    """Ask the model again for the replies of records, and compare; exits 1 on a difference.
+
+    Each recorded attempt of a model is asked with its seed in four passes: one request at a time and `--batch` at
+    once, each with a cold prefix cache (a request finds nothing in it) and a warm one (it finds its own prompt). The
+    column `cached` is the share of the prompt tokens that came from the cache. `--sample` always takes the same
+    attempts: those with the smallest SHA-256 of the simulation's id, round, phase, agent and attempt.
+
+    \b
+    Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
+    """
+    from parley.verify import HEADER, Verified, difference_lines, row
+    from parley.verify import verify as run
+
+    def progress(text: str) -> None:
+        click.echo(one_line(text), err=True)
+
+    done: list[Verified] = []
+    try:
+        for result in run(records, engine, models, batch, sample, engine_timeout, progress):
+            done.append(result)
+    finally:  # what was found before an engine died
+        _print_table(HEADER, [row(result) for result in done])
+        for result in done:
+            for line in difference_lines(result):
+                click.echo(line)
+    different = sum(result.different > 0 for result in done)
+    if different:
+        raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
+
+
+@commands.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
+def show(record: Path, study: Path | None) -> None:
+    """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
+
+    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten.
+
+    \b
+    Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
+    """
+    from parley.record import read_summary
+    from parley.show import study_files, study_text, summary_text, write_study
+
+    summary = read_summary(record)
+    click.echo(summary_text(record, summary), nl=False)
+    if study is not None:
+        for path in write_study(study_files(record, summary), study):
+            click.echo(f"wrote {one_line(str(path))}", err=True)
+        return
+    try:
+        text = study_text(study_files(record, summary))
+    except ParleyError as error:
+        text = f"# No study file: {one_line(str(error))}\n"
+    click.echo(f"---\n{text}", nl=False)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> None:
+    if rows:
+        for line in table(header, rows):
+            click.echo(line)
 
 
 @commands.command()

@@ -61,7 +61,8 @@ def trajectories(study: Study, spec: FigureSpec) -> Figure:
 
 def choose(simulations: Sequence[Simulation], axes: Sequence[str]) -> list[Simulation]:
     """Return the lowest seed of up to eight conditions, each unlike those before it in as many axes as can be."""
-    left = {simulation.condition.path: simulation for simulation in reversed(simulations)}
+    descending = sorted(simulations, key=lambda simulation: simulation.seed, reverse=True)
+    left = {simulation.condition.path: simulation for simulation in descending}
     rest = [left[path] for path in dict.fromkeys(simulation.condition.path for simulation in simulations)]
     order = {simulation.condition.path: place for place, simulation in enumerate(rest)}
     chosen = [rest.pop(0)]

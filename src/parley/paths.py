@@ -19,8 +19,13 @@ def study_file(name: str) -> Path:
 
 def models_file(study: Path) -> Path:
     """Return the model entries that belong to a study: beside it, else those under config/."""
-    beside = study.parent / "models.yaml"
-    return beside if beside.exists() else CONFIG / "models.yaml"
+    beside = models_beside(study)
+    return beside if beside.exists() else models_beside(CONFIG / study.name)
+
+
+def models_beside(study: Path) -> Path:
+    """Return where the model entries of a study are looked for first."""
+    return study.parent / "models.yaml"
 
 
 def results(study: str) -> Path:

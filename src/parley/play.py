@@ -1,17 +1,14 @@
 """`parley play`: one simulation, live in the terminal."""
 
 import asyncio
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from parley.engine.client import json_schema
-from parley.errors import EngineError, UsageError
+from parley.engine.temporary import temporary_engine
+from parley.errors import UsageError
 from parley.runner import Exchange
 from parley.simulate import play_simulation
 from parley.study import Condition, Simulation, Study
@@ -81,22 +78,5 @@ def _engine(
     if not condition.models or endpoint is not None:
         yield endpoint
         return
-    model = condition.models[0]
-    with tempfile.TemporaryDirectory(prefix="parley-play-") as folder:
-        path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
-        command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(study.models_file)]
-        show(f"starting an engine for {model}, half a minute or more ...")
-        with log.open("wb") as output:
-            server = subprocess.Popen(
-                [*command, "--endpoint", str(path), "--exit-with-parent"], stdout=output, stderr=subprocess.STDOUT
-            )
-        try:
-            while not path.exists():
-                if server.poll() is not None:
-                    lines = log.read_text(errors="replace").splitlines() or ["no output"]
-                    raise EngineError(f"the engine for {model} did not start: {one_line(lines[-1], 300)}")
-                time.sleep(0.1)
-            yield path
-        finally:
-            server.terminate()
-            server.wait()
+    with temporary_engine(condition.models[0], study.models_file, show) as path:
+        yield path

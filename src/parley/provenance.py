@@ -1,7 +1,6 @@
-"""Provenance: what made a result, but cannot change it. No secrets, no user names, no paths."""
+"""Provenance: what made a result, but cannot change it. No secrets, no names of users or hosts, no paths."""
 
 import importlib.metadata
-import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from parley import __version__
+from parley.engine import hardware
 
-_PACKAGES = ("numpy", "pydantic", "pyarrow", "httpx", "snakemake")
+# What is installed of these; an engine's own packages are in its part of the provenance.
+_PACKAGES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "httpx", "snakemake", "dvc")
 
 
 def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -22,11 +23,20 @@ def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> d
         "python": platform.python_version(),
         "packages": _versions(),
         "git": git_state(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": f"{platform.system()}, {hardware.cpu()}",
         "started": started.isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "engines": {name: dict(engine) for name, engine in engines.items()},
     }
+
+
+def warnings(made: Mapping[str, Any]) -> list[str]:
+    """Return what readers of a result should be warned of, from its provenance; one line for each engine."""
+    return [
+        f"{name}: {warning}"
+        for name, engine in sorted(made.get("engines", {}).items())
+        if (warning := (engine.get("deterministic") or {}).get("warning"))
+    ]
 
 
 def _versions() -> dict[str, str]:
@@ -41,7 +51,10 @@ def _versions() -> dict[str, str]:
 
 @cache
 def git_state() -> dict[str, Any] | None:
-    """Return the commit of Parley's own repository and whether it had changes; None outside of one."""
+    """Return the commit of Parley's own repository and whether it had changes; None outside of one.
+
+    An archive of the source that was unpacked, or installed, inside another repository has none either.
+    """
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -49,6 +62,7 @@ def git_state() -> dict[str, Any] | None:
         return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)
         commit = git("rev-parse", "HEAD")
         return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
     except (OSError, subprocess.SubprocessError):

@@ -47,14 +47,18 @@ class Replayed:
 def replay(path: Path) -> Replayed:
     """Play a record again; raises RecordError naming a file that cannot be read or played."""
     summary, entries = read_record(path)
-    game = _rebuild_game(path, summary)
-    recorded = RecordedPolicy(entries)
-    policies = {seat.name: recorded for seat in game.seats}
+    game = rebuild_game(path, summary)
     try:
-        again = play(summary.simulation["id"], game, policies)
+        again = play_recorded(summary, game, entries)
     except RecordError as error:
         return Replayed(path, summary, str(error))
     return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
+
+
+def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
+    """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
+    recorded = RecordedPolicy(entries)
+    return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
 
 
 def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:
@@ -67,8 +71,8 @@ def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, An
     return None
 
 
-def _rebuild_game(path: Path, summary: Summary) -> Game:
-    """Return a fresh game as the record describes it."""
+def rebuild_game(path: Path, summary: Summary) -> Game:
+    """Return a fresh game as the record describes it; raises RecordError if it describes none of this version."""
     simulation: Any = summary.simulation
     try:
         game = game_class(simulation["game"])

@@ -16,10 +16,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from parley import __version__, paths, tables
-from parley.engine.models import FolderSource, ModelEntry
+from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
+from parley.provenance import warnings
 from parley.record import Summary
 from parley.stats import CONFIDENCE
 from parley.study import Study
@@ -52,6 +53,7 @@ def report(study: Study) -> Path:
             endings=endings(simulations, by),
             figures=list(_figures(study)),
             provenance=_provenance(summaries),
+            warnings=_warnings(summaries),
             version=__version__,
         )
     )
@@ -78,7 +80,7 @@ def _printable(value: Any) -> Any:
 
 def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    seeds = Counter(condition.seeds for condition in study.conditions)
+    seeds = Counter(_seeds_text(condition.seeds) for condition in study.conditions)
     players = dict.fromkeys(
         ", ".join(f"{role}: {player.name}" for role, player in condition.players.items())
         for condition in study.conditions
@@ -89,15 +91,17 @@ def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
         ("Conditions", str(len(conditions))),
         ("Simulations", str(int(conditions["simulations"].sum()))),
-        (
-            "Seeds",
-            "; ".join(
-                f"0 to {count - 1} ({number} conditions)" for count, number in sorted(seeds.items(), reverse=True)
-            ),
-        ),
+        ("Seeds", "; ".join(f"{text} ({number} conditions)" for text, number in seeds.items())),
         ("Played by", "; ".join(players)),
         ("Plan", study.plan),
     ]
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    if isinstance(seeds, range):
+        return f"0 to {len(seeds) - 1}"
+    shown = ", ".join(map(str, seeds[:20]))
+    return shown if len(seeds) <= 20 else f"{shown}, ... ({len(seeds)} in all)"
 
 
 def parameters(study: Study, by: Sequence[str]) -> list[tuple[str, str]]:
@@ -121,8 +125,6 @@ def _models(study: Study) -> list[tuple[str, str]]:
 def model_text(entry: ModelEntry) -> str:
     """Return what names a model to others: its source, revision and settings, but no path."""
     identity = entry.identity()
-    if isinstance(entry.source, FolderSource):  # a path says nothing on another machine, and much about this one
-        identity["source"] = {"local folder": Path(entry.source.folder).name}
     source = identity.pop("source")
     return _text({**source, **{key: value for key, value in identity.items() if value != {}}})
 
@@ -201,6 +203,12 @@ def _provenance(summaries: Sequence[Summary]) -> list[tuple[str, list[str]]]:
         (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
         for kind, counts in kinds.items()
     ]
+
+
+def _warnings(summaries: Sequence[Summary]) -> list[str]:
+    """Return each warning of the engines that answered, with the number of simulations behind it."""
+    counts = Counter(text for summary in summaries for text in warnings(summary.provenance))
+    return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
 
 
 def _commit(git: Mapping[str, Any] | None) -> str:

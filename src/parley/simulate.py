@@ -12,7 +12,7 @@ from parley.errors import RecordError, UsageError
 from parley.journal import Journal, discard, restore, retire
 from parley.policies import Policy
 from parley.policies.scripted import ScriptedPolicy
-from parley.provenance import provenance
+from parley.provenance import provenance, warnings
 from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
 from parley.study import Simulation, Study
@@ -79,11 +79,12 @@ async def play_simulation(
             if engine is None:
                 assert endpoint is not None
                 engine = await stack.enter_async_context(Engine(endpoint))
-                if engine.endpoint.model != player.name:
-                    raise UsageError(f"{endpoint}: serves {engine.endpoint.model}, not {player.name}")
+                engine.endpoint.require(player.name, endpoint)
                 await engine.wait_ready(engine_timeout, lambda s: say(f"waiting for the engine, {s:.0f} s"))
             engines[player.name] = engine.endpoint.engine
             by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)
+        for text in warnings({"engines": engines}):
+            say(f"warning: {text}")
         policies = {seat.name: by_role[seat.role] for seat in game.seats}
         played = await play_async(simulation.id, game, policies, journal, on_phase)
     return played, engines

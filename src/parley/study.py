@@ -5,7 +5,7 @@ result and from nothing else (neither the study's name nor its place in it).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from parley import paths
 from parley.engine.models import ModelEntry, check_source, load_models
@@ -21,7 +21,7 @@ from parley.errors import UsageError
 from parley.games import game_class
 from parley.games.base import Game, GameParameters, new_game
 from parley.identity import digest
-from parley.yamlfile import Slug, is_slug, load_yaml, validated
+from parley.yamlfile import Slug, is_slug, load_yaml, tag, validated
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
@@ -40,6 +40,28 @@ def _listed(item: Any) -> Any:
 
 _Count = Annotated[int, Field(strict=True, ge=0, le=10_000)]
 _Positive = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+
+
+def _each_once(numbers: list[int]) -> list[int]:
+    seen: set[int] = set()
+    for number in numbers:
+        if number in seen:
+            raise ValueError(f"seed {number} is repeated; list it once")
+        seen.add(number)
+    return numbers
+
+
+_SeedNumber = Annotated[int, Field(strict=True, ge=0, le=999_999_999)]  # as many digits as _SEED_FILE takes
+_SeedList = Annotated[
+    list[_SeedNumber],
+    Field(min_length=1, max_length=10_000, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_each_once),
+]
+# How many (seeds 0, 1, ...), or which. Told apart by type, so that an error is about the one that was meant.
+_Seeds = Annotated[
+    Annotated[_Positive, Tag(tag("count"))] | Annotated[_SeedList, Tag(tag("list"))],
+    Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("count")),
+]
 
 
 class Grid(BaseModel):
@@ -67,7 +89,7 @@ class Grid(BaseModel):
     vary: dict[str, _listed(Any)] = Field(  # type: ignore[valid-type]
         default_factory=dict, description="Game parameters that are axes too: a list of values for each."
     )
-    seeds: _Positive | None = Field(default=None, description="Simulations per condition; else the study's.")
+    seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
 
 
 class StudyFile(BaseModel):
@@ -77,7 +99,9 @@ class StudyFile(BaseModel):
 
     game: str = Field(description="The game that is played.")
     title: str = Field(default="", max_length=200, description="One line for figures and the report.")
-    seeds: _Positive = Field(default=1, description="Simulations per condition: seeds 0 to seeds - 1.")
+    seeds: _Seeds = Field(
+        default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."
+    )
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
@@ -105,7 +129,7 @@ class Condition:
     counts: Mapping[str, int]  # role -> agents
     players: Mapping[str, Player]  # role -> what plays it, for roles with agents
     prompt: str
-    seeds: int
+    seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
 
     @cached_property
     def identity(self) -> str:
@@ -170,11 +194,11 @@ class Study:
     models: Mapping[str, ModelEntry]
 
     def simulations(self) -> Iterator[Simulation]:
-        """Yield all simulations, seeds outermost, so that added seeds come last."""
-        for seed in range(max(condition.seeds for condition in self.conditions)):
+        """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
+        for place in range(max(len(condition.seeds) for condition in self.conditions)):
             for condition in self.conditions:
-                if seed < condition.seeds:
-                    yield Simulation(condition, seed)
+                if place < len(condition.seeds):
+                    yield Simulation(condition, condition.seeds[place])
 
     def shards(self) -> dict[Path, tuple[str, int]]:
         """Return for each record its engine ("scripted" for none) and the number of its shard.
@@ -206,7 +230,7 @@ class Study:
         for condition in self.conditions:
             if record.parent == paths.simulation(self.name, condition.path, condition.spec, 0).parent:
                 seed = _SEED_FILE.fullmatch(record.name)
-                if seed and int(seed[1]) < condition.seeds:
+                if seed and int(seed[1]) in condition.seeds:
                     return Simulation(condition, int(seed[1]))
         raise UsageError(
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
@@ -214,12 +238,17 @@ class Study:
         )
 
 
+def check_name(file: Path) -> None:
+    """Raise UsageError if a study file's name cannot name its study."""
+    if not is_slug(file.stem):
+        raise UsageError(f"{file}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+
+
 def load_study(file: Path, models_file: Path | None = None) -> Study:
     """Read and check a study; raises UsageError with one line: file, key, value, remedy."""
     where = str(file)
     content = validated(StudyFile, load_yaml(file), where)
-    if not is_slug(file.stem):
-        raise UsageError(f"{where}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+    check_name(file)
     try:
         game = game_class(content.game)
     except UsageError as error:
@@ -240,6 +269,10 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
         conditions=expander.conditions(),
         models=models,
     )
+
+
+def _numbers(seeds: int | list[int]) -> Sequence[int]:
+    return range(seeds) if isinstance(seeds, int) else tuple(seeds)
 
 
 class _Expander:
@@ -328,7 +361,7 @@ class _Expander:
             counts=counts,
             players=players,
             prompt=prompt,
-            seeds=grid.seeds or self._content.seeds,
+            seeds=_numbers(grid.seeds or self._content.seeds),
         )
         if len(condition.models) > 1:
             raise UsageError(

@@ -1,7 +1,8 @@
-"""Text that a model wrote is hostile: what has to happen before anyone else sees it."""
+"""What has to happen to text before others see it: a model's is hostile, a user's may name folders and people."""
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # Categories of characters that print nothing or move the cursor: controls, format characters (among them
 # the right-to-left marks), surrogates, private use.
@@ -23,3 +24,38 @@ def one_line(text: str, limit: int | None = None) -> str:
     kept = "".join(c for c in _SPACES.sub(" ", text) if unicodedata.category(c) not in _DROPPED)
     line = _SPACES.sub(" ", kept).strip()
     return line if limit is None else line[:limit].rstrip()
+
+
+_HOME = re.compile(r"(?<![\w./~-])/(?:home|Users)/[^\s\"',;:=/]+(?![^\s\"',;:=])")
+_FOLDERS = re.compile(r"(?<![\w./~-])(?:file://)?(?:~[\w.-]*|\.{1,2})?/(?:[^\s\"',;:=/]+/)*(?=[^\s\"',;:=/])")
+_WHOLE_PATH = re.compile(r"(?:file://)?(?:~[\w.-]*|\.{1,2})?/[^\"',;{}\[\]]*")
+
+
+def last_part(path: str) -> str:
+    """Return the last part of a path; `~` for a home, whose last part is a user's name."""
+    found = path.removeprefix("file://").rstrip("/")
+    return "~" if _HOME.fullmatch(found) or re.fullmatch(r"~[^/]*", found) else found.rpartition("/")[2] or path
+
+
+def without_folders(text: str) -> str:
+    """Return `text` with each path that is absolute, or starts at a home or with a dot, reduced to its last part.
+
+    Names like `owner/name` are no paths.
+    """
+    if _WHOLE_PATH.fullmatch(text):  # it may hold spaces
+        return last_part(text)
+    return _FOLDERS.sub("", _HOME.sub("~", text))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> list[str]:
+    """Return the lines of a table: a header, aligned columns, numbers to the right; floats get one digit."""
+    cells = [[f"{cell:.1f}" if isinstance(cell, float) else one_line(str(cell)) for cell in row] for row in rows]
+    right = [bool(rows) and all(isinstance(row[column], int | float) for row in rows) for column in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [list(header), *cells]
+    ]

@@ -84,6 +84,7 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
     assert (sent["temperature"], sent["max_tokens"]) == (0.5, 300)
     assert sent["messages"] == ask.messages
     assert sent["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "cache_salt" not in sent  # other servers than vLLM know none
     schema = sent["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["value"] | {"title": ""} == {
         "type": "integer",

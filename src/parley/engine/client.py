@@ -74,8 +74,13 @@ class Engine:
                 waiting(now - start)
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def chat(self, ask: Ask, seed: int, chat_template_kwargs: dict[str, Any]) -> Completion:
-        """Ask the model; the JSON schema of the reply goes with the request, and is enforced by the server."""
+    async def chat(
+        self, ask: Ask, seed: int, chat_template_kwargs: dict[str, Any], cache_salt: str | None = None
+    ) -> Completion:
+        """Ask the model; the JSON schema of the reply goes with the request, and is enforced by the server.
+
+        Requests share vLLM's prefix cache only with those of the same `cache_salt`.
+        """
         schema = json_schema(ask.reply_model)
         body = {
             "model": self.endpoint.model,
@@ -89,6 +94,8 @@ class Engine:
             },
             "chat_template_kwargs": chat_template_kwargs,
         }
+        if cache_salt is not None:
+            body["cache_salt"] = cache_salt
         try:
             response = await self._http.post("/v1/chat/completions", json=body)
         except httpx.TimeoutException:

@@ -11,7 +11,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
-from parley.errors import EngineError
+from parley.errors import EngineError, UsageError
 
 STARTING = "starting"
 FAILED = "failed"
@@ -37,6 +37,11 @@ class Endpoint:
         with open(fd, "w", encoding="utf-8") as file:
             json.dump(asdict(self), file, indent=1)
         os.replace(temporary, path)
+
+    def require(self, model: str, path: Path) -> None:
+        """Raise UsageError, which names the endpoint file `path`, if another model is served."""
+        if self.model != model:
+            raise UsageError(f"{path}: serves {self.model}, not {model}")
 
     @property
     def alive(self) -> bool:

@@ -20,6 +20,7 @@ from parley import paths
 from parley.errors import EngineError, UsageError
 from parley.files import write_atomically
 from parley.identity import digest
+from parley.text import last_part, without_folders
 from parley.yamlfile import Slug, load_yaml, tag, validated
 
 _WEIGHTS = (".safetensors",)
@@ -114,20 +115,40 @@ class ModelEntry(BaseModel):
         default=ClusterRequest(), description="What a shard asks a cluster for; not part of the identity."
     )
     note: str = Field(default="", max_length=300, description="What readers of its results should know.")
+    deterministic: bool = Field(
+        default=False,
+        strict=True,
+        description="Replies that do not depend on the batch: float32 on a CPU, batch-invariant kernels on a GPU.",
+    )
 
     @model_validator(mode="after")
     def _leaves_ours_alone(self) -> "ModelEntry":
         for args in (self.engine_args, self.server_args):
-            for key in args:
-                if key in _OWN_ARGUMENTS:
+            for key, value in args.items():
+                words = key.lower().replace("_", "-")  # vLLM takes both
+                if words in _OWN_ARGUMENTS:
                     raise ValueError(f"argument {key!r} is set by Parley itself; remove it")
+                if not isinstance(value, bool) and not _SECRETS.isdisjoint(words.split("-")):
+                    raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
         return self
 
     def identity(self) -> dict[str, Any]:
-        """Return what can change a reply: it goes into the spec hash of every simulation."""
-        return self.model_dump(mode="json", exclude={"server_args", "gpus", "cluster", "note"})
+        """Return what can change a reply: it goes into the spec hash of every simulation, and into its record.
+
+        Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
+        and perhaps a person.
+        """
+        found = self.model_dump(mode="json", exclude={"server_args", "gpus", "cluster", "note", "deterministic"})
+        if isinstance(self.source, FolderSource):
+            found["source"] = {"folder": last_part(self.source.folder)}
+        found["engine_args"] = {
+            key: without_folders(value) if isinstance(value, str) else value
+            for key, value in found["engine_args"].items()
+        }
+        return {**found, "deterministic": True} if self.deterministic else found
 
 
+_SECRETS = {"key", "token", "secret", "password", "credentials"}
 _OWN_ARGUMENTS = {
     "model",
     "uds",
@@ -152,9 +173,17 @@ class ModelsFile(BaseModel):
 def load_models(path: Path) -> Mapping[str, ModelEntry]:
     """Read the model entries; raises UsageError naming file, key and remedy.
 
-    Folders are resolved against the file's own place, but stay as written in the identity.
+    Folders are resolved against the file's own place; the identity has their last part.
     """
     return validated(ModelsFile, load_yaml(path), str(path)).models
+
+
+def model_entry(name: str, models_file: Path) -> ModelEntry:
+    """Return one entry of a models file; raises UsageError naming those that are there."""
+    entries = load_models(models_file)
+    if name not in entries:
+        raise UsageError(f"{models_file}: {name!r}: unknown model; choose one of: {', '.join(entries)}")
+    return entries[name]
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:

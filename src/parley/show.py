@@ -1,0 +1,173 @@
+"""`parley show`: a record for people, and the study file that plays its simulation again.
+
+What is printed is YAML, whose strings are escaped: a record may come from anyone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from parley import paths
+from parley.engine.models import FolderSource, ModelEntry, load_models
+from parley.errors import RecordError, UsageError
+from parley.games import game_class
+from parley.provenance import warnings
+from parley.record import Summary
+from parley.study import BASE_AXES, Condition, Player, Simulation, check_name
+from parley.text import one_line
+
+# Stands for a model that the axis names but nobody played, since there is no honest agent: its entry is not recorded,
+# and changes nothing.
+_UNUSED = {
+    "source": {"repo": "not/recorded", "revision": "0" * 40},
+    "note": "Not recorded: no agent was played by it.",
+}
+
+
+@dataclass(frozen=True)
+class StudyFiles:
+    """The content of a study file of one simulation, and of the models file that it needs (None if none)."""
+
+    study: dict[str, Any]
+    models: dict[str, Any] | None
+
+
+def summary_text(path: Path, summary: Summary) -> str:
+    """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
+    try:
+        told = warnings(summary.provenance)
+    except (AttributeError, TypeError):
+        raise RecordError(f"{path}: damaged: its provenance is none; move it away") from None
+    return _yaml(
+        {
+            "record": str(path),
+            "simulation": summary.simulation,
+            "outcome": summary.outcome,
+            "telemetry": summary.telemetry,
+            "digest": summary.digest,
+            **({"warnings": told} if told else {}),
+            "provenance": summary.provenance,
+        }
+    )
+
+
+def study_text(files: StudyFiles) -> str:
+    """Return the study file, and the models file if there is one, as YAML documents with a heading each."""
+    parts = [
+        "# The study file of this simulation; `parley show FILE --study NEW.yaml` writes it.\n",
+        _yaml(files.study),
+    ]
+    if files.models is not None:
+        parts += ["---\n", f"# {paths.models_beside(Path()).name}, beside it:\n", _models_text(files.models)]
+    return "".join(parts)
+
+
+def write_study(files: StudyFiles, target: Path) -> list[Path]:
+    """Write the study file, and the models file beside it; return what was written.
+
+    A models file that is there already is left alone, and must have the same entries. Raises UsageError if it has not,
+    or if the study file exists: nothing is overwritten.
+    """
+    if target.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{target}: a study file's name ends in .yaml")
+    check_name(target)
+    models = paths.models_beside(target)
+    if target == models:
+        raise UsageError(f"{target}: this is the name of models files; choose another one")
+    texts = {target: _yaml(files.study)}
+    if files.models is not None:
+        if models.exists():  # checked before anything is written
+            _check_entries(files.models, models)
+        else:
+            texts[models] = _models_text(files.models)
+    for path, text in texts.items():
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name") from None
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return list(texts)
+
+
+def _check_entries(needed: Mapping[str, Any], models_file: Path) -> None:
+    there = load_models(models_file)
+    for name, content in needed["models"].items():
+        entry = ModelEntry.model_validate(content)
+        if name not in there or (content != _UNUSED and there[name].identity() != entry.identity()):
+            what = "another entry" if name in there else "no entry"
+            raise UsageError(
+                f"{models_file}: has {what} {name!r} than the record, and nothing is overwritten; use another folder"
+            )
+
+
+def study_files(path: Path, summary: Summary) -> StudyFiles:
+    """Return the study that has this simulation alone: the same id, and the same path but for the study's name.
+
+    Raises RecordError if this version of Parley cannot play it as it was.
+    """
+    simulation = rebuilt(path, summary)
+    condition = simulation.condition
+    parameters = condition.parameters.model_dump(mode="json")
+    varied = [axis for axis in condition.axes if axis not in BASE_AXES]
+    model, n, b, prompt = (condition.axes[axis] for axis in BASE_AXES)
+    grid: dict[str, Any] = {"model": model, "n": n, "b": b, "prompt": prompt}
+    byzantine = condition.players.get(condition.game.roles[-1])
+    if byzantine is not None and byzantine.name != model:
+        grid["byzantine"] = byzantine.name
+    if varied:
+        grid["vary"] = {axis: [parameters.pop(axis)] for axis in varied}
+    study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
+    players = {player.name: player.entry for player in condition.players.values()}
+    models = {name: entry.identity() for name, entry in players.items() if entry is not None}
+    if model not in condition.game.rules and model not in players:
+        models[str(model)] = dict(_UNUSED)
+    return StudyFiles(study, {"models": models} if models else None)
+
+
+def rebuilt(path: Path, summary: Summary) -> Simulation:
+    """Return the simulation that a record describes; raises RecordError if its id is another one now."""
+    described: Any = summary.simulation
+    try:
+        game = game_class(described["game"])
+        players = {
+            role: Player(player["name"], ModelEntry.model_validate(player["model"]) if "model" in player else None)
+            for role, player in described["players"].items()
+        }
+        condition = Condition(
+            game=game,
+            axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
+            parameters=game.Parameters.model_validate(described["parameters"]),
+            counts={role: described["counts"][role] for role in game.roles},
+            players={role: players[role] for role in game.roles if role in players},
+            prompt=described["prompt"],
+            seeds=(int(described["seed"]),),
+        )
+        simulation = Simulation(condition, condition.seeds[0])
+        same = (simulation.id, condition.spec) == (described["id"], described["spec"])
+    except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+    if not same:
+        version = one_line(str(summary.provenance.get("parley", "unknown")), 40)
+        raise RecordError(
+            f"{path}: this version of Parley plays another simulation, since its game or prompts changed; use the "
+            f"version that made it ({version})"
+        )
+    return simulation
+
+
+def _models_text(models: dict[str, Any]) -> str:
+    folders = any(
+        isinstance(ModelEntry.model_validate(entry).source, FolderSource) for entry in models["models"].values()
+    )
+    note = "# Of a local folder only the last part is recorded: put the folder's path there.\n"
+    return (note if folders else "") + _yaml(models)
+
+
+def _yaml(content: Any) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None, width=110)

@@ -1,0 +1,288 @@
+"""Verify: ask the model again for what a record holds, and compare the replies (level 3 of reproduction).
+
+The asks come from a replay of the record, so the model is asked exactly what it was asked then: messages, sampling,
+seed, and the JSON schema of the reply. A reply is equal if its text and its finish reason are.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from parley.engine.client import Engine
+from parley.engine.endpoint import read_endpoint
+from parley.engine.models import model_entry
+from parley.engine.temporary import temporary_engine
+from parley.errors import RecordError, UsageError
+from parley.identity import digest
+from parley.policies import Completion
+from parley.record import read_record
+from parley.replay import play_recorded, rebuild_game
+from parley.runner import Exchange
+from parley.text import one_line, valid_unicode
+
+_PROGRESS_SECONDS = 10.0
+_AROUND = 24  # characters that an excerpt shows before and after a difference
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a record says of one model: the attempts that it answered, and the engine that served it."""
+
+    path: Path
+    model: str
+    chat_template_kwargs: dict[str, Any]
+    engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
+    attempts: tuple[Exchange, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first reply of a pass that is another one; `at` is the character where the texts part."""
+
+    attempt: Exchange
+    now: Completion
+    at: int | None  # None if only the finish reasons differ
+
+    @property
+    def where(self) -> str:
+        """Round, phase, agent, attempt and character."""
+        entry = self.attempt.entry
+        place = "finish reason" if self.at is None else f"character {self.at}"
+        return f"round {entry.round}, {entry.phase}, {entry.agent}, attempt {entry.attempt}, {place}"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One pass over one record: how many attempts were asked again, and how many replies were others."""
+
+    path: Path
+    batch: int
+    warm: bool
+    asked: int
+    different: int
+    cached: float | None  # share of the prompt tokens that the engine took from its cache; None if it did not tell
+    seconds: float
+    first: Difference | None
+
+    @property
+    def cache(self) -> str:
+        """The state of the prefix cache, in a word."""
+        return "warm" if self.warm else "cold"
+
+
+HEADER = ("batch", "cache", "asked", "identical", "different", "cached", "seconds", "first difference", "record")
+
+
+def row(result: Verified) -> tuple[str | int | float, ...]:
+    """Return one pass as a row of the table under HEADER."""
+    return (
+        result.batch,
+        result.cache,
+        result.asked,
+        result.asked - result.different,
+        result.different,
+        "-" if result.cached is None else f"{result.cached:.0%}",
+        result.seconds,
+        result.first.where if result.first else "-",
+        str(result.path),
+    )
+
+
+def difference_lines(result: Verified) -> Iterator[str]:
+    """Yield lines that show both texts around the first difference of a pass; none if there is none."""
+    if result.first is None:
+        return
+    yield one_line(f"{result.path}, batch {result.batch}, {result.cache} cache: {result.first.where}")
+    entry, now = result.first.attempt.entry, result.first.now
+    for name, text, reason in (("recorded", entry.text, entry.finish_reason), ("now", now.text, now.finish_reason)):
+        yield one_line(f"{name}: {_excerpt(text, result.first.at)} ({reason})")
+
+
+def _excerpt(text: str, at: int | None) -> str:
+    """Return the part of a text around a character as a Python string, whose escapes show what does not print."""
+    start = max(0, (at or 0) - _AROUND)
+    end = (at or 0) + _AROUND
+    before, after = "..." if start else "", "..." if end < len(text) else ""
+    return f"{before}{text[start:end]!a}{after}"
+
+
+def verify(
+    records: Sequence[Path],
+    endpoint: Path | None,
+    models_file: Path,
+    batch: int,
+    sample: int | None,
+    engine_timeout: float,
+    say: Callable[[str], None],
+) -> Iterator[Verified]:
+    """Ask again for the replies of `records`, and yield each pass over each record when it is done.
+
+    `endpoint` is the endpoint file of a running engine; without it, one is started for each model that is needed.
+    `sample` limits the attempts per record (see `sampled`). Everything is read and checked before the first request.
+    Raises RecordError for a record that cannot be replayed, UsageError if there is nothing to ask or the engine serves
+    another model, EngineError if the engine fails.
+    """
+    recorded = [read_recorded(path, sample) for path in records]
+    for one in recorded:
+        if endpoint is None:
+            model_entry(one.model, models_file)
+        else:
+            read_endpoint(endpoint).require(one.model, endpoint)
+    for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
+        engine: AbstractContextManager[Path] = (
+            temporary_engine(model, models_file, say) if endpoint is None else nullcontext(endpoint)
+        )
+        with engine as path:
+            for one in group:
+                found = engine_differences(one.engine, engine_facts(read_endpoint(path).engine))
+                if found:
+                    say(f"warning: {one.path}: a difference says nothing, since the engine is another: {found}")
+                for size in (1, batch):
+                    for warm in (False, True):
+                        yield asyncio.run(_ask_again(one, path, size, warm, engine_timeout, say))
+
+
+def read_recorded(path: Path, sample: int | None = None) -> Recorded:
+    """Replay a record and return what its model was asked.
+
+    Raises RecordError if it does not replay, UsageError if no model answered in it.
+    """
+    summary, entries = read_record(path)
+    game = rebuild_game(path, summary)
+    try:
+        played = play_recorded(summary, game, entries)
+    except RecordError as error:
+        raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
+    try:
+        players = {role: dict(player) for role, player in summary.simulation["players"].items()}
+        models = {player["name"]: dict(player["model"]) for player in players.values() if "model" in player}
+        if not models:
+            raise UsageError(f"{path}: only scripted players answered it; there is nothing to ask a model")
+        if len(models) > 1:
+            raise UsageError(f"{path}: {len(models)} models answered it; only one can be asked for now")
+        [(name, entry)] = models.items()
+        engine = engine_facts(summary.provenance.get("engines", {}).get(name, {}))
+        attempts = [x for x in played.exchanges if "model" in players[x.ask.role]]
+        arguments = dict(entry["chat_template_kwargs"])
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise RecordError(f"{path}: does not say what played it; move it away") from None
+    return Recorded(path, str(name), arguments, engine, sampled(summary.simulation["id"], attempts, sample))
+
+
+def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:
+    """Return the `count` attempts whose SHA-256 of simulation and key is smallest, in their order; all for None.
+
+    So a smaller sample is part of a larger one, and the same attempts are asked again every time.
+    """
+    if count is None:
+        return tuple(attempts)
+    chosen = {x.entry.key for x in sorted(attempts, key=lambda x: digest([simulation_id, *x.entry.key]))[:count]}
+    return tuple(x for x in attempts if x.entry.key in chosen)
+
+
+async def _ask_again(
+    recorded: Recorded, endpoint: Path, batch: int, warm: bool, engine_timeout: float, say: Callable[[str], None]
+) -> Verified:
+    """Ask every attempt of a record again, `batch` at a time."""
+    pass_name = f"{recorded.path}, batch {batch}, {'warm' if warm else 'cold'} cache"
+    salt = uuid.uuid4().hex
+    turn = asyncio.Semaphore(batch)
+    told = time.monotonic()
+    answered = 0
+
+    async def again(attempt: Exchange) -> Completion:
+        nonlocal told, answered
+        async with turn:
+            reply = await _request(engine, recorded, attempt, salt if warm else uuid.uuid4().hex, primed=warm)
+        answered += 1
+        if time.monotonic() - told >= _PROGRESS_SECONDS:
+            told = time.monotonic()
+            say(f"{pass_name}: {answered} of {len(recorded.attempts)}")
+        return reply
+
+    async with Engine(endpoint) as engine:
+        await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
+        start = time.perf_counter()
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(again(attempt)) for attempt in recorded.attempts]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        seconds = time.perf_counter() - start
+    replies = [task.result() for task in tasks]
+    found = [
+        difference
+        for attempt, reply in zip(recorded.attempts, replies, strict=True)
+        if (difference := compare(attempt, reply)) is not None
+    ]
+    say(f"{pass_name}: {len(replies)} asked, {len(found)} different, {seconds:.1f} s")
+    return Verified(
+        path=recorded.path,
+        batch=batch,
+        warm=warm,
+        asked=len(replies),
+        different=len(found),
+        cached=_cached_share(replies),
+        seconds=seconds,
+        first=found[0] if found else None,
+    )
+
+
+async def _request(engine: Engine, recorded: Recorded, attempt: Exchange, salt: str, primed: bool) -> Completion:
+    """Ask once; `primed` puts the prompt into the cache of this salt right before, so that nothing evicts it."""
+    ask, seed = attempt.ask, attempt.entry.seed
+    if primed:
+        brief = replace(ask, sampling=ask.sampling.model_copy(update={"max_tokens": 1}))
+        await engine.chat(brief, seed, recorded.chat_template_kwargs, salt)
+    reply = await engine.chat(ask, seed, recorded.chat_template_kwargs, salt)
+    return replace(reply, text=valid_unicode(reply.text))  # as it is recorded
+
+
+def compare(attempt: Exchange, now: Completion) -> Difference | None:
+    """Return how a reply differs from the recorded one; None if text and finish reason are equal."""
+    before = attempt.entry.text
+    if now.text == before:
+        same = now.finish_reason == attempt.entry.finish_reason
+        return None if same else Difference(attempt, now, None)
+    pairs = enumerate(zip(before, now.text, strict=False))
+    at = next((place for place, (old, new) in pairs if old != new), min(len(before), len(now.text)))
+    return Difference(attempt, now, at)
+
+
+def _cached_share(replies: Sequence[Completion]) -> float | None:
+    told = [reply for reply in replies if reply.prompt_tokens and reply.cached_tokens is not None]
+    total = sum(reply.prompt_tokens or 0 for reply in told)
+    return sum(reply.cached_tokens or 0 for reply in told) / total if total else None
+
+
+def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return in words how the facts of two engines differ; "" if they do not."""
+    if not recorded:
+        return "the record does not say what answered it"
+    return "; ".join(
+        one_line(f"{name} {recorded.get(name, 'not set')}, now {now.get(name, 'not set')}", 200)
+        for name in dict.fromkeys([*recorded, *now])
+        if recorded.get(name) != now.get(name)
+    )
+
+
+def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return what in an engine's provenance may change replies, as names and values."""
+    facts = {name: provenance.get(name) for name in ("engine", "device", "compute_capability", "cuda")}
+    for name in ("versions", "weights_sha256"):
+        facts |= {f"{name} of {key}": value for key, value in dict(provenance.get(name) or {}).items()}
+    facts["deterministic by"] = dict(provenance.get("deterministic") or {}).get("by")
+    option = ""
+    for argument in map(str, provenance.get("arguments") or []):
+        if argument.startswith("--"):
+            option = argument
+            facts[option] = "set"
+        else:
+            facts[option] = argument
+    return {name: str(value) for name, value in facts.items() if value is not None}

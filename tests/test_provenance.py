@@ -1,0 +1,48 @@
+"""What made a result: complete, and without a word about who or where."""
+
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from parley import __version__, provenance
+from parley.engine import hardware
+
+
+def test_provenance_names_versions_machine_and_times() -> None:
+    started = datetime.now(UTC) - timedelta(minutes=1)
+    found = provenance.provenance(started, {"tiny": {"engine": "vllm"}})
+    assert found["parley"] == __version__
+    assert set(found["packages"]) == {
+        *("numpy", "pandas", "pyarrow", "pydantic", "scipy", "httpx", "snakemake", "dvc"),
+    }
+    assert hardware.cpu() in found["machine"]
+    assert found["engines"] == {"tiny": {"engine": "vllm"}}
+    assert datetime.fromisoformat(found["started"]) == started.replace(microsecond=0)
+    assert started < datetime.fromisoformat(found["ended"]) + timedelta(seconds=1)
+
+
+def test_packages_that_are_not_installed_are_left_out(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(provenance, "_PACKAGES", ("numpy", "no-such-package"))
+    assert set(provenance.provenance(datetime.now(UTC), {})["packages"]) == {"numpy"}
+
+
+def git_state_of(folder: Path) -> str:
+    """Copy the package into a folder, and return what it says of its repository there."""
+    shutil.copytree(Path(provenance.__file__).parent, folder / "parley", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "from parley.provenance import git_state; print(git_state())"
+    command = [sys.executable, "-c", code]
+    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_source_archive_has_no_commit(tmp_path: Path) -> None:
+    assert git_state_of(tmp_path).strip() == "None"
+
+
+def test_an_archive_inside_another_repository_has_no_commit_either(tmp_path: Path) -> None:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    assert git_state_of(tmp_path).strip() == "None"

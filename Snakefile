@@ -31,7 +31,7 @@ except ParleyError as error:
 
 SHARDS = STUDY.shards()
 RECORDS = [str(record) for record in SHARDS]
-TABLES = ("simulations", "conditions")
+TABLES = ("simulations", "conditions", "outcomes")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION

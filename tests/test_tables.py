@@ -149,7 +149,7 @@ def test_a_simulation_is_a_row(study_factory: StudyFactory) -> None:
         assert row["calls"] == summary.telemetry["calls"]
 
 
-def test_both_tables_are_written_in_both_forms(study_factory: StudyFactory) -> None:
+def test_all_tables_are_written_in_both_forms_and_metrics_per_condition(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4], "b": [0, 1], "byzantine": "random"}, seeds=3, parameters={"max_rounds": 3})
     write_all(study)
     said: list[str] = []
@@ -161,6 +161,8 @@ def test_both_tables_are_written_in_both_forms(study_factory: StudyFactory) -> N
         assert len(table) == len(text) == count
         assert list(table.columns) == list(text.columns)
         assert list(table.columns)[:4] == axes(study) == ["model", "n", "b", "prompt"]
+    assert len(read_table("small", "outcomes")) == 4 * len(ConsensusGame.outcomes)
+    assert len(list(paths.metrics("small").rglob("*.json"))) == 4
     pd.testing.assert_frame_equal(returned, read_table("small", "conditions"))
     assert returned["simulations"].to_list() == [3] * 4
     counts = returned[[f"{outcome.name}_count" for outcome in ConsensusGame.outcomes]].sum(axis=1)

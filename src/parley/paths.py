@@ -84,8 +84,18 @@ def scripted_shard(study: str, run: str, shard: int | str) -> Path:
 
 
 def table(study: str, name: str, suffix: str) -> Path:
-    """One table: `simulations` or `conditions`, `.parquet` or `.csv`."""
+    """One table: `simulations`, `conditions` or `outcomes`, `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"
+
+
+def metrics(study: str) -> Path:
+    """Folder of the files that DVC compares between commits."""
+    return results(study) / "metrics"
+
+
+def metric(study: str, condition: str) -> Path:
+    """Metrics of one condition; `condition` is `axis=value/axis=value/...`."""
+    return Path(f"{metrics(study) / condition}.json")
 
 
 def figure(study: str, name: str, suffix: str) -> Path:

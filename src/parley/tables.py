@@ -1,4 +1,4 @@
-"""The `summarize` stage: tables of simulations and of conditions, from the summaries of the records.
+"""The `summarize` stage: tables of simulations, conditions and outcomes, from the summaries of the records.
 
 Only the simulations of the study as it is now are read; records of a former configuration stay out.
 """
@@ -16,6 +16,7 @@ from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES, Game
 from parley.identity import digest
 from parley.journal import release
+from parley.metrics import outcome_table, write_metrics
 from parley.record import Summary, read_summary
 from parley.stats import censored_median, wilson_interval
 from parley.study import Simulation, Study
@@ -32,7 +33,7 @@ _TELEMETRY = (
 
 
 def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
-    """Write the tables of a study and return that of its conditions.
+    """Write the tables and metrics of a study and return the table of its conditions.
 
     Raises RecordError naming the records that are missing, cut short or foreign: none is left out in silence.
     """
@@ -40,8 +41,10 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
     summaries = read_summaries(study, simulations)
     rows = pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
     conditions = condition_table(rows, axes(study), study.game)
-    for name, table in (("simulations", rows), ("conditions", conditions)):
+    tables = {"simulations": rows, "conditions": conditions, "outcomes": outcome_table(study, conditions)}
+    for name, table in tables.items():
         write_table(table, study.name, name)
+    write_metrics(study, conditions)
     for simulation in simulations:
         release(simulation.record(study.name))
     say(f"{len(rows)} simulations in {len(conditions)} conditions")

@@ -1,5 +1,5 @@
 rule summarize:
-    """Make the tables. The stamp names the set of simulations, so that another set makes them anew."""
+    """Make the tables and metrics. The stamp names the set of simulations, so that another set makes them anew."""
     input:
         records=ancient(RECORDS),
     output:
@@ -15,6 +15,8 @@ rule summarize:
             caption="../report/conditions.rst",
             category="Tables",
         ),
+        outcomes=str(paths.table("{study}", "outcomes", ".csv")),
+        metrics=[str(paths.metric("{study}", c.path)) for c in STUDY.conditions],
     log:
         str(paths.log("{study}", "summarize")),
     benchmark:

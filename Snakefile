@@ -30,7 +30,8 @@ except ParleyError as error:
     sys.exit(error.exit_code)
 
 SHARDS = STUDY.shards()
-RECORDS = [str(record) for record in SHARDS]
+# The process of one job plans that job alone: it need not know all records, and K such processes share a node.
+RECORDS = [str(record) for record in SHARDS] if workflow.is_main_process else []
 TABLES = ("simulations", "conditions", "outcomes")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")

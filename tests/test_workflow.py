@@ -201,6 +201,19 @@ def test_the_report_of_snakemake_holds_tables_and_figures(folder: Path) -> None:
         assert name in page
 
 
+@pytest.mark.parametrize("model", ["smollm2-135m", "majority"])
+def test_a_record_that_is_there_is_not_played_with_its_shard(folder: Path, model: str) -> None:
+    study = write(folder, seeds=4, shard_size=8, grids=[{"model": model, "n": 3, "prompt": "may_exist"}])
+    for simulation in list(study.simulations())[1:]:
+        record = simulation.record("small")
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.touch()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert counts["simulate"] == 1
+    assert counts.get("serve", 0) + counts.get("gather_shard", 0) == 1
+
+
 def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     request = {"memory_mb": 1000, "minutes": 720, "gpu_model": "a100", "partition": "long", "constraint": "ib&a100"}
     source = {"repo": "owner/name", "revision": "a" * 40}
@@ -225,6 +238,6 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     assert asked["serve", "big"] == ["2", "a100", "1000", "720", "long", "ib&a100"]
     assert asked["serve", "small"] == ["1", None, "2000", "60", "short", None]
     # Beside a server a simulation adds its memory, and has to name the same partition and constraint.
-    assert asked["simulate", "big"] == [None, None, "300", None, "long", "ib&a100"]
-    assert asked["simulate", "small"] == [None, None, "300", None, "short", None]
-    assert asked["simulate", "majority"] == [None, None, "300", "10", "short", None]
+    assert asked["simulate", "big"] == [None, None, "400", None, "long", "ib&a100"]
+    assert asked["simulate", "small"] == [None, None, "400", None, "short", None]
+    assert asked["simulate", "majority"] == [None, None, "400", "10", "short", None]

@@ -185,7 +185,7 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
     finish(start())
     first, second = (job_fields(job) for job in submitted_jobs())
     for asked in (first, second):
-        assert asked["TRES"].startswith("cpu=8,mem=2400M")  # 8 of the 12 at once, as the profile's cores say
+        assert asked["TRES"].startswith("cpu=8,mem=3200M")  # 8 of the 12 at once, as the profile's cores say
         assert asked["Requeue"] == "1"
         assert asked["TimeLimit"] == "00:21:00"  # two turns of 10 minutes, and the gathering
         assert "gpu" not in asked.get("TresPerJob", "")

@@ -24,10 +24,19 @@ def shard_of(wildcards):
     return SHARDS[record]
 
 
+def is_there(wildcards):
+    """Whether the record exists already when the run is planned.
+
+    Then it may not hang on its shard: Snakemake plays again all that hangs on a server that another record needs.
+    """
+    record = paths.simulation(wildcards.study, wildcards.condition, wildcards.spec, wildcards.seed)
+    return workflow.is_main_process and record.exists()
+
+
 def engine_endpoint(wildcards):
     """The endpoint of the shard's engine; nothing for a simulation that needs none."""
     engine, shard = shard_of(wildcards)
-    if engine == "scripted":
+    if engine == "scripted" or is_there(wildcards):
         return []
     return str(paths.endpoint(wildcards.study, engine, shard))
 
@@ -35,7 +44,9 @@ def engine_endpoint(wildcards):
 def scripted_shard(wildcards):
     """What ties a scripted simulation to its shard; nothing for one that asks an engine."""
     engine, shard = shard_of(wildcards)
-    return str(paths.scripted_shard(wildcards.study, RUN, shard)) if engine == "scripted" else []
+    if engine != "scripted" or is_there(wildcards):
+        return []
+    return str(paths.scripted_shard(wildcards.study, RUN, shard))
 
 
 def scripted_group(wildcards):

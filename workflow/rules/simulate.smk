@@ -10,7 +10,7 @@ rule gather_shard:
         ENVIRONMENT
     resources:
         **requests("partition", "account", "constraint"),
-        mem_mb=300,
+        mem_mb=400,
         runtime=1,
     shell:
         ": > {log}"
@@ -34,7 +34,7 @@ rule simulate:
     threads: simulation_threads
     resources:
         **requests("partition", "account", "constraint"),
-        mem_mb=300,
+        mem_mb=400,
         runtime=simulation_minutes,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.

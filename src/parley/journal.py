@@ -4,6 +4,7 @@ One line per reply: the CRC-32 of the rest, a space, JSON. Lines are written at 
 kind of death comes, the next start reads the lines that are whole, cuts off what is not, and goes on.
 """
 
+import errno
 import json
 import os
 import time
@@ -71,14 +72,14 @@ class Journal:
             make_folder(path.parent)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+            raise self._failed("opened", error) from error
         try:
             self._lock(patience)
             self._read(simulation_id)
             sync_folder(path.parent)  # else a new journal could be gone with the machine, however often it is synced
         except OSError as error:
             os.close(self._fd)
-            raise JournalError(f"{path}: cannot be read: {error.strerror}; look at the disk and run again") from error
+            raise self._failed("read", error) from error
         except BaseException:
             os.close(self._fd)
             raise
@@ -102,7 +103,7 @@ class Journal:
         try:
             os.fsync(self._fd)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._failed("written", error) from error
 
     def _lock(self, patience: float) -> None:
         end = time.monotonic() + patience
@@ -155,10 +156,11 @@ class Journal:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._fd, start)
-            raise self._unwritable(error) from error
+            raise self._failed("written", error) from error
 
-    def _unwritable(self, error: OSError) -> JournalError:
-        return JournalError(f"{self.path}: cannot be written: {error.strerror}; free space and run again")
+    def _failed(self, what: str, error: OSError) -> JournalError:
+        remedy = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "look at the folder and its disk"
+        return JournalError(f"{self.path}: cannot be {what}: {error.strerror}; {remedy} and run again")
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

@@ -97,6 +97,7 @@ def check(world: World, undisturbed: Undisturbed, end: End) -> str:
     assert end.err[0].startswith("parley: results/small/")
     assert end.err[0].endswith("free space and run again")
     assert not [name for name in world.files() if name.endswith(".tmp")]
+    assert not world.journal.exists() or world.journal.read_bytes()[-1:] in (b"", b"\n")  # no half a line
     finish(world, undisturbed)
     return end.err[0]
 

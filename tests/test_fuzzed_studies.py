@@ -115,7 +115,7 @@ SNIPPETS = [
 @x: 1
 : """.splitlines(),
     *("\t", "\x07", "\x85", "\u2028", "`", "!" + "x" * 5000, "x" * 50_000, "9" * 4000, "9" * 5000, "0x" + "f" * 5000),
-    *("[" * 100, "[" * 30 + "]" * 30, "[" * 5000, "{a: " * 200),
+    *("[" * 100, "[" * 30 + "]" * 30, "[" * 900, "{a: " * 200),
 ]
 
 
@@ -218,6 +218,29 @@ def test_yaml_of_any_kind_is_read_or_refused_in_one_line(
         lines.insert(number, snippet + "\n")
     text = "".join(lines) if where != "text" else good[: at % len(good)] + snippet + good[at % len(good) :]
     loaded_or_refused(*((GOOD_STUDY, text) if models else (text, GOOD_MODELS)))
+
+
+def with_value(text: str, key: str, value: str) -> str:
+    """Return a file with another value for a key that has a plain one."""
+    start = text.index(f" {key}: " if f" {key}: " in text else f"{key}: ")
+    end = text.index("\n", start)
+    return text[:start] + f" {key}: {value}".removeprefix("" if text[start] == " " else " ") + text[end:]
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: ascii(snippet[:20]))
+def test_yaml_of_any_kind_in_the_place_of_any_value_is_read_or_refused(folder: Path, snippet: str) -> None:
+    for key in ("game", "seeds", "title", "max_rounds", "stop_threshold", "byzantine"):
+        loaded_or_refused(with_value(GOOD_STUDY, key, snippet), GOOD_MODELS)
+    for key in (
+        "dtype",
+        "max_model_len",
+        "enable_thinking",
+        "quantization",
+        "gpu-memory-utilization",
+        "folder",
+        "note",
+    ):
+        loaded_or_refused(GOOD_STUDY, with_value(GOOD_MODELS, key, snippet))
 
 
 LAUGHS = "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 12))

@@ -17,7 +17,7 @@ Key = tuple[int, str, str, int]
 STUDY = {
     "game": "consensus",
     "parameters": {"max_rounds": 2, "stop_threshold": 1},
-    "grids": [{"model": "majority", "n": 4, "b": 1, "prompt": "may_exist", "byzantine": "random"}],
+    "grids": [{"model": "majority", "n": 3, "b": 1, "prompt": "may_exist", "byzantine": "random"}],
 }
 MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
 
@@ -56,6 +56,13 @@ class World:
                 found.add((entry["round"], entry["phase"], entry["agent"], entry["attempt"]))
         return found
 
+    def finished(self) -> bool:
+        return self.record.exists() or self.kept.exists()
+
+    def answered(self, undisturbed: "Undisturbed") -> set[Key]:
+        """Return what need not be asked again."""
+        return set(undisturbed.asked) if self.finished() else self.journaled()
+
     def files(self) -> list[str]:
         """Return the files under results, relative to the study's folder."""
         root = self.folder / "results" / "small"
@@ -79,9 +86,7 @@ def finish(world: World, undisturbed: Undisturbed, lost_record: bool = False, **
     """Run the same command again, undisturbed; check that nothing was lost and nothing is asked again."""
     if lost_record:  # what Snakemake does with the output of a job that died
         world.record.unlink(missing_ok=True)
-    answered = world.journaled()
-    if world.record.exists() or world.kept.exists():
-        answered = set(undisturbed.asked)
+    answered = world.answered(undisturbed)
     end = world.live(**how)
     assert (end.status, end.err) == (0, [])
     assert end.asked == [key for key in undisturbed.asked if key not in answered]

@@ -86,6 +86,8 @@ def _check_json(value: dict[str, Any]) -> dict[str, Any]:
 def _check_argument(value: Any) -> Any:
     if isinstance(value, str) and (value.startswith("-") or "\0" in value):
         raise ValueError("may not begin with '-' (vLLM would take it for another argument) or hold NUL")
+    if isinstance(value, int) and abs(value) > 10**18:
+        raise ValueError("must be a number of at most 18 digits")
     return value
 
 
@@ -99,7 +101,7 @@ class ModelEntry(BaseModel):
 
     source: Source
     dtype: Literal["bfloat16", "float16", "float32"] = Field(default="bfloat16", description="Data type.")
-    max_model_len: int = Field(default=8192, ge=256, description="Context window, in tokens.")
+    max_model_len: int = Field(default=8192, ge=256, le=100_000_000, description="Context window, in tokens.")
     chat_template_kwargs: Annotated[dict[str, Any], AfterValidator(_check_json)] = Field(
         default_factory=dict, description="Arguments of the model's chat template."
     )

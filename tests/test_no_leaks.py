@@ -38,7 +38,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
         "server_args": {
             "download-dir": f"/home/{PERSON}",
             "ssl-certfile": "~/certificates/mine.pem",
-            "kv-transfer-config": json.dumps({"shared": f"/scratch/{PERSON}/kv-cache", "also": f"/home/{PERSON}"}),
+            "compilation-config": json.dumps({"shared": f"/scratch/{PERSON}/kv-cache", "also": f"/home/{PERSON}"}),
         },
         "deterministic": True,
     }

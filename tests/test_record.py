@@ -143,8 +143,9 @@ def test_a_record_that_cannot_be_written_leaves_nothing(
     def full(fd: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
     target = simulation.record("small")
+    target.parent.mkdir(parents=True)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RecordError, match=r"seed=0\.parquet: cannot be written: No space left on device"):
         write_record(target, simulation, played, {})
     assert os.listdir(target.parent) == []

@@ -1,14 +1,18 @@
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from answering import ENGINE, record_with_model, standing_in
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import JournalError, ParleyError, RecordError, UsageError
+from parley.games.base import Ask
 from parley.journal import Journal
+from parley.policies import Completion
 from parley.policies.scripted import ScriptedPolicy
 from parley.record import read_record, read_summary
 from parley.replay import replay
@@ -145,6 +149,65 @@ def test_a_journal_survives_a_record_that_cannot_be_written(
     said = run(study, record)
     assert said[0].startswith("going on from the journal: ")
     assert record.exists()
+
+
+def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda fd: None)  # nothing dies here but a file
+    study = study_factory({"model": "random", "n": 1}, parameters={"max_rounds": 1})
+    simulation = next(study.simulations())
+    record, journal = simulation.record("small"), paths.journal(simulation.record("small"))
+    with monkeypatch.context() as patch:
+        patch.setattr("parley.simulate.retire", lambda record: None)  # its journal stays
+        run(study, record)
+    digest, content = read_summary(record).digest, journal.read_bytes()
+    asked = count_calls(monkeypatch)
+    for cut in range(len(content) + 1):
+        record.unlink()
+        paths.kept_record(record).unlink(missing_ok=True)
+        journal.write_bytes(content[:cut])
+        asked.clear()
+        run(study, record)
+        assert read_summary(record).digest == digest
+        assert len(asked) == 2 - max(content[:cut].count(b"\n") - 1, 0)
+        assert not journal.exists()
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """Return the list to which every call of a scripted policy is added from now on."""
+    asked: list[tuple[int, str]] = []
+    answer = ScriptedPolicy.answer
+
+    async def counted(self: ScriptedPolicy, ask: Ask, seed: int, attempt: int) -> Completion:
+        asked.append((ask.round, ask.phase))
+        return await answer(self, ask, seed, attempt)
+
+    monkeypatch.setattr(ScriptedPolicy, "answer", counted)
+    return asked
+
+
+def test_a_clock_that_jumps_backwards_changes_times_alone(
+    study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = first.record("small")
+    run(study, record)
+    digest, outcome = read_summary(record).digest, read_summary(record).outcome
+    record.unlink()
+    paths.kept_record(record).unlink()
+    day = 86_400.0
+    clock = iter(range(1, 1_000_000))
+    # Each call is a day earlier than the last, back to before 1970; a simulation that died goes on in its own past.
+    monkeypatch.setattr(time, "time", lambda: 10 * day - next(clock) * day)
+    play_until(first, paths.journal(record), 2)
+    run(study, record)
+    summary = read_summary(record)
+    assert (summary.digest, summary.outcome) == (digest, outcome)
+    assert summary.telemetry["request_seconds"] >= 0  # durations have a clock of their own
+    started = pq.read_table(record, partitioning=None).column("started").to_pylist()
+    assert started == sorted(started, reverse=True)
+    assert started[-1].year < 1970
+    assert replay(record).difference is None
 
 
 @pytest.mark.parametrize("content", [b"", b"half a record"])

@@ -6,7 +6,7 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
     ParleyError              1   something failed while working
     ├── UsageError           2   a study, model entry or argument is wrong; nothing was started
     ├── EngineError          1   the engine did not start, died, or answered with an error
-    ├── JournalError         1   a journal belongs to something else, or is in use
+    ├── JournalError         1   a journal belongs to something else, is in use, or cannot be written or locked
     └── RecordError          1   a result file is cut short, foreign or damaged
 """
 
@@ -28,7 +28,7 @@ class EngineError(ParleyError):
 
 
 class JournalError(ParleyError):
-    """A journal belongs to another simulation, or another process is writing it."""
+    """A journal belongs to another simulation, is in use, or cannot be written or locked."""
 
 
 class RecordError(ParleyError):

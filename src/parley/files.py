@@ -1,5 +1,8 @@
-"""Writing files so that a reader sees the old one or the new one; and the marks of finished stages."""
+"""Files that survive: whole or not at all, synced, locked; and the marks of finished stages."""
 
+import errno
+import fcntl
+import glob
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,29 +10,77 @@ from pathlib import Path
 from typing import BinaryIO
 
 from parley import paths
-from parley.errors import RecordError
+from parley.errors import JournalError, RecordError
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Have `write` fill a temporary file beside `path`, sync it, and rename it; raises RecordError if it cannot."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with temporary.open("wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
     except OSError as error:
         raise RecordError(f"{path}: cannot be written: {error.strerror or error}; free space and run again") from error
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def temporary_name(path: Path) -> Path:
+    """Return the hidden name beside `path` under which this process prepares it."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed had prepared for `path`; nobody else may be writing it."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            leftover.unlink()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it; each new one survives the death of the machine. Raises OSError."""
+    missing = []
+    while not path.is_dir() and path != path.parent:
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Force the names in a folder onto the disk: syncing a new file alone does not cover its name. Raises OSError."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no folders
+            raise
+    finally:
+        os.close(folder)
+
+
+def try_lock(fd: int, path: Path) -> bool:
+    """Lock an open file until it is closed, whatever ends this process; whether nobody else has it.
+
+    Raises JournalError where the file system knows no locks: without them two processes would play one simulation.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise JournalError(
+            f"{path}: its file system cannot lock files ({error.strerror}); mount it with locks (option flock), or "
+            "work in a folder on another file system"
+        ) from error
+    return True
 
 
 def mark_done(study: str, stage: str, plan: str) -> None:

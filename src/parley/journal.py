@@ -4,10 +4,9 @@ One line per reply: the CRC-32 of the rest, a space, JSON. Lines are written at 
 kind of death comes, the next start reads the lines that are whole, cuts off what is not, and goes on.
 """
 
-import fcntl
+import errno
 import json
 import os
-import shutil
 import time
 import zlib
 from collections.abc import Mapping
@@ -19,6 +18,14 @@ from typing import Any
 
 from parley import paths
 from parley.errors import JournalError
+from parley.files import (
+    make_folder,
+    remove_leftovers,
+    sync_folder,
+    temporary_name,
+    try_lock,
+    write_atomically,
+)
 
 FORMAT = 1
 
@@ -62,13 +69,17 @@ class Journal:
         self.path = path
         self.entries: dict[tuple[int, str, str, int], Entry] = {}
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+            raise self._failed("opened", error) from error
         try:
             self._lock(patience)
             self._read(simulation_id)
+            sync_folder(path.parent)  # else a new journal could be gone with the machine, however often it is synced
+        except OSError as error:
+            os.close(self._fd)
+            raise self._failed("read", error) from error
         except BaseException:
             os.close(self._fd)
             raise
@@ -88,20 +99,17 @@ class Journal:
         self.entries[entry.key] = entry
 
     def sync(self) -> None:
-        """Force what was appended onto the disk."""
-        os.fsync(self._fd)
+        """Force what was appended onto the disk; raises JournalError if it cannot."""
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise self._failed("written", error) from error
 
     def _lock(self, patience: float) -> None:
         end = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise JournalError(
-                        f"{self.path}: another process is playing this simulation; wait for it or stop it"
-                    ) from None
+        while not try_lock(self._fd, self.path):
+            if time.monotonic() >= end:
+                raise JournalError(f"{self.path}: another process is playing this simulation; wait for it or stop it")
             time.sleep(0.2)
 
     def _read(self, simulation_id: str) -> None:
@@ -126,10 +134,16 @@ class Journal:
             good += len(line)
         if good < len(content):  # the last write was cut off by a death, or the disk failed
             if content.find(b"\n", good, -1) >= 0:  # whole lines follow the bad one: keep them for a person
-                self.path.with_suffix(".damaged").write_bytes(content)
+                self._keep_damaged(content)
             os.ftruncate(self._fd, good)
         if good == 0:
             self._write({"simulation": simulation_id, "format": FORMAT})
+
+    def _keep_damaged(self, content: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        fd = os.open(self.path.with_suffix(".damaged"), flags, 0o600)  # as private as the journal
+        with open(fd, "wb") as file:
+            file.write(content)
 
     def _write(self, data: Mapping[str, Any]) -> None:
         body = json.dumps(data, separators=(",", ":")).encode("ascii")
@@ -142,9 +156,11 @@ class Journal:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._fd, start)
-            raise JournalError(
-                f"{self.path}: cannot be written: {error.strerror}; free space and run again"
-            ) from error
+            raise self._failed("written", error) from error
+
+    def _failed(self, what: str, error: OSError) -> JournalError:
+        remedy = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "look at the folder and its disk"
+        return JournalError(f"{self.path}: cannot be {what}: {error.strerror}; {remedy} and run again")
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
@@ -165,31 +181,41 @@ def retire(record: Path) -> None:
     """Remove the journal of a finished simulation; keep its record under a second name until `release`.
 
     Snakemake deletes the finished records of a whole group when one of its jobs fails; the second name brings
-    them back without asking again.
+    them back without asking again. A death at any point leaves the journal or the second name, whole. Raises
+    RecordError if the disk refuses.
     """
     kept = paths.kept_record(record)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.unlink(missing_ok=True)
-    try:
-        os.link(record, kept)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(record, kept)
+    _give_name(record, kept)
+    for name in (record, kept):
+        remove_leftovers(name)
     discard(record)
 
 
 def restore(record: Path) -> bool:
-    """Bring a finished record back under its own name; whether there was one."""
+    """Bring a finished record back under its own name; whether there was one.
+
+    Raises RecordError if the disk refuses.
+    """
     kept = paths.kept_record(record)
     if record.exists() or not kept.exists():
         return record.exists()
-    record.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(kept, record)
-    except OSError:
-        temporary = record.with_name(f".{record.name}.{os.getpid()}")
-        shutil.copyfile(kept, temporary)
-        os.replace(temporary, record)
+    _give_name(kept, record)
     return True
+
+
+def _give_name(file: Path, name: Path) -> None:
+    """Give a file a second name, at once and whole, in place of what has it."""
+    temporary = temporary_name(name)
+    try:
+        make_folder(name.parent)
+        temporary.unlink(missing_ok=True)
+        os.link(file, temporary)
+        os.replace(temporary, name)
+    except OSError:  # a file system without hard links, or a full one
+        write_atomically(name, lambda copy: copy.write(file.read_bytes()))
+    finally:
+        with suppress(OSError):
+            temporary.unlink()  # it is still there where both names were the same file before
 
 
 def discard(record: Path) -> None:

@@ -14,7 +14,7 @@ from parley.games.base import Ask, Game, Outcome, Reply, parse_reply
 from parley.identity import digest, request_seed
 from parley.journal import Entry, Journal
 from parley.policies import Policy
-from parley.text import valid_unicode
+from parley.text import one_line, valid_unicode
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,15 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         seed=seed,
         ask=ask.digest,
         text=valid_unicode(completion.text),
-        finish_reason=completion.finish_reason,
-        prompt_tokens=completion.prompt_tokens,
-        completion_tokens=completion.completion_tokens,
-        cached_tokens=completion.cached_tokens,
+        finish_reason=one_line(completion.finish_reason, 40),
+        prompt_tokens=_count(completion.prompt_tokens),
+        completion_tokens=_count(completion.completion_tokens),
+        cached_tokens=_count(completion.cached_tokens),
         started=round(started, 3),
         seconds=round(time.perf_counter() - clock, 4),
     )
+
+
+def _count(tokens: object) -> int | None:
+    """Return a number of tokens that a record can hold; an engine may say anything in its place."""
+    return tokens if type(tokens) is int and 0 <= tokens < 2**31 else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from parley import paths
 from parley.errors import RecordError, UsageError
-from parley.journal import Journal, discard, restore, retire
+from parley.journal import Journal, restore, retire
 from parley.policies import Policy
 from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance, warnings
@@ -32,7 +32,8 @@ def simulate(
     if restore(record):
         if read_summary(record).simulation["id"] != simulation.id:
             raise RecordError(f"{record}: holds another simulation; move it away")
-        discard(record)  # of a process that died right after it wrote the record
+        if paths.journal(record).exists():  # of a process that died right after it wrote the record
+            retire(record)
         say(f"{record}: finished before")
         return
     if simulation.condition.models and endpoint is None:
@@ -40,7 +41,7 @@ def simulate(
     started = datetime.now(UTC)
     with Journal(paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
         if restore(record):  # the process that had the lock finished it
-            discard(record)
+            retire(record)
             say(f"{record}: finished by another process")
             return
         if journal.entries:

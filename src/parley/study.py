@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,10 +22,13 @@ from parley.errors import UsageError
 from parley.games import game_class
 from parley.games.base import Game, GameParameters, new_game
 from parley.identity import digest
-from parley.yamlfile import Slug, is_slug, load_yaml, tag, validated
+from parley.text import one_line
+from parley.yamlfile import Slug, is_slug, load_yaml, shown, tag, validated
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
+MOST_CONDITIONS = 10_000
+MOST_SIMULATIONS = 100_000
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
 
 
@@ -97,7 +101,7 @@ class StudyFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    game: str = Field(description="The game that is played.")
+    game: str = Field(max_length=64, description="The game that is played.")
     title: str = Field(default="", max_length=200, description="One line for figures and the report.")
     seeds: _Seeds = Field(
         default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."
@@ -299,6 +303,7 @@ class _Expander:
         self._parameters({}, f"{self._where}: parameters")
         for index, grid in enumerate(self._content.grids):
             self._check_varied(grid, f"{self._where}: grids[{index}].vary")
+        self._check_size()
         found: dict[str, tuple[str, str]] = {}
         conditions = []
         for index, grid in enumerate(self._content.grids):
@@ -319,6 +324,20 @@ class _Expander:
                 found[condition.path] = (key, condition.spec)
                 conditions.append(condition)
         return tuple(conditions)
+
+    def _check_size(self) -> None:
+        """Refuse what would take minutes to expand, before it is expanded."""
+        conditions = simulations = 0
+        for grid in self._content.grids:
+            lists = [grid.model, grid.n or grid.honest or [], grid.b, grid.prompt, *grid.vary.values()]
+            count = prod(len(values) for values in lists)
+            conditions += count
+            simulations += count * len(_numbers(grid.seeds or self._content.seeds))
+        if conditions > MOST_CONDITIONS or simulations > MOST_SIMULATIONS:
+            raise UsageError(
+                f"{self._where}: grids: {conditions:,} conditions and {simulations:,} simulations; a study may have "
+                f"{MOST_CONDITIONS:,} and {MOST_SIMULATIONS:,}, so make several"
+            )
 
     def _grid(self, grid: Grid, where: str) -> Iterator[Condition]:
         if (grid.n is None) == (grid.honest is None):
@@ -377,13 +396,13 @@ class _Expander:
         for name in grid.vary:
             if name in BASE_AXES or name not in self._game.Parameters.model_fields:
                 known = ", ".join(self._game.Parameters.model_fields)
-                raise UsageError(f"{where}.{name}: unknown parameter; choose one of: {known}")
+                raise UsageError(f"{where}.{one_line(name, 60)}: unknown parameter; choose one of: {known}")
 
     def _player(self, name: str, where: str) -> Player:
         if name in self._game.rules:
             return Player(name, None)
         if name not in self._models:
-            known = ", ".join([*self._models, *self._game.rules])
+            known = one_line(", ".join([*self._models, *self._game.rules]), 300)
             raise UsageError(f"{where}: {name!r}: unknown model or policy; choose one of: {known}")
         if name not in self._checked:
             check_source(name, self._models[name], self._models_file)
@@ -396,5 +415,5 @@ class _Expander:
             exact = str(float(value))
             value = exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
         if isinstance(value, bool) or not isinstance(value, str | int | float) or not is_slug(str(value)):
-            raise UsageError(f"{where}: {value!r}: only plain numbers and names can be an axis")
+            raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
         return value

@@ -1,12 +1,12 @@
 """What the Snakefile needs of the machine: one run at a time per study, a name for it, and Parley's own programs."""
 
-import fcntl
 import os
 import sys
 import uuid
 from pathlib import Path
 
 from parley.errors import JournalError
+from parley.files import try_lock
 
 _RUN = "PARLEY_RUN"
 
@@ -14,14 +14,21 @@ _held: list[int] = []  # file descriptors; a lock lasts as long as its descripto
 
 
 def hold_lock(path: Path) -> None:
-    """Lock a file until this process ends, however it ends; raises JournalError if another process holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Lock a file until this process ends, however it ends.
+
+    Raises JournalError if another process holds it, or if it cannot be made or locked.
+    """
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        if not try_lock(fd, path):
+            raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it")
+    except JournalError:
         os.close(fd)
-        raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it") from None
+        raise
     _held.append(fd)
 
 

@@ -29,11 +29,36 @@ def _check_slug(name: str) -> str:
 Slug = Annotated[str, AfterValidator(_check_slug)]
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses repeated keys, of which YAML would silently keep the last."""
+# A study is a page of text. What is larger, or grows so by its aliases, would take minutes to read and to refuse.
+_MOST_BYTES = 200_000
+_MOST_VALUES = 100_000
+_DEEPEST = 40
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that refuses repeated keys, of which YAML would silently keep the last, and aliases that explode."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._checked: set[int] = set()  # mappings, by id; the nodes live as long as the loader
+
+    def content(self) -> Any:
+        """Return the content of the one document."""
+        node = self.get_single_node()
+        if node is None:
+            return None
+        _weigh(node, {}, 0)
+        return self.construct_document(node)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Before its merge keys are replaced by what they merge, which it may repeat.
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            self._refuse_repeated_keys(node)
+        super().flatten_mapping(node)
+
+    def _refuse_repeated_keys(self, node: yaml.MappingNode) -> None:
+        seen: set[Hashable] = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
                 continue
@@ -46,27 +71,65 @@ class _Loader(yaml.SafeLoader):
                 ) from None
             if repeated:
                 raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} is repeated; keep one of them", problem_mark=key_node.start_mark
+                    problem=f"key {shown(key)} is repeated; keep one of them", problem_mark=key_node.start_mark
                 )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+
+
+def _weigh(node: yaml.Node, known: dict[int, tuple[int, int] | None], above: int) -> tuple[int, int]:
+    """Return how many values and levels a node stands for, its aliases written out; raises MarkedYAMLError."""
+    if isinstance(node, yaml.CollectionNode) and id(node) in known:
+        found = known[id(node)]
+        if found is None:
+            raise yaml.MarkedYAMLError(problem="a value contains itself", problem_mark=node.start_mark)
+        values, levels = found
+    else:
+        values, levels = 1, 1
+        known[id(node)] = None
+        if above + levels <= _DEEPEST and isinstance(node, yaml.CollectionNode):
+            parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
+            for part in parts:
+                inner_values, inner_levels = _weigh(part, known, above + 1)
+                values += inner_values
+                levels = max(levels, inner_levels + 1)
+        known[id(node)] = (values, levels)
+    if values > _MOST_VALUES:
+        raise yaml.MarkedYAMLError(
+            problem=f"more than {_MOST_VALUES:,} values, aliases written out", problem_mark=node.start_mark
+        )
+    if above + levels > _DEEPEST:
+        raise yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels", problem_mark=node.start_mark)
+    return values, levels
 
 
 def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")
     try:
-        return yaml.load(text, Loader=_Loader)  # a SafeLoader
+        return _Loader(text).content()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"{path}{where}: not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}{where}: not valid YAML: {one_line(str(error.problem), 200)}") from None
+    # The last four: what PyYAML does with a tag that its value does not fit, such as `!!bool maybe`.
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        ArithmeticError,
+    ) as error:
         raise UsageError(f"{path}: not valid YAML: {_reason(error)}") from None
 
 
@@ -80,7 +143,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def validated(model: type[_Model], content: Any, where: str) -> _Model:
     """Return `content` as `model`; raises UsageError with the first problem: where, key, value, remedy."""
     if not isinstance(content, dict):
-        raise UsageError(f"{where}: must be a mapping of keys to values, not {_shown(content)}")
+        raise UsageError(f"{where}: must be a mapping of keys to values, not {shown(content)}")
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -99,7 +162,7 @@ def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str
     else:
         loc = _without_tags(first["loc"])
         message = first["msg"].removeprefix("Value error, ")
-        remedy = f"{_shown(first['input'])}: {message[0].lower()}{message[1:]}"
+        remedy = f"{shown(first['input'])}: {message[0].lower()}{message[1:]}"
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     key = _key(loc)
     return f"{where}: {key}: {remedy}{more}" if key else f"{where}: {remedy}{more}"
@@ -126,7 +189,8 @@ def _key(loc: list[int | str]) -> str:
     return text
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value of a user's file for a message: as Python writes it, in one line of at most 60 characters."""
     try:
         text = one_line(repr(value))
     except ValueError:  # an integer of thousands of digits

@@ -67,7 +67,7 @@ def test_secrets_are_refused(args: str, key: str) -> None:
 
 @pytest.mark.parametrize("key", ["trust-remote-code", "trust_remote_code", "Max_Model_Len"])
 def test_our_own_arguments_are_refused_however_they_are_spelled(key: str) -> None:
-    with pytest.raises(ValidationError, match="is set by Parley itself"):
+    with pytest.raises(ValidationError, match="is Parley's own"):
         ModelEntry.model_validate({"source": HUB, "server_args": {key: True}})
 
 

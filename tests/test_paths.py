@@ -69,6 +69,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         paths.endpoint("demo", "tiny", 0),
         paths.endpoint("demo", "tiny", 1),
         paths.endpoint("demo", "other", 0),
+        *(paths.shard_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.table("demo", n, s) for n in ("simulations", "conditions") for s in (".parquet", ".csv")),
         *(paths.figure("demo", "rates", s) for s in (".png", ".svg")),
         paths.stamp("demo", "tables", "11111111"),

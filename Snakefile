@@ -57,7 +57,7 @@ onstart:
 onsuccess:
     # Only a killed run leaves marks here.
     if workflow.is_main_process:
-        shutil.rmtree(paths.scripted_shards(STUDY.name), ignore_errors=True)
+        shutil.rmtree(paths.shard_marks(STUDY.name), ignore_errors=True)
 
 
 # Used with --software-deployment-method apptainer.

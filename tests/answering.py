@@ -1,4 +1,4 @@
-"""A stand-in for an engine: a real HTTP server on a Unix socket, whose replies follow from phase and seed alone.
+"""Stand-ins for engines: real HTTP servers, on a Unix socket or a port, whose replies follow from phase and seed.
 
 `SeedPolicy` gives the same replies in a play, so a record made with it is what this engine would answer again.
 """
@@ -31,6 +31,7 @@ ENGINE: dict[str, Any] = {
     "deterministic": {"asked": True, "by": "float32", "warning": "evidence and no proof"},
     "weights_sha256": {"model.safetensors": "0" * 64},
 }
+SERVED = "owner/Tiny-1B"  # what the stand-in for a service calls its model
 
 
 def said(phase: str, seed: int) -> tuple[str, str]:
@@ -79,24 +80,39 @@ def as_recorded(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     return completion(*said(body["response_format"]["json_schema"]["name"], body["seed"]))
 
 
-class StandIn(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class _Answering(socketserver.ThreadingMixIn):
     """Serves chat completions; keeps the requests, and how many were in flight at most."""
 
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, socket: Path, answer: Answer, seconds: float) -> None:
-        super().__init__(str(socket), _Handler)
+    def __init__(self, address: Any, answer: Answer, seconds: float) -> None:
+        super().__init__(address, _Handler)
         self.answer = answer
         self.seconds = seconds
         self.bodies: list[dict[str, Any]] = []
+        self.heads: list[tuple[str, str | None]] = []  # path, and the header Authorization
+        self.pages: dict[str, Any] = {}  # path -> status and body
         self.in_flight = 0
         self.most: list[int] = []
         self.guard = threading.Lock()
 
 
+class StandIn(_Answering, socketserver.UnixStreamServer):
+    """On a Unix socket."""
+
+
+class StandInService(_Answering, socketserver.TCPServer):
+    """On a port of 127.0.0.1."""
+
+    @property
+    def url(self) -> str:
+        """What an entry of a models file names."""
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
 class _Handler(BaseHTTPRequestHandler):
-    server: StandIn
+    server: StandIn | StandInService
     protocol_version = "HTTP/1.1"
 
     def address_string(self) -> str:
@@ -106,9 +122,15 @@ class _Handler(BaseHTTPRequestHandler):
         return
 
     def do_GET(self) -> None:
-        self._send(200, {})
+        self.server.heads.append((self.path, self.headers["Authorization"]))
+        page = self.server.pages.get(self.path, (200, {}))
+        if page is None:  # hangs up
+            self.close_connection = True
+            return
+        self._send(*page)
 
     def do_POST(self) -> None:
+        self.server.heads.append((self.path, self.headers["Authorization"]))
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.server.guard:
             self.server.bodies.append(body)
@@ -120,9 +142,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.in_flight -= 1
         self._send(*answer)
 
-    def _send(self, status: int, body: dict[str, Any]) -> None:
-        content = json.dumps(body).encode()
+    def _send(self, status: int, body: Any) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
+        if 300 <= status < 400:
+            self.send_header("Location", str(body))
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -138,14 +162,30 @@ def standing_in(
 ) -> Iterator[tuple[Path, StandIn]]:
     """Run a stand-in; yield its endpoint file and the server."""
     socket = folder / "s.sock"
-    with StandIn(socket, answer, seconds) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+    with StandIn(socket, answer, seconds) as server, _running(server):
         path = folder / "endpoint.json"
         Endpoint(model=model, socket=str(socket), pid=os.getpid(), engine=dict(engine)).write(path)
         try:
             yield path, server
         finally:
-            server.shutdown()
-            thread.join()
             socket.unlink()
+
+
+@contextmanager
+def service(answer: Answer = as_recorded, served: str = SERVED) -> Iterator[StandInService]:
+    """Run a stand-in for a vLLM service."""
+    with StandInService(("127.0.0.1", 0), answer, 0.0) as server, _running(server):
+        server.pages["/v1/models"] = (200, {"object": "list", "data": [{"id": "other/one"}, {"id": served}]})
+        server.pages["/version"] = (200, {"version": "0.32.0"})
+        yield server
+
+
+@contextmanager
+def _running(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()

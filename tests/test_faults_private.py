@@ -147,9 +147,7 @@ def test_no_value_is_another_argument(where: str, value: str) -> None:
         ModelEntry.model_validate({"source": SOURCE, where: {"enforce-eager": value}})
 
 
-@pytest.mark.parametrize(
-    "key", ["seed", "enforce-eager", "enforce_eager", "port-x", "hostess", "tokenizer"]
-)
+@pytest.mark.parametrize("key", ["seed", "enforce-eager", "enforce_eager", "port-x", "hostess", "tokenizer"])
 @pytest.mark.parametrize("value", ["x", 1, -5, True, 0.5])
 def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(key: str, value: object) -> None:
     entry = ModelEntry.model_validate({"source": SOURCE, "server_args": {key: value}})

@@ -70,6 +70,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         paths.endpoint("demo", "tiny", 1),
         paths.endpoint("demo", "other", 0),
         *(paths.table("demo", n, s) for n in ("simulations", "conditions", "outcomes") for s in (".parquet", ".csv")),
+        *(paths.shard_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.figure("demo", "rates", s) for s in (".png", ".svg")),
         paths.metric("demo", CONDITION),
         paths.metric("demo", CONDITION + "/stop_threshold=0.6"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from answering import SERVED, service
 from parley import paths
 from parley.study import Study, load_study
 
@@ -241,3 +242,59 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     assert asked["simulate", "big"] == [None, None, "400", None, "long", "ib&a100"]
     assert asked["simulate", "small"] == [None, None, "400", None, "short", None]
     assert asked["simulate", "majority"] == [None, None, "400", "10", "short", None]
+
+
+def service_entry(name: str, **cluster: object) -> dict[str, object]:
+    return {"source": {"url": f"http://{name}.invalid:8000/v1", "served": name}, "cluster": cluster}
+
+
+def test_a_service_has_no_server_and_one_gather_per_shard(folder: Path) -> None:
+    hub = {"source": {"repo": "owner/name", "revision": "a" * 40}}
+    models = {"one": service_entry("one", minutes=25, partition="long"), "two": service_entry("two"), "hub": hub}
+    grid = {"model": ["one", "two", "hub", "majority"], "n": 3, "prompt": "may_exist"}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    content = {"game": "consensus", "seeds": 3, "shard_size": 2, "grids": [grid]}
+    Path("small.yaml").write_text(yaml.safe_dump(content))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    arguments = ["--dry-run", "--quiet", "host", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+    counts = jobs(planned.stdout)
+    assert counts["simulate"] == 12
+    assert counts["serve"] == 2
+    assert counts["fetch_model"] == 1
+    assert counts["gather_shard"] == 6  # two of each service, and two of the scripted simulations
+
+    asked = {}
+    for text in re.split(r"\n *rule ", planned.stdout):
+        name, model = text.split(":")[0], re.search(r"model=(\w+)", text)
+        threads = re.search(r"^ *threads: (\d+)$", text, flags=re.M)
+        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
+            found = dict(item.split("=", 1) for item in line[1].split(", "))
+            keys = ("mem_mb", "runtime", "slurm_partition")
+            asked[name, model and model[1]] = [threads and threads[1], *(found.get(key) for key in keys)]
+    # One thread is what Snakemake takes where it prints none.
+    assert asked["simulate", "one"] == [None, "400", "25", "long"]
+    assert asked["simulate", "two"] == [None, "400", "60", "short"]
+    assert asked["simulate", "majority"] == [None, "400", "10", "short"]
+    assert asked["simulate", "hub"] == ["0", "400", None, "short"]
+    assert asked["gather_shard", "one"] == [None, "400", "1", "long"]
+
+
+def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with service() as server:
+        entry = {"source": {"url": server.url, "served": SERVED}}
+        grid = {"model": ["one", "two", "majority"], "n": 2, "prompt": "may_exist"}
+        Path("models.yaml").write_text(yaml.safe_dump({"models": {"one": entry, "two": entry}}))
+        content = {"game": "consensus", "seeds": 2, "shard_size": 1, "parameters": {"max_rounds": 1}, "grids": [grid]}
+        Path("small.yaml").write_text(yaml.safe_dump(content))
+        result = snakemake("--config", "study=small.yaml")
+    assert result.returncode == 0, result.stderr
+    study = load_study(Path("small.yaml"))
+    assert all(simulation.record("small").exists() for simulation in study.simulations())
+    assert not paths.shard_marks("small").exists()
+    assert f"service of {SERVED}, vllm 0.32.0" in paths.report("small").read_text()

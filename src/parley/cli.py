@@ -326,7 +326,7 @@ def replay(records: tuple[Path, ...]) -> None:
     type=click.Path(path_type=Path),
     default=paths.CONFIG / "models.yaml",
     show_default=True,
-    help="Model entries, for an engine that is started.",
+    help="Model entries, for an engine that is started or a service.",
 )
 @click.option(
     "--batch", default=16, show_default=True, type=click.IntRange(2, 1024), help="Requests in flight at once."

@@ -73,14 +73,17 @@ def endpoint(study: str, model: str, shard: int | str) -> Path:
     return results(study) / "engines" / model / f"shard={shard}.json"
 
 
-def scripted_shards(study: str) -> Path:
-    """Folder of the marks of `scripted_shard`."""
-    return results(study) / "engines" / "scripted"
+def shard_marks(study: str) -> Path:
+    """Folder of the marks of `shard_mark`; no model can have its name, which begins with a dot."""
+    return results(study) / "engines" / ".without-server"
 
 
-def scripted_shard(study: str, run: str, shard: int | str) -> Path:
-    """Mark that ties the simulations of a shard together which need no engine; it lasts while `run` plays them."""
-    return scripted_shards(study) / f"run={run}" / f"shard={shard}"
+def shard_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
+    """Mark that ties the simulations of a shard without a server together; it lasts while `run` plays them.
+
+    `engine` is the model of a service, or "scripted".
+    """
+    return shard_marks(study) / engine / f"run={run}" / f"shard={shard}"
 
 
 def table(study: str, name: str, suffix: str) -> Path:

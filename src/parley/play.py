@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from parley.engine.client import json_schema
+from parley.engine.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.errors import UsageError
 from parley.runner import Exchange
-from parley.simulate import play_simulation
+from parley.simulate import engine_place_of, play_simulation
 from parley.study import Condition, Simulation, Study
 from parley.text import one_line
 
@@ -26,7 +27,8 @@ def play(
 ) -> None:
     """Play the study's first condition that has the given `axes`, and show each phase when it is over.
 
-    Starts an engine of its own where one is needed and no `endpoint` is given. Raises UsageError if no condition fits.
+    Starts an engine of its own where one is needed and no `endpoint` is given. Raises UsageError if no condition fits,
+    or if the endpoint, or the key of a service, is missing or not wanted.
     """
     condition = _choose(study, axes)
     show(f"{condition.path}, seed {seed}")
@@ -38,9 +40,9 @@ def play(
             for line in _reply_lines(exchange, reasoning):
                 show(line)
 
-    with _engine(study, condition, endpoint, show) as path:
+    with _engine(study, condition, endpoint, show) as place:
         simulation = Simulation(condition, seed)
-        played, _ = asyncio.run(play_simulation(simulation, path, engine_timeout, None, show, on_phase))
+        played, _ = asyncio.run(play_simulation(simulation, place, engine_timeout, None, show, on_phase))
     outcome = played.outcome
     parts = [outcome.name, outcome.detail, outcome.diagnosis]
     show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")
@@ -73,10 +75,11 @@ def _reply_lines(exchange: Exchange, reasoning: bool) -> Iterator[str]:
 @contextmanager
 def _engine(
     study: Study, condition: Condition, endpoint: Path | None, show: Callable[[str], None]
-) -> Iterator[Path | None]:
-    """Provide the endpoint of the engine that the condition needs, starting one if none is given."""
-    if not condition.models or endpoint is not None:
-        yield endpoint
+) -> Iterator[Path | Service | None]:
+    """Provide the engine that the condition needs, starting one if it is no service and none is given."""
+    place = engine_place_of(condition, endpoint)
+    if not condition.models or place is not None:
+        yield place
         return
     with temporary_engine(condition.models[0], study.models_file, show) as path:
         yield path

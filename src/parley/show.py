@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from parley import paths
-from parley.engine.models import FolderSource, ModelEntry, load_models
+from parley.engine.models import FolderSource, ModelEntry, ServiceSource, load_models, recorded_entry
 from parley.errors import RecordError, UsageError
 from parley.games import game_class
 from parley.provenance import warnings
@@ -124,7 +124,7 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
         grid["vary"] = {axis: [parameters.pop(axis)] for axis in varied}
     study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
     players = {player.name: player.entry for player in condition.players.values()}
-    models = {name: entry.identity() for name, entry in players.items() if entry is not None}
+    models = {name: _content(entry) for name, entry in players.items() if entry is not None}
     if model not in condition.game.rules and model not in players:
         models[str(model)] = dict(_UNUSED)
     return StudyFiles(study, {"models": models} if models else None)
@@ -136,7 +136,7 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     try:
         game = game_class(described["game"])
         players = {
-            role: Player(player["name"], ModelEntry.model_validate(player["model"]) if "model" in player else None)
+            role: Player(player["name"], recorded_entry(player["model"]) if "model" in player else None)
             for role, player in described["players"].items()
         }
         condition = Condition(
@@ -161,12 +161,21 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     return simulation
 
 
+def _content(entry: ModelEntry) -> dict[str, Any]:
+    """Return the keys of a models file that make the entry; no record says where a service is."""
+    found = entry.identity()
+    if isinstance(entry.source, ServiceSource):
+        found["source"] = {"url": entry.source.url, **found["source"]}
+    return found
+
+
 def _models_text(models: dict[str, Any]) -> str:
-    folders = any(
-        isinstance(ModelEntry.model_validate(entry).source, FolderSource) for entry in models["models"].values()
-    )
-    note = "# Of a local folder only the last part is recorded: put the folder's path there.\n"
-    return (note if folders else "") + _yaml(models)
+    kinds = {type(ModelEntry.model_validate(entry).source) for entry in models["models"].values()}
+    notes = {
+        FolderSource: "# Of a local folder only the last part is recorded: put the folder's path there.\n",
+        ServiceSource: "# Where a service answers is not recorded: put its URL there, and its key_variable.\n",
+    }
+    return "".join(note for kind, note in notes.items() if kind in kinds) + _yaml(models)
 
 
 def _yaml(content: Any) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley import paths
+from parley.engine.endpoint import read_endpoint
 from parley.errors import RecordError, UsageError
 from parley.journal import Journal, restore, retire
 from parley.policies import Policy
@@ -15,7 +16,10 @@ from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance, warnings
 from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
-from parley.study import Simulation, Study
+from parley.study import Condition, Simulation, Study
+
+if TYPE_CHECKING:
+    from parley.engine.service import Service
 
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
@@ -26,7 +30,8 @@ def simulate(
     """Make the record of one simulation of `study`; does nothing if it is there already.
 
     `endpoint` is the endpoint file of the engine, for simulations that need one. Raises EngineError if the engine
-    does not start or dies (what was answered stays in the journal), JournalError if another process plays it.
+    does not start or dies (what was answered stays in the journal), JournalError if another process plays it,
+    UsageError if the endpoint, or the key of a service, is missing or not wanted.
     """
     simulation = study.find(record)
     if restore(record):
@@ -36,7 +41,8 @@ def simulate(
             retire(record)
         say(f"{record}: finished before")
         return
-    if simulation.condition.models and endpoint is None:
+    place = engine_place_of(simulation.condition, endpoint)
+    if simulation.condition.models and place is None:
         raise UsageError(f"{record}: needs an engine for {simulation.condition.models[0]}; name it with --endpoint")
     started = datetime.now(UTC)
     with Journal(paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
@@ -46,24 +52,38 @@ def simulate(
             return
         if journal.entries:
             say(f"going on from the journal: {len(journal.entries)} replies")
-        played, engines = asyncio.run(
-            play_simulation(simulation, endpoint, engine_timeout, journal, say, _progress(say))
-        )
+        played, engines = asyncio.run(play_simulation(simulation, place, engine_timeout, journal, say, _progress(say)))
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
     outcome = played.outcome
     say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
 
 
+def engine_place_of(condition: Condition, endpoint: Path | None) -> "Path | Service | None":
+    """Return where the engine of a condition is: its service, or the given endpoint file; None if it needs none.
+
+    Raises UsageError if there is an endpoint file for a service, or if the service's key is missing.
+    """
+    for player in condition.players.values():
+        if player.entry is not None:
+            from parley.engine.service import engine_place  # with an HTTP client, see below
+
+            return engine_place(player.name, player.entry, endpoint, "--endpoint")
+    return None
+
+
 async def play_simulation(
     simulation: Simulation,
-    endpoint: Path | None,
+    place: "Path | Service | None",
     engine_timeout: float,
     journal: Journal | None,
     say: Callable[[str], None],
     on_phase: Callable[[list[Exchange]], None],
 ) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
-    """Connect what the simulation needs and play it; return the play and the provenance of its engines."""
+    """Connect what the simulation needs and play it; return the play and the provenance of its engines.
+
+    `place` is what `engine_place_of` gives: an endpoint file or a service, None for scripted simulations.
+    """
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine, LLMPolicy
 
@@ -78,11 +98,12 @@ async def play_simulation(
                 by_role[role] = ScriptedPolicy(game.rules[player.name])
                 continue
             if engine is None:
-                assert endpoint is not None
-                engine = await stack.enter_async_context(Engine(endpoint))
-                engine.endpoint.require(player.name, endpoint)
+                assert place is not None
+                if isinstance(place, Path):
+                    read_endpoint(place).require(player.name, place)
+                engine = await stack.enter_async_context(Engine(place))
                 await engine.wait_ready(engine_timeout, lambda s: say(f"waiting for the engine, {s:.0f} s"))
-            engines[player.name] = engine.endpoint.engine
+                engines[player.name] = await engine.provenance()  # one model plays in a simulation
             by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)
         for text in warnings({"engines": engines}):
             say(f"warning: {text}")

@@ -109,6 +109,10 @@ def engine_label(provenance: Mapping[str, Any]) -> str:
     labels = []
     for name in sorted(engines):
         engine = engines[name]
+        if engine.get("engine") == "service":  # it tells no arguments, weights or device
+            versions = [f", {package} {version}" for package, version in engine.get("versions", {}).items()]
+            labels.append(f"service of {engine.get('served', 'unknown')}{''.join(versions)}")
+            continue
         package = engine.get("engine", "unknown")
         version = engine.get("versions", {}).get(package, "")
         fingerprint = digest([engine.get("arguments"), engine.get("weights_sha256")])[:6]

@@ -17,8 +17,9 @@ from typing import Any
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import model_entry
+from parley.engine.service import Service, engine_place
 from parley.engine.temporary import temporary_engine
-from parley.errors import RecordError, UsageError
+from parley.errors import EngineError, RecordError, UsageError
 from parley.identity import digest
 from parley.policies import Completion
 from parley.record import read_record
@@ -36,6 +37,7 @@ class Recorded:
 
     path: Path
     model: str
+    of_service: bool
     chat_template_kwargs: dict[str, Any]
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
     attempts: tuple[Exchange, ...]
@@ -123,29 +125,53 @@ def verify(
 ) -> Iterator[Verified]:
     """Ask again for the replies of `records`, and yield each pass over each record when it is done.
 
-    `endpoint` is the endpoint file of a running engine; without it, one is started for each model that is needed.
+    `endpoint` is the endpoint file of a running engine; without it, one is started for each model that is needed and
+    is no service according to `models_file`.
     `sample` limits the attempts per record (see `sampled`). Everything is read and checked before the first request.
-    Raises RecordError for a record that cannot be replayed, UsageError if there is nothing to ask or the engine serves
-    another model, EngineError if the engine fails.
+    Raises RecordError for a record that cannot be replayed, UsageError if there is nothing to ask, the engine serves
+    another model, or a service's key is missing, EngineError if the engine fails.
     """
     recorded = [read_recorded(path, sample) for path in records]
-    for one in recorded:
-        if endpoint is None:
-            model_entry(one.model, models_file)
-        else:
-            read_endpoint(endpoint).require(one.model, endpoint)
+    places = {one.model: _place(one, endpoint, models_file) for one in recorded}
     for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
-        engine: AbstractContextManager[Path] = (
-            temporary_engine(model, models_file, say) if endpoint is None else nullcontext(endpoint)
+        given = places[model]
+        engine: AbstractContextManager[Path | Service] = (
+            temporary_engine(model, models_file, say) if given is None else nullcontext(given)
         )
-        with engine as path:
+        with engine as place:
+            now = engine_facts(asyncio.run(_told(place, engine_timeout)))
             for one in group:
-                found = engine_differences(one.engine, engine_facts(read_endpoint(path).engine))
+                found = engine_differences(one.engine, now)
                 if found:
                     say(f"warning: {one.path}: a difference says nothing, since the engine is another: {found}")
                 for size in (1, batch):
                     for warm in (False, True):
-                        yield asyncio.run(_ask_again(one, path, size, warm, engine_timeout, say))
+                        yield asyncio.run(_ask_again(one, place, size, warm, engine_timeout, say))
+
+
+def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path | Service | None:
+    """Return where to ask for a record; None if an engine has to be started."""
+    if endpoint is None:
+        return engine_place(recorded.model, model_entry(recorded.model, models_file), None, "--engine")
+    if recorded.of_service:
+        raise UsageError(f"{recorded.path}: a service answered it, which needs no --engine; leave it out")
+    read_endpoint(endpoint).require(recorded.model, endpoint)
+    return endpoint
+
+
+async def _told(place: Path | Service, engine_timeout: float) -> Mapping[str, Any]:
+    """Return what an engine tells of itself; raises EngineError if a service is no vLLM, since salts are vLLM's."""
+    if isinstance(place, Path):
+        return read_endpoint(place).engine
+    async with Engine(place) as engine:
+        await engine.wait_ready(engine_timeout)
+        told = await engine.provenance()
+    if "versions" not in told:
+        raise EngineError(
+            f"{place.who} does not say that it is vLLM (GET /version), and only vLLM can leave its cache aside; "
+            "its replies cannot be verified"
+        )
+    return told
 
 
 def read_recorded(path: Path, sample: int | None = None) -> Recorded:
@@ -168,11 +194,13 @@ def read_recorded(path: Path, sample: int | None = None) -> Recorded:
             raise UsageError(f"{path}: {len(models)} models answered it; only one can be asked for now")
         [(name, entry)] = models.items()
         engine = engine_facts(summary.provenance.get("engines", {}).get(name, {}))
+        of_service = set(entry["source"]) == {"served"}
         attempts = [x for x in played.exchanges if "model" in players[x.ask.role]]
         arguments = dict(entry["chat_template_kwargs"])
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
-    return Recorded(path, str(name), arguments, engine, sampled(summary.simulation["id"], attempts, sample))
+    asked = sampled(summary.simulation["id"], attempts, sample)
+    return Recorded(path, str(name), of_service, arguments, engine, asked)
 
 
 def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:
@@ -187,7 +215,12 @@ def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None)
 
 
 async def _ask_again(
-    recorded: Recorded, endpoint: Path, batch: int, warm: bool, engine_timeout: float, say: Callable[[str], None]
+    recorded: Recorded,
+    place: Path | Service,
+    batch: int,
+    warm: bool,
+    engine_timeout: float,
+    say: Callable[[str], None],
 ) -> Verified:
     """Ask every attempt of a record again, `batch` at a time."""
     pass_name = f"{recorded.path}, batch {batch}, {'warm' if warm else 'cold'} cache"
@@ -206,7 +239,7 @@ async def _ask_again(
             say(f"{pass_name}: {answered} of {len(recorded.attempts)}")
         return reply
 
-    async with Engine(endpoint) as engine:
+    async with Engine(place) as engine:
         await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
         start = time.perf_counter()
         try:
@@ -274,7 +307,7 @@ def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> s
 
 def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     """Return what in an engine's provenance may change replies, as names and values."""
-    facts = {name: provenance.get(name) for name in ("engine", "device", "compute_capability", "cuda")}
+    facts = {name: provenance.get(name) for name in ("engine", "served", "device", "compute_capability", "cuda")}
     for name in ("versions", "weights_sha256"):
         facts |= {f"{name} of {key}": value for key, value in dict(provenance.get(name) or {}).items()}
     facts["deterministic by"] = dict(provenance.get("deterministic") or {}).get("by")

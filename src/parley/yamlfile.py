@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from parley.errors import UsageError
 from parley.text import one_line
 
+_USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
 _SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -195,6 +196,7 @@ def shown(value: Any) -> str:
         text = one_line(repr(value))
     except ValueError:  # an integer of thousands of digits
         return "a huge number"
+    text = _USER_INFO.sub("//...@", text)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
-from parley.engine.endpoint import FAILED, Endpoint
+from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
 from parley.games.base import Ask, parse_reply
 from playing import new_consensus
@@ -149,7 +149,7 @@ def test_a_server_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_server_that_died_is_quoted(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving(tmp_path, b"") as (path, _), Engine(path) as engine:
-            words = Endpoint("tiny", engine.endpoint.socket, os.getpid(), FAILED, "RuntimeError: no memory")
+            words = Endpoint("tiny", read_endpoint(path).socket, os.getpid(), FAILED, "RuntimeError: no memory")
             words.write(path)
             await LLMPolicy(engine, {}).answer(first_ask(), 1, 0)
 

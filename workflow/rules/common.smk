@@ -3,8 +3,8 @@ def prepared_model(wildcards):
     return str(model_marker(wildcards.model, STUDY.models[wildcards.model]))
 
 
-def server_group(wildcards):
-    """One cluster job per shard: its server and its simulations."""
+def shard_group(wildcards):
+    """One cluster job per shard: its server, or what ties it together without one, and its simulations."""
     return group(wildcards.study, wildcards.model, wildcards.shard)
 
 
@@ -33,35 +33,33 @@ def is_there(wildcards):
     return workflow.is_main_process and record.exists()
 
 
+def has_server(engine):
+    """Whether a shard has a server of its own: scripted simulations need none, and a service is somebody else's."""
+    return engine != "scripted" and not STUDY.models[engine].is_service
+
+
 def engine_endpoint(wildcards):
-    """The endpoint of the shard's engine; nothing for a simulation that needs none."""
+    """The endpoint of the shard's server; nothing for a shard without one."""
     engine, shard = shard_of(wildcards)
-    if engine == "scripted" or is_there(wildcards):
-        return []
-    return str(paths.endpoint(wildcards.study, engine, shard))
+    return str(paths.endpoint(wildcards.study, engine, shard)) if has_server(engine) and not is_there(wildcards) else []
 
 
-def scripted_shard(wildcards):
-    """What ties a scripted simulation to its shard; nothing for one that asks an engine."""
+def shard_mark(wildcards):
+    """What ties a simulation to its shard; nothing for one whose shard has a server, which does that."""
     engine, shard = shard_of(wildcards)
-    if engine != "scripted" or is_there(wildcards):
+    if has_server(engine) or is_there(wildcards):
         return []
-    return str(paths.scripted_shard(wildcards.study, RUN, shard))
-
-
-def scripted_group(wildcards):
-    """The group of a scripted shard, the same as its simulations'."""
-    return group(wildcards.study, "scripted", wildcards.shard)
+    return str(paths.shard_mark(wildcards.study, engine, RUN, shard))
 
 
 def simulation_group(wildcards):
-    """The group of the shard, the same as its server's."""
+    """The group of the shard."""
     return group(wildcards.study, *shard_of(wildcards))
 
 
 def simulation_threads(wildcards):
-    """None beside a server, which has all cores; one for a scripted simulation."""
-    return 1 if shard_of(wildcards)[0] == "scripted" else 0
+    """None beside a server, which has all cores; one without, so that the cores say how many play at once."""
+    return 0 if has_server(shard_of(wildcards)[0]) else 1
 
 
 def server_threads(wildcards):
@@ -85,9 +83,12 @@ def server_gpus(wildcards):
     return STUDY.models[wildcards.model].gpus
 
 
-def simulation_minutes(wildcards):
-    """Beside a server none of its own: the server's time is the job's. Scripted simulations take turns."""
-    return 10 if shard_of(wildcards)[0] == "scripted" else None
+def simulation_minutes(wildcards, attempt):
+    """Beside a server none of its own: the server's time is the job's. Without one, simulations take turns."""
+    engine, _ = shard_of(wildcards)
+    if engine == "scripted":
+        return 10
+    return None if has_server(engine) else requested("runtime", "minutes")(wildcards, attempt)
 
 
 def requests(*keys):

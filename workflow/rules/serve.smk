@@ -7,7 +7,7 @@ rule serve:
     log:
         str(paths.log("{study}", "serve", "{model}", "shard={shard}")),
     group:
-        server_group
+        shard_group
     conda:
         server_environment
     threads: server_threads

@@ -1,11 +1,11 @@
 rule gather_shard:
-    """Tie the simulations of a scripted shard together: a cluster job holds what hangs together, and they ask no server."""
+    """Tie the simulations of a shard without a server together: a cluster job holds what hangs together."""
     output:
-        shard=temp(touch(str(paths.scripted_shard("{study}", RUN, "{shard}")))),
+        shard=temp(touch(str(paths.shard_mark("{study}", "{model}", RUN, "{shard}")))),
     log:
-        str(paths.log("{study}", "gather_shard", "shard={shard}")),
+        str(paths.log("{study}", "gather_shard", "{model}", "shard={shard}")),
     group:
-        scripted_group
+        shard_group
     conda:
         ENVIRONMENT
     resources:
@@ -17,10 +17,10 @@ rule gather_shard:
 
 
 rule simulate:
-    """Play one simulation; all of a shard ask the same engine at once."""
+    """Play one simulation; all of a shard ask the same engine."""
     input:
         endpoint=engine_endpoint,
-        shard=scripted_shard,
+        shard=shard_mark,
     output:
         record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
     log:

@@ -3,7 +3,8 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ import httpx
 from pydantic import BaseModel
 
 from parley.engine.endpoint import FAILED, read_endpoint
+from parley.engine.service import Service, error_message
 from parley.errors import EngineError
 from parley.games.base import Ask
 from parley.policies import Completion
@@ -28,17 +30,12 @@ _LAST_WORDS_SECONDS = 15.0
 
 
 class Engine:
-    """One running server, as an async context manager."""
+    """What answers for one model, a running server or a service, as an async context manager."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the endpoint file; raises EngineError if there is none."""
-        self._path = path
-        self.endpoint = read_endpoint(path)
-        self._http = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=self.endpoint.socket, limits=httpx.Limits(max_connections=None)),
-            base_url="http://engine",
-            timeout=httpx.Timeout(REQUEST_SECONDS, connect=30.0),
-        )
+    def __init__(self, place: Path | Service) -> None:
+        """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file."""
+        self._server = place if isinstance(place, Service) else _OwnServer(place)
+        self._http = self._server.http(httpx.Timeout(REQUEST_SECONDS, connect=30.0))
 
     async def __aenter__(self) -> "Engine":
         return self
@@ -51,22 +48,18 @@ class Engine:
     async def wait_ready(self, seconds: float, waiting: Callable[[float], None] | None = None) -> None:
         """Return when the server answers; raises EngineError if it dies or `seconds` pass.
 
-        `waiting` is told every few seconds how long it has been.
+        A service that is not ready is an error at once: nobody here starts it. `waiting` is told every few seconds how
+        long it has been.
         """
         start = time.monotonic()
         told = start
         while True:
-            self._check()
-            try:
-                response = await self._http.get("/health", timeout=10.0)
-                if response.status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass  # not listening yet
+            if await self._server.ready(self._http):
+                return
             now = time.monotonic()
             if now - start > seconds:
                 raise EngineError(
-                    f"the engine for {self.endpoint.model} was not ready after {seconds:.0f} s; look at its log, "
+                    f"{self._server.who} was not ready after {seconds:.0f} s; look at its log, "
                     "or raise --engine-timeout"
                 )
             if waiting is not None and now - told >= 10:
@@ -83,7 +76,7 @@ class Engine:
         """
         schema = json_schema(ask.reply_model)
         body = {
-            "model": self.endpoint.model,
+            "model": self._server.served,
             "messages": ask.messages,
             "temperature": ask.sampling.temperature,
             "max_tokens": ask.sampling.max_tokens,
@@ -92,39 +85,72 @@ class Engine:
                 "type": "json_schema",
                 "json_schema": {"name": ask.phase, "schema": schema, "strict": True},
             },
-            "chat_template_kwargs": chat_template_kwargs,
         }
+        if chat_template_kwargs:  # other servers than vLLM know none of the two
+            body["chat_template_kwargs"] = chat_template_kwargs
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
         try:
             response = await self._http.post("/v1/chat/completions", json=body)
         except httpx.TimeoutException:
-            raise EngineError(
-                f"the engine for {self.endpoint.model} gave no answer within {REQUEST_SECONDS:.0f} s"
-            ) from None
-        except httpx.TransportError as error:
-            raise await self._gone(error) from None
-        if response.status_code == 400 and _CONTEXT.search(_message(response)):
+            raise EngineError(f"{self._server.who} gave no answer within {REQUEST_SECONDS:.0f} s") from None
+        except httpx.HTTPError as error:
+            raise await self._server.lost(error) from None
+        if response.status_code == 400 and _CONTEXT.search(error_message(response)):
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
             return Completion(text="", finish_reason="length")
         if response.status_code != 200:
-            if response.status_code >= 500:
-                await self._last_words(3.0)
-            raise EngineError(
-                f"the engine for {self.endpoint.model} answered {response.status_code}: {_message(response)}"
-            )
-        return _completion(response, self.endpoint.model)
+            raise await self._server.refused(response)
+        return _completion(response, self._server)
+
+    async def provenance(self) -> Mapping[str, Any]:
+        """Return what the engine tells of itself, for the record."""
+        return await self._server.provenance(self._http)
+
+
+class _OwnServer:
+    """A server that Parley started, whose endpoint file says where it listens and how it died."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.endpoint = read_endpoint(path)
+        self.served = self.endpoint.model
+        self.who = f"the engine for {self.endpoint.model}"
+
+    def http(self, timeout: httpx.Timeout) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=self.endpoint.socket, limits=httpx.Limits(max_connections=None)),
+            base_url="http://engine",
+            timeout=timeout,
+            trust_env=False,
+        )
+
+    async def ready(self, http: httpx.AsyncClient) -> bool:
+        """Whether it answers; raises EngineError if it is dead."""
+        self._check()
+        try:
+            return (await http.get("/health", timeout=10.0)).status_code == 200
+        except httpx.TransportError:
+            return False  # not listening yet
+
+    async def provenance(self, http: httpx.AsyncClient) -> Mapping[str, Any]:
+        return self.endpoint.engine
+
+    def redacted(self, text: str, limit: int = 300) -> str:
+        return one_line(text, limit)
+
+    def holds_key(self, text: str) -> bool:
+        return False  # it has none
 
     def _check(self) -> None:
         """Raise EngineError if the server said that it died, or is gone without a word."""
-        model = self.endpoint.model
         endpoint = read_endpoint(self._path) if self._path.exists() else None
         if endpoint is None or endpoint.socket != self.endpoint.socket:
-            raise EngineError(f"the engine for {model} was stopped; run again to go on from the journal")
+            raise EngineError(f"{self.who} was stopped; run again to go on from the journal")
         if endpoint.state == FAILED:
-            raise EngineError(f"the engine for {model} died: {endpoint.error}")
+            raise EngineError(f"{self.who} died: {endpoint.error}")
         if not endpoint.alive:
-            raise EngineError(f"the engine for {model} is gone (process {endpoint.pid}); look at its log")
+            raise EngineError(f"{self.who} is gone (process {endpoint.pid}); look at its log")
 
     async def _last_words(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -132,13 +158,20 @@ class Engine:
             self._check()
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _gone(self, error: httpx.TransportError) -> EngineError:
+    async def refused(self, response: httpx.Response) -> EngineError:
+        """Return the error for an answer other than 200; raises one that says more if the server died."""
+        if response.status_code >= 500:
+            await self._last_words(3.0)
+        return EngineError(f"{self.who} answered {response.status_code}: {self.redacted(error_message(response))}")
+
+    async def lost(self, error: httpx.HTTPError) -> EngineError:
+        """Return the error for a request that got no answer, in the server's last words if it has any."""
         try:
             await self._last_words(_LAST_WORDS_SECONDS)
         except EngineError as found:
             return found
         reason = one_line(str(error)) or type(error).__name__
-        return EngineError(f"the engine for {self.endpoint.model} broke the connection: {reason}; look at its log")
+        return EngineError(f"{self.who} broke the connection: {reason}; look at its log")
 
 
 class LLMPolicy:
@@ -159,15 +192,7 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _message(response: httpx.Response) -> str:
-    try:
-        message = response.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = response.text
-    return one_line(str(message), 300)
-
-
-def _completion(response: httpx.Response, model: str) -> Completion:
+def _completion(response: httpx.Response, server: _OwnServer | Service) -> Completion:
     try:
         body = response.json()
         choice = body["choices"][0]
@@ -175,7 +200,7 @@ def _completion(response: httpx.Response, model: str) -> Completion:
         usage = body.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
         refused = bool(message.get("refusal"))
-        return Completion(
+        completion = Completion(
             text=str(message.get("refusal") if refused else message.get("content") or ""),
             finish_reason="content_filter" if refused else str(choice["finish_reason"]),
             prompt_tokens=usage.get("prompt_tokens"),
@@ -184,5 +209,8 @@ def _completion(response: httpx.Response, model: str) -> Completion:
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         raise EngineError(
-            f"the engine for {model} answered something that is no chat completion: {one_line(response.text, 200)}"
+            f"{server.who} answered something that is no chat completion: {server.redacted(response.text, 200)}"
         ) from None
+    if server.holds_key(" ".join(map(str, astuple(completion)))):
+        raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
+    return completion

@@ -1,13 +1,15 @@
 """Model entries (`config/models.yaml`), and how their weights get onto this machine.
 
 Sources: a Hugging Face repository at a pinned revision, a local folder, or a GGUF file inside an installed Python
-package, which is dequantized once into safetensors. No remote code, no pickled weights.
+package, which is dequantized once into safetensors. No remote code, no pickled weights. A service that somebody else
+runs is a source, too; nothing of it gets onto this machine.
 """
 
 import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -25,6 +27,9 @@ from parley.yamlfile import Slug, load_yaml, shown, tag, validated
 
 _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII)
+# Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
+_UNKNOWN_URL = "http://service.invalid/v1"
 
 
 class PackageSource(BaseModel):
@@ -57,10 +62,35 @@ class FolderSource(BaseModel):
     folder: str = Field(description="Path of the folder; relative paths start at the models file.")
 
 
+def _check_url(url: str) -> str:
+    if not _SERVICE_URL.fullmatch(url):
+        raise ValueError("must be http://HOST:PORT/v1 or https://HOST/v1, without user, password, query or fragment")
+    return url
+
+
+class ServiceSource(BaseModel):
+    """An OpenAI-compatible service that somebody else runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, AfterValidator(_check_url)] = Field(
+        description="Where it answers, ending in /v1; not part of the identity."
+    )
+    served: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$",
+        description="The model's name there. One that is a path needs --served-model-name at the service.",
+    )
+    key_variable: str | None = Field(
+        default=None,
+        pattern=r"^[A-Z][A-Z0-9_]*$",
+        description="Environment variable that holds the API key; not part of the identity.",
+    )
+
+
 def _source_kind(value: Any) -> str | None:
     """Return which source is meant: the first of their leading keys that is there."""
     keys = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-    return next((tag(key) for key in ("package", "repo", "folder") if key in keys), None)
+    return next((tag(key) for key in ("package", "repo", "folder", "url") if key in keys), None)
 
 
 # What may stand in a partition, an account or a constraint such as "a100&ib|h100"; never a space or an option.
@@ -69,11 +99,12 @@ _ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[
 Source = Annotated[
     Annotated[PackageSource, Tag(tag("package"))]
     | Annotated[HubSource, Tag(tag("repo"))]
-    | Annotated[FolderSource, Tag(tag("folder"))],
+    | Annotated[FolderSource, Tag(tag("folder"))]
+    | Annotated[ServiceSource, Tag(tag("url"))],
     Discriminator(
         _source_kind,
         custom_error_type="source",
-        custom_error_message="Give package and gguf, or repo and revision, or folder",
+        custom_error_message="Give package and gguf, or repo and revision, or folder, or url and served",
     ),
 ]
 
@@ -156,20 +187,46 @@ class ModelEntry(BaseModel):
                     raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
         return self
 
+    @model_validator(mode="after")
+    def _leaves_a_service_alone(self) -> "ModelEntry":
+        if self.is_service:
+            for key in ("engine_args", "server_args", "deterministic"):
+                if getattr(self, key):
+                    raise ValueError(f"{key} is for a server that Parley starts, not for a service; remove it")
+        return self
+
+    @property
+    def is_service(self) -> bool:
+        """Whether somebody else serves it: then no engine is started."""
+        return isinstance(self.source, ServiceSource)
+
     def identity(self) -> dict[str, Any]:
         """Return what can change a reply: it goes into the spec hash of every simulation, and into its record.
 
         Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
-        and perhaps a person.
+        and perhaps a person. Of a service only the model's name there, for the same reason.
         """
         found = self.model_dump(mode="json", exclude={"server_args", "gpus", "cluster", "note", "deterministic"})
         if isinstance(self.source, FolderSource):
             found["source"] = {"folder": last_part(self.source.folder)}
+        elif isinstance(self.source, ServiceSource):
+            found["source"] = {"served": self.source.served}
         found["engine_args"] = {
             key: without_folders(value) if isinstance(value, str) else value
             for key, value in found["engine_args"].items()
         }
         return {**found, "deterministic": True} if self.deterministic else found
+
+
+def recorded_entry(identity: Mapping[str, Any]) -> ModelEntry:
+    """Return the entry that an identity describes; a service has a URL that stands for the one it does not name.
+
+    Raises pydantic's ValidationError if it describes none.
+    """
+    source = identity.get("source")
+    if isinstance(source, Mapping) and set(source) == {"served"}:
+        return ModelEntry.model_validate({**identity, "source": {"url": _UNKNOWN_URL, **source}})
+    return ModelEntry.model_validate(identity)
 
 
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
@@ -225,7 +282,7 @@ def model_entry(name: str, models_file: Path) -> ModelEntry:
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
-    """Raise UsageError if the source cannot be had on this machine (a Hub repository is not looked up)."""
+    """Raise UsageError if the source cannot be had on this machine; Hub and services are not looked up."""
     where = f"{models_file}: models.{name}.source"
     if isinstance(entry.source, FolderSource):
         try:
@@ -261,8 +318,11 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     """Prepare a model once, and return the marker file (`parley-model.json`) that names its weights' SHA-256.
 
     A prepared model is left alone; weights in a user's own folder are hashed again if they changed. The folder
-    appears by a rename, so that a killed fetch leaves nothing half done.
+    appears by a rename, so that a killed fetch leaves nothing half done. Raises UsageError for a service, which has
+    nothing to prepare.
     """
+    if isinstance(entry.source, ServiceSource):
+        raise UsageError(f"{name}: a service that somebody else runs; there is nothing to fetch or to serve")
     folder = model_folder(name, entry, models_file)
     marker = model_marker(name, entry)
     if marker.is_file() and json.loads(marker.read_bytes()).get("files") == _file_states(folder):

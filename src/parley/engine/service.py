@@ -1,0 +1,140 @@
+"""A service that somebody else runs: an OpenAI-compatible API at a URL, as a vLLM cluster has it.
+
+Whatever it says is untrusted, and may echo the API key: all of it is printed through `redacted`.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from parley.engine.models import ModelEntry, ServiceSource
+from parley.errors import EngineError, UsageError
+from parley.text import one_line
+
+_PROBE_SECONDS = 30.0
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
+# A shorter one could be part of an ordinary reply, which must not hold it.
+_KEY = re.compile(r"[!-~]{8,4096}")
+_SHOWN_MODELS = 10
+
+
+@dataclass(frozen=True)
+class Service:
+    """The service of one model of a study, and the key to it."""
+
+    model: str
+    served: str
+    url: str
+    key: str | None = field(default=None, repr=False)
+    key_variable: str | None = None
+
+    @property
+    def who(self) -> str:
+        """What messages call it."""
+        return f"the service for {self.model}"
+
+    def redacted(self, text: str, limit: int = 300) -> str:
+        """Return `text` as one printable line of at most `limit` characters, without the key."""
+        line = one_line(text)  # first: characters that go could hide the key in between
+        return one_line(line.replace(self.key, "[key]") if self.key else line, limit)
+
+    def http(self, timeout: httpx.Timeout) -> httpx.AsyncClient:
+        """Return a client whose paths start above /v1; it follows no redirects, which could carry the key away."""
+        return httpx.AsyncClient(
+            base_url=self.url.removesuffix("/v1"),
+            headers={"Authorization": f"Bearer {self.key}"} if self.key else None,
+            limits=httpx.Limits(max_connections=None),
+            timeout=timeout,
+            follow_redirects=False,
+        )
+
+    async def ready(self, http: httpx.AsyncClient) -> bool:
+        """Return True if the service lists the model; raises EngineError, which says what is wrong, if it does not."""
+        try:
+            response = await http.get("/v1/models", timeout=_PROBE_SECONDS)
+        except httpx.HTTPError as error:
+            raise await self.lost(error) from None
+        if response.status_code != 200:
+            raise await self.refused(response)
+        try:
+            listed = [str(model["id"]) for model in response.json()["data"]]
+        except (ValueError, LookupError, TypeError):
+            raise EngineError(
+                f"{self.who} answered something that is no list of models at {self.url}/models: "
+                f"{self.redacted(response.text, 200)}"
+            ) from None
+        if self.served not in listed:
+            more = ", ..." if len(listed) > _SHOWN_MODELS else ""
+            names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
+            raise EngineError(f"{self.who} has no model {self.served!r}; source.served may be: {names or 'none'}")
+        return True
+
+    async def provenance(self, http: httpx.AsyncClient) -> dict[str, Any]:
+        """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
+        found: dict[str, Any] = {"engine": "service", "served": self.served}
+        try:
+            response = await http.get("/version", timeout=_PROBE_SECONDS)
+            version = str(response.json()["version"]) if response.status_code == 200 else ""
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            return found
+        known = _VERSION.fullmatch(version) and not self.holds_key(version)
+        return {**found, "versions": {"vllm": version}} if known else found
+
+    def holds_key(self, text: str) -> bool:
+        """Whether the key is in `text`."""
+        return self.key is not None and self.key in text
+
+    async def lost(self, error: httpx.HTTPError) -> EngineError:
+        """Return the error for a request that got no answer."""
+        reason = self.redacted(str(error)) or type(error).__name__
+        return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
+
+    async def refused(self, response: httpx.Response) -> EngineError:
+        """Return the error for an answer other than 200, with a remedy where the status tells one."""
+        status = response.status_code
+        variable = self.key_variable
+        remedies = {
+            404: f"; is {self.url} its URL?",
+            **dict.fromkeys(
+                (401, 403), f"; check the key in {variable}" if variable else "; name source.key_variable"
+            ),
+            **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
+        }
+        message = self.redacted(error_message(response))
+        return EngineError(f"{self.who} answered {status}: {message or 'nothing more'}{remedies.get(status, '')}")
+
+
+def engine_place(name: str, entry: ModelEntry, endpoint: Path | None, option: str) -> Path | Service | None:
+    """Return where the engine of a model is: its service, or for another model the given endpoint file.
+
+    Raises UsageError if there is an endpoint file (`option` gave it) for a service, or if the key is missing.
+    """
+    if not isinstance(entry.source, ServiceSource):
+        return endpoint
+    if endpoint is not None:
+        raise UsageError(f"{option} {endpoint}: {name} is a service, which needs no endpoint file; leave it out")
+    source, variable = entry.source, entry.source.key_variable
+    key = None
+    if variable is not None:
+        key = os.environ.get(variable)
+        if not key:
+            raise UsageError(f"{name}: its API key is not there; set the environment variable {variable}")
+        if not _KEY.fullmatch(key):
+            raise UsageError(
+                f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space"
+            )
+    return Service(name, source.served, source.url, key, variable)
+
+
+def error_message(response: httpx.Response) -> str:
+    """Return what a response other than 200 says in OpenAI's form, else its text; as it came."""
+    try:
+        error: Any = response.json()["error"]
+        return str(error["message"] if isinstance(error, Mapping) else error)
+    except (ValueError, LookupError, TypeError):
+        return response.text

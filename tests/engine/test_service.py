@@ -1,0 +1,287 @@
+"""A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from answering import SERVED, StandInService, completion, service
+from parley.engine import client
+from parley.engine.client import Engine, LLMPolicy
+from parley.engine.models import ModelEntry, recorded_entry
+from parley.engine.service import Service, engine_place
+from parley.errors import EngineError, UsageError
+from parley.policies import Completion
+from playing import new_consensus
+
+KEY = "sk-7f3a9c51d2e8"
+VARIABLE = "TINY_API_KEY"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+
+
+@pytest.fixture
+def server() -> Iterator[StandInService]:
+    with service() as found:
+        yield found
+
+
+def entry(url: str, **keys: Any) -> ModelEntry:
+    source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
+    return ModelEntry.model_validate({"source": source, **keys})
+
+
+def place(url: str) -> Service:
+    found = engine_place("tiny", entry(url), None, "--endpoint")
+    assert isinstance(found, Service)
+    return found
+
+
+def ask(url: str, arguments: dict[str, Any] | None = None) -> tuple[Completion, dict[str, Any]]:
+    """Wait for the service and ask it once; return the reply and the provenance."""
+
+    async def run() -> tuple[Completion, dict[str, Any]]:
+        async with Engine(place(url)) as engine:
+            await engine.wait_ready(60)
+            told = await engine.provenance()
+            first = next(new_consensus("h").play())[0]
+            return await LLMPolicy(engine, arguments or {}).answer(first, 11, 0), dict(told)
+
+    return asyncio.run(run())
+
+
+def error(url: str) -> str:
+    with pytest.raises(EngineError) as caught:
+        ask(url)
+    text = str(caught.value)
+    assert text.startswith("the service for tiny ")
+    assert "\n" not in text
+    assert KEY not in text
+    return text
+
+
+def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(server: StandInService) -> None:
+    _, told = ask(server.url)
+    [body] = server.bodies
+    assert body["model"] == SERVED
+    assert body["seed"] == 11
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert set(body) == {"model", "messages", "temperature", "max_tokens", "seed", "response_format"}
+    assert server.heads == [(path, f"Bearer {KEY}") for path in ("/v1/models", "/version", "/v1/chat/completions")]
+    assert told == {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
+
+
+def test_template_arguments_are_sent_where_the_entry_has_some(server: StandInService) -> None:
+    ask(server.url, {"enable_thinking": False})
+    assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_a_service_may_lie_below_a_path(server: StandInService) -> None:
+    url = server.url.removesuffix("/v1") + "/team/llm/v1"
+    server.pages["/team/llm/v1/models"] = server.pages["/v1/models"]
+    ask(url)
+    assert [path for path, _ in server.heads][::2] == ["/team/llm/v1/models", "/team/llm/v1/chat/completions"]
+
+
+@pytest.mark.parametrize("page", [(404, {}), (200, b"no"), (200, []), (200, {"version": "on host-7"}), None])
+def test_who_does_not_say_that_it_is_vllm_has_no_version(server: StandInService, page: Any) -> None:
+    server.pages["/version"] = page
+    assert ask(server.url)[1] == {"engine": "service", "served": SERVED}
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ((401, {"error": "Unauthorized"}), f"answered 401: Unauthorized; check the key in {VARIABLE}"),
+        ((403, {"error": {"message": "not yours"}}), f"answered 403: not yours; check the key in {VARIABLE}"),
+        ((404, {"detail": "Not Found"}), "/v1 its URL?"),
+        ((500, b"boom"), "answered 500: boom"),
+        ((200, b"<html>\x1b[2Jhello"), "no list of models"),
+        ((200, {"data": [{"name": "x"}]}), "no list of models"),
+        ((200, {"data": []}), f"no model '{SERVED}'; source.served may be: none"),
+        ((200, {"data": [{"id": "other/one"}, {"id": "more"}]}), "source.served may be: other/one, more"),
+        (None, "cannot be reached at http://127.0.0.1"),
+    ],
+)
+def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService, page: Any, words: str) -> None:
+    server.pages["/v1/models"] = page
+    assert words in error(server.url)
+    assert server.bodies == []
+
+
+def test_a_service_that_is_not_there_is_named() -> None:
+    with service() as gone:
+        url = gone.url
+    assert f"cannot be reached at {url}" in error(url)
+
+
+def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandInService) -> None:
+    with service() as other:
+        server.pages["/v1/models"] = (307, f"{other.url}/models")
+        assert "redirects are not followed" in error(server.url)
+        assert other.heads == []
+
+
+@pytest.mark.parametrize("status", [401, 500])
+@pytest.mark.parametrize("form", ["{}", "the key {} is wrong", "x" * 290 + "{}", "{0} or {0}"])
+@pytest.mark.parametrize("hidden", [KEY, KEY[:5] + "\u200b\x07" + KEY[5:]])
+def test_a_key_that_an_error_echoes_is_taken_out(server: StandInService, status: int, form: str, hidden: str) -> None:
+    said = form.format(hidden)
+    for body in ({"error": {"message": said}}, {"error": said}, {"detail": said}, said.encode()):
+        server.answer = lambda _, body=body: (status, body)
+        server.pages["/v1/models"] = (200, {"data": [{"id": SERVED}]})
+        assert KEY[:9] not in error(server.url)
+        server.pages["/v1/models"] = (status, body)
+        assert KEY[:9] not in error(server.url)
+
+
+@pytest.mark.parametrize("page", [{"data": [{"id": KEY}]}, {"data": KEY}, KEY.encode(), {KEY: 1}])
+def test_a_key_in_place_of_models_is_taken_out(server: StandInService, page: Any) -> None:
+    server.pages["/v1/models"] = (200, page)
+    error(server.url)
+
+
+@pytest.mark.parametrize("version", [KEY, "0" + KEY])
+def test_a_key_in_place_of_a_version_is_not_recorded(
+    server: StandInService, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, version)
+    server.pages["/version"] = (200, {"version": version})
+    assert "versions" not in ask(server.url)[1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        completion(f"the key is {KEY}"),
+        completion("{}", KEY),
+        (200, {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": KEY}}),
+        (200, {"choices": KEY}),
+    ],
+)
+def test_a_reply_that_holds_the_key_is_an_error_and_never_recorded(server: StandInService, answer: Any) -> None:
+    server.answer = lambda _: answer
+    error(server.url)
+
+
+def test_a_service_that_hangs_up_in_the_middle_is_named(server: StandInService) -> None:
+    def hang_up(body: dict[str, Any]) -> Any:
+        raise ConnectionError
+
+    server.handle_error = lambda request, address: None  # type: ignore[method-assign]
+    server.answer = hang_up
+    assert "broke the connection" in error(server.url)
+
+
+def test_a_service_that_hangs_is_given_up(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.2)
+    server.seconds = 1.0
+    assert "gave no answer within" in error(server.url)
+
+
+def test_what_does_not_fit_the_context_is_an_unusable_reply(server: StandInService) -> None:
+    server.answer = lambda _: (400, {"error": {"message": "the maximum context length is 8192 tokens"}})
+    assert ask(server.url)[0].finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, f"set the environment variable {VARIABLE}"),
+        ("", f"set the environment variable {VARIABLE}"),
+        ("short", "at least 8 characters"),
+        (f"{KEY}\n", "no white space"),
+        (f"{KEY}é", "ASCII"),
+    ],
+)
+def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, words: str
+) -> None:
+    monkeypatch.delenv(VARIABLE) if value is None else monkeypatch.setenv(VARIABLE, value)
+    with pytest.raises(UsageError, match=words) as caught:
+        place("http://node17:8000/v1")
+    assert not value or value.strip() not in str(caught.value)
+
+
+def test_without_a_variable_no_key_is_sent(server: StandInService) -> None:
+    source = {"url": server.url, "served": SERVED}
+    found = engine_place("tiny", ModelEntry.model_validate({"source": source}), None, "--endpoint")
+    assert isinstance(found, Service)
+
+    async def run() -> None:
+        async with Engine(found) as engine:
+            await engine.wait_ready(1)
+
+    asyncio.run(run())
+    assert server.heads == [("/v1/models", None)]
+
+
+def test_the_key_is_in_no_representation() -> None:
+    assert KEY not in repr(place("http://node17:8000/v1"))
+
+
+def test_an_endpoint_file_for_a_service_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--endpoint e\.json: tiny is a service, which needs no endpoint file"):
+        engine_place("tiny", entry("http://node17:8000/v1"), Path("e.json"), "--endpoint")
+
+
+def test_another_model_has_the_endpoint_that_was_given() -> None:
+    hub = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
+    assert engine_place("tiny", hub, Path("e.json"), "--endpoint") == Path("e.json")
+    assert engine_place("tiny", hub, None, "--endpoint") is None
+
+
+def test_place_and_key_of_a_service_are_no_identity() -> None:
+    one, two = entry("http://node17:8000/v1"), entry("https://other.example/x/v1", cluster={"minutes": 5})
+    assert one.identity() == two.identity()
+    assert one.identity()["source"] == {"served": SERVED}
+    other = ModelEntry.model_validate({"source": {"url": "http://node17:8000/v1", "served": "another"}})
+    assert other.identity() != one.identity()
+
+
+def test_an_identity_gives_an_entry_with_that_identity() -> None:
+    identity = json.loads(json.dumps(entry("http://node17:8000/v1").identity()))
+    assert recorded_entry(identity).identity() == identity
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "node17:8000/v1",
+        "ftp://node17/v1",
+        "http://node17:8000",
+        "http://node17:8000/v1/",
+        "http:///v1",
+        "http://alice:pw@node17/v1",
+        "http://alice@node17/v1",
+        "http://node17/v1?key=1/v1",
+        "http://node17/#/v1",
+        "http://node 17/v1",
+        "http://node17/\n/v1",
+    ],
+)
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="must be http://HOST:PORT/v1"):
+        entry(url)
+
+
+@pytest.mark.parametrize("served", ["", "/home/alice/model", "~/model", "../m", "two words", "x\n"])
+def test_a_served_name_that_is_a_path_or_none_is_refused(served: str) -> None:
+    with pytest.raises(ValidationError, match="served"):
+        ModelEntry.model_validate({"source": {"url": "http://node17/v1", "served": served}})
+
+
+@pytest.mark.parametrize(
+    "keys", [{"engine_args": {"seed": 1}}, {"server_args": {"max-num-seqs": 8}}, {"deterministic": True}]
+)
+def test_what_is_for_a_server_of_ours_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"{next(iter(keys))} is for a server that Parley starts"):
+        entry("http://node17/v1", **keys)

@@ -1,0 +1,112 @@
+"""The real model as somebody else's service: a vLLM server with an API key on a port of 127.0.0.1."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from parley import paths
+from parley.engine.models import fetch, model_entry, model_folder
+from parley.engine.server import _environment, is_cpu_build
+from parley.record import read_summary
+from parley.replay import replay
+from test_end_to_end import folder, write  # noqa: F401
+from test_workflow import snakemake
+
+pytestmark = pytest.mark.model
+KEY, VARIABLE, SERVED = "sk-3b8d1f06a97c", "SERVICE_API_KEY", "smollm2"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def listening(port: int) -> set[str]:
+    """Return the addresses on which a port is listened to, as /proc/net has them."""
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    return {
+        local.split(":")[0] for _, local, _, state, *_ in lines if local.endswith(f":{port:04X}") and state == "0A"
+    }
+
+
+@pytest.fixture
+def port(folder: Path) -> Iterator[int]:  # noqa: F811
+    """Start a server as docs/cluster.md says, and yield its port; requests before it is ready fail."""
+    entry = model_entry("smollm2-135m", Path("models.yaml"))
+    fetch("smollm2-135m", entry, Path("models.yaml"))
+    found = free_port()
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    command += [
+        "--model",
+        str(model_folder("smollm2-135m", entry, Path("models.yaml"))),
+        "--served-model-name",
+        SERVED,
+    ]
+    command += ["--host", "127.0.0.1", "--port", str(found), "--dtype", "bfloat16", "--max-model-len", "8192"]
+    command += ["--generation-config", "vllm", "--enable-prompt-tokens-details"]
+    command += ["--structured-outputs-config", json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})]
+    if is_cpu_build():
+        command += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "16384"]
+    environment = _environment() | {"VLLM_API_KEY": KEY}  # not on the command line, which everybody can read
+    with Path("service.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+    try:
+        end = time.monotonic() + 200
+        while not listening(found) and server.poll() is None and time.monotonic() < end:
+            time.sleep(0.2)
+        yield found
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+
+
+def test_a_study_asks_a_service_with_a_key_through_the_workflow(
+    folder: Path,  # noqa: F811
+    port: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    source = {"url": f"http://127.0.0.1:{port}/v1", "served": SERVED, "key_variable": VARIABLE}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": {"source": source}}}))
+    parameters = {"max_rounds": 1, "retries": 0, "propose": {"temperature": 0.5, "max_tokens": 60}}
+    study = write(folder, {"model": "theirs", "n": 2, "prompt": "none_exist"}, parameters=parameters, seeds=2)
+    records = [simulation.record("real") for simulation in study.simulations()]
+
+    monkeypatch.setenv(VARIABLE, KEY[::-1])
+    refused = snakemake("--config", "study=real.yaml")
+    assert refused.returncode != 0
+    said = {path.read_text() for path in paths.LOGS.rglob("*.log") if "simulate" in path.parts}
+    assert said == {f"parley: the service for theirs answered 401: Unauthorized; check the key in {VARIABLE}\n"}
+
+    monkeypatch.setenv(VARIABLE, KEY)
+    result = snakemake("--config", "study=real.yaml")
+    assert result.returncode == 0, result.stderr
+    assert "serve " not in result.stdout + result.stderr
+    for record in records:
+        summary = read_summary(record)
+        assert summary.telemetry["calls"] == 4
+        assert summary.telemetry["prompt_tokens"] > 4 * 200
+        assert summary.telemetry["completion_tokens"] > 0
+        assert set(summary.provenance["engines"]["theirs"]) == {"engine", "served", "versions"}
+        assert re.fullmatch(r"\d+\.\d+.*", summary.provenance["engines"]["theirs"]["versions"]["vllm"])
+        assert replay(record).difference is None
+
+    assert listening(port) == {"0100007F"}  # 127.0.0.1 alone
+    files = [path for root in (paths.RESULTS, paths.LOGS, Path(".snakemake")) for path in root.rglob("*")]
+    contents = {str(path): path.read_bytes() for path in files if path.is_file()}
+    contents["what Snakemake said"] = "".join([result.stdout, result.stderr, refused.stdout, refused.stderr]).encode()
+    for name, content in contents.items():
+        for secret in (KEY, KEY[::-1]):
+            assert secret.encode() not in content, name
+    for name, content in contents.items():
+        if name.startswith(str(paths.RESULTS)):
+            assert f"127.0.0.1:{port}".encode() not in content, name

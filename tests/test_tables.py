@@ -290,6 +290,15 @@ def test_a_table_that_was_not_made_says_how_to_make_it(folder: Path) -> None:
         read_table("small", "conditions")
 
 
+@pytest.mark.parametrize("kept", [0, 10, -1])
+def test_a_table_that_is_cut_short_is_named_with_what_makes_it(study: Study, kept: int) -> None:
+    summarize(study, lambda text: None)
+    table = paths.table("small", "conditions", ".parquet")
+    table.write_bytes(table.read_bytes()[:kept])
+    with pytest.raises(RecordError, match=r"conditions\.parquet: cut short or no table; run: parley summarize"):
+        read_table("small", "conditions")
+
+
 # Engines
 
 

@@ -160,11 +160,14 @@ def write_table(table: pd.DataFrame, study: str, name: str) -> None:
 
 
 def read_table(study: str, name: str) -> pd.DataFrame:
-    """Return a table that `summarize` wrote; raises RecordError if it is not there."""
+    """Return a table that `summarize` wrote; raises RecordError if it is not there, or not whole."""
     path: Path = paths.table(study, name, ".parquet")
     if not path.exists():
         raise RecordError(f"{path}: no such table; run: parley summarize")
-    return pd.read_parquet(path)
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's are both
+        raise RecordError(f"{path}: cut short or no table; run: parley summarize") from error
 
 
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:

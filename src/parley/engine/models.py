@@ -181,7 +181,8 @@ class ModelEntry(BaseModel):
                 name = key.split(".")[0].replace("_", "-").lower()
                 if any(own.startswith(name) for own in _OWN_ARGUMENTS):
                     raise ValueError(
-                        f"argument {key!r} is Parley's own, or would reach beyond its private socket; remove it"
+                        f"argument {key!r} is Parley's own, or would reach beyond its private socket or run code; "
+                        "remove it"
                     )
                 if not isinstance(value, bool) and not _SECRETS.isdisjoint(name.split("-")):
                     raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
@@ -253,6 +254,14 @@ _OWN_ARGUMENTS = {
     "master-port",
     "nnodes",
     "weight-transfer-config",
+    # What runs code, or reads pickled weights.
+    "load-format",
+    "logits-processors",
+    "middleware",
+    "reasoning-parser-plugin",
+    "tool-parser-plugin",
+    "worker-cls",
+    "worker-extension-cls",
 }
 
 _Entries = dict[Slug, ModelEntry]

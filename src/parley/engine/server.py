@@ -288,6 +288,9 @@ def _environment() -> dict[str, str]:
         "VLLM_LOGGING_COLOR": "0",
         "PYTHONUNBUFFERED": "1",
     }
+    # vLLM's processes talk to each other; on a node whose name is its network address they would do it there.
+    environment.setdefault("VLLM_HOST_IP", "127.0.0.1")
+    environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
     environment.pop(hardware.BATCH_INVARIANT, None)
     if is_cpu_build():

@@ -162,7 +162,7 @@ def standing_in(
 ) -> Iterator[tuple[Path, StandIn]]:
     """Run a stand-in; yield its endpoint file and the server."""
     socket = folder / "s.sock"
-    with StandIn(socket, answer, seconds) as server, _running(server):
+    with StandIn(str(socket), answer, seconds) as server, _running(server):
         path = folder / "endpoint.json"
         Endpoint(model=model, socket=str(socket), pid=os.getpid(), engine=dict(engine)).write(path)
         try:

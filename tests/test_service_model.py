@@ -62,7 +62,7 @@ def test_a_study_of_a_service_is_played_shown_and_replayed_and_nothing_says_wher
     for name, content in found.items():
         for word in (KEY, VARIABLE, "127.0.0.1", f":{server.server_address[1]}"):
             assert word not in content, f"{word} in {name}"
-    assert SERVED in paths.report("small").read_text()
+    assert f"service of {SERVED}, vllm 0.32.0 (2 simulations)" in paths.report("small").read_text()
 
 
 def test_a_shown_study_of_a_service_is_the_same_simulation_and_asks_for_the_url(

@@ -200,6 +200,8 @@ def test_what_does_not_fit_the_context_is_an_unusable_reply(server: StandInServi
         ("short", "at least 8 characters"),
         (f"{KEY}\n", "no white space"),
         (f"{KEY}é", "ASCII"),
+        (f'{KEY}"', "quotes"),
+        (f"{KEY}\\", "backslashes"),
     ],
 )
 def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(

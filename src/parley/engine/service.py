@@ -18,8 +18,9 @@ from parley.text import one_line
 
 _PROBE_SECONDS = 30.0
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
-# A shorter one could be part of an ordinary reply, which must not hold it.
-_KEY = re.compile(r"[!-~]{8,4096}")
+# A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
+# where it is echoed, and so not be found.
+_KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
 _SHOWN_MODELS = 10
 
 
@@ -126,7 +127,8 @@ def engine_place(name: str, entry: ModelEntry, endpoint: Path | None, option: st
             raise UsageError(f"{name}: its API key is not there; set the environment variable {variable}")
         if not _KEY.fullmatch(key):
             raise UsageError(
-                f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space"
+                f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space, "
+                "quotes or backslashes"
             )
     return Service(name, source.served, source.url, key, variable)
 

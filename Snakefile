@@ -12,7 +12,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from parley import paths
-from parley.engine.models import model_marker
+from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.slurm import wait_for_former_jobs
 from parley.study import load_study

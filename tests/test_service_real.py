@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.engine.models import fetch, model_entry, model_folder
+from parley.engine.models import model_entry
 from parley.engine.server import _environment, is_cpu_build
+from parley.engine.weights import fetch, model_folder
 from parley.record import read_summary
 from parley.replay import replay
 from test_end_to_end import folder, write  # noqa: F401

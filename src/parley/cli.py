@@ -103,7 +103,8 @@ def fetch_model(model: str, models: Path) -> None:
     \b
     Example:  parley fetch-model smollm2-135m
     """
-    from parley.engine.models import fetch, model_entry
+    from parley.engine.models import model_entry
+    from parley.engine.weights import fetch
 
     marker = fetch(model, model_entry(model, models), models)
     click.echo(f"{model}: ready, {marker}")
@@ -127,7 +128,8 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
     Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
     """
     from parley.engine import server
-    from parley.engine.models import fetch, model_entry, model_folder
+    from parley.engine.models import model_entry
+    from parley.engine.weights import fetch, model_folder
 
     entry = model_entry(model, models)
     marker = fetch(model, entry, models)

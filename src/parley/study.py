@@ -17,7 +17,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from parley import paths
-from parley.engine.models import ModelEntry, check_source, load_models
+from parley.engine.models import ModelEntry, load_models
+from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games import game_class
 from parley.games.base import Game, GameParameters, new_game

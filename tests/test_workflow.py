@@ -1,5 +1,6 @@
 """The real workflow: Snakemake on scripted studies, in a folder of its own."""
 
+import base64
 import os
 import re
 import shutil
@@ -215,6 +216,31 @@ def test_a_record_that_is_there_is_not_played_with_its_shard(folder: Path, model
     assert counts.get("serve", 0) + counts.get("gather_shard", 0) == 1
 
 
+@pytest.mark.parametrize("forced", [["--forceall"], ["--forcerun", "simulate"]])
+def test_a_forced_run_deletes_no_record(folder: Path, forced: list[str]) -> None:
+    study = write(folder, seeds=1)
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    records = [simulation.record("small") for simulation in study.simulations()]
+    before = [record.stat().st_ino for record in records]
+    refused = snakemake("--config", "study=small.yaml", *forced)
+    assert refused.returncode == 1
+    assert "finished records are never played again; delete it if you want that" in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stdout + refused.stderr
+    assert [record.stat().st_ino for record in records] == before
+
+
+def test_a_record_that_snakemake_thinks_incomplete_stays(folder: Path) -> None:
+    study = write(folder, seeds=1)
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    record = next(study.simulations()).record("small")
+    # The mark of a job that began and whose end was not seen: the name of the file in base64.
+    mark = Path(".snakemake/incomplete") / base64.b64encode(str(record).encode()).decode()
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in planned.stdout + planned.stderr
+
+
 def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     request = {"memory_mb": 1000, "minutes": 720, "gpu_model": "a100", "partition": "long", "constraint": "ib&a100"}
     source = {"repo": "owner/name", "revision": "a" * 40}
@@ -238,9 +264,9 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     asked = {job: [resources.get(key) for key in keys] for job, resources in found.items()}
     assert asked["serve", "big"] == ["2", "a100", "1000", "720", "long", "ib&a100"]
     assert asked["serve", "small"] == ["1", None, "2000", "60", "short", None]
-    # Beside a server a simulation adds its memory, and has to name the same partition and constraint.
-    assert asked["simulate", "big"] == [None, None, "400", None, "long", "ib&a100"]
-    assert asked["simulate", "small"] == [None, None, "400", None, "short", None]
+    # Beside a server a simulation adds nothing, but has to name the same partition and constraint.
+    assert asked["simulate", "big"] == [None, None, "0", None, "long", "ib&a100"]
+    assert asked["simulate", "small"] == [None, None, "0", None, "short", None]
     assert asked["simulate", "majority"] == [None, None, "400", "10", "short", None]
 
 
@@ -278,7 +304,7 @@ def test_a_service_has_no_server_and_one_gather_per_shard(folder: Path) -> None:
     assert asked["simulate", "one"] == [None, "400", "25", "long"]
     assert asked["simulate", "two"] == [None, "400", "60", "short"]
     assert asked["simulate", "majority"] == [None, "400", "10", "short"]
-    assert asked["simulate", "hub"] == ["0", "400", None, "short"]
+    assert asked["simulate", "hub"] == ["0", "0", None, "short"]
     assert asked["gather_shard", "one"] == [None, "400", "1", "long"]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.study import Study
+from parley.workflow import hold_lock
 
 
 def former(study: Study) -> list[Path]:
@@ -15,7 +16,11 @@ def former(study: Study) -> list[Path]:
 
 
 def prune(study: Study) -> int:
-    """Delete what `former` returns and the folders that become empty; return how many files went."""
+    """Delete what `former` returns and the folders that become empty; return how many files went.
+
+    Raises JournalError while a run of the study goes on.
+    """
+    hold_lock(paths.lock(study.name))  # a run may be writing what looks like a leftover
     gone = former(study)
     for path in gone:
         path.unlink()

@@ -219,7 +219,9 @@ def _rows_end(parquet: pq.FileMetaData) -> int:
 
 def _unreadable(path: Path, error: Exception) -> RecordError:
     reason = str(error).splitlines()[0][:150]
-    return RecordError(f"{path}: cut short or not Parquet ({reason}); delete it and run the study again")
+    ours = path.name.startswith("seed=") and path.is_file()  # else it may be anything, which nobody should delete
+    remedy = "delete it and run the study again" if ours else "name a record, which is called seed=N.parquet"
+    return RecordError(f"{path}: cut short or not Parquet ({reason}); {remedy}")
 
 
 def _summary(path: Path, metadata: Mapping[bytes, bytes]) -> Summary:

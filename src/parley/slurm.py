@@ -1,54 +1,82 @@
 """Cluster jobs that a killed run left behind are waited for: they do the study's work as well as new ones."""
 
+import getpass
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
+
+from parley.errors import ParleyError
 
 _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
+_PATIENCE_POLLS = 8  # while SLURM's controller restarts, nothing answers
+_SEPARATOR = "="  # no name of a study or an engine may hold it
 
 
-def former_jobs(groups: Collection[str]) -> list[str] | None:
-    """Return the ids of this user's jobs, started in this folder, that play one of the `groups` of Snakemake.
+def group_name(study: str, engine: str, shard: int | str) -> str:
+    """Return the name of a shard's group of jobs, by which its cluster job is found again."""
+    return _SEPARATOR.join([study, engine, str(shard)])
 
-    None if `squeue` does not answer, as while SLURM's controller restarts; no jobs where there is no `squeue`.
+
+def jobs_of(listed: str, study: str, folder: Path) -> list[str]:
+    """Return the ids of the jobs of `study` in `folder`; `listed` has id, comment and folder, by tabs, a job a line.
+
+    Snakemake's plugin writes `rule_<group>_<rules>` into the comment. Lines of another form are other people's: a
+    comment may hold anything.
     """
-    command = ["squeue", "--me", "--noheader", "--format=%i\t%k\t%Z"]
+    found = []
+    for line in listed.splitlines():
+        cells = line.split("\t")
+        ours = len(cells) == 3 and cells[1].startswith(f"rule_{study}{_SEPARATOR}") and cells[2].strip() == str(folder)
+        if ours:
+            found.append(cells[0])
+    return found
+
+
+def wait_for_former_jobs(
+    study: str, required: bool, say: Callable[[str], None], seconds: float = _POLL_SECONDS
+) -> bool:
+    """Return when no job is left that another run of `study` sent from this folder, and whether there was one.
+
+    Where there is no `squeue`, there are no jobs. Raises ParleyError if it does not answer for a while and SLURM is
+    `required`.
+    """
+    waited = False
+    told: float | None = None
+    silent = 0
+    while True:
+        jobs = _former_jobs(study)
+        if jobs is None:
+            silent += 1
+            if not waited and (not required or silent >= _PATIENCE_POLLS):
+                break
+        elif not jobs:
+            return waited
+        else:
+            waited = True
+            if told is None or time.monotonic() - told >= _TELL_SECONDS:
+                told = time.monotonic()
+                say(_what_is_there(jobs))
+        time.sleep(seconds)
+    if required:
+        raise ParleyError("squeue does not answer, so jobs of an earlier run are unknown; look at SLURM and try again")
+    return False
+
+
+def _former_jobs(study: str) -> list[str] | None:
+    command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except FileNotFoundError:
         return []
     except (OSError, subprocess.SubprocessError):
         return None
-    return jobs_of(listed, groups, Path.cwd())
+    return jobs_of(listed, study, Path.cwd())
 
 
-def jobs_of(listed: str, groups: Collection[str], folder: Path) -> list[str]:
-    """Return the ids of the jobs of `groups` in `folder`; `listed` has id, comment and folder, by tabs, a job a line.
-
-    Snakemake's plugin writes `rule_<group>_<rules>` into the comment.
-    """
-    found = []
-    for line in listed.splitlines():
-        job, comment, where = line.split("\t", 2)
-        if where.strip() == str(folder) and any(comment.startswith(f"rule_{group}_") for group in groups):
-            found.append(job)
-    return found
-
-
-def wait_for_former_jobs(groups: Collection[str], say: Callable[[str], None], seconds: float = _POLL_SECONDS) -> bool:
-    """Return when no former job is left, and whether there was one."""
-    jobs = former_jobs(groups)
-    waited = bool(jobs)
-    told: float | None = None
-    while jobs or (waited and jobs is None):
-        if jobs and (told is None or time.monotonic() - told >= _TELL_SECONDS):
-            told = time.monotonic()
-            say(
-                f"{len(jobs)} cluster jobs of an earlier run of this study are still there, and are waited for; to "
-                f"start anew, which loses no reply: scancel {' '.join(jobs[:20])}{' ...' if len(jobs) > 20 else ''}"
-            )
-        time.sleep(seconds)
-        jobs = former_jobs(groups)
-    return waited
+def _what_is_there(jobs: list[str]) -> str:
+    return (
+        f"{len(jobs)} cluster jobs of an earlier run of this study are still there, and are waited for; to start "
+        f"anew, which loses no reply: scancel {' '.join(jobs[:20])}{' ...' if len(jobs) > 20 else ''}"
+    )

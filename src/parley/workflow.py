@@ -3,9 +3,10 @@
 import os
 import sys
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
-from parley.errors import JournalError
+from parley.errors import JournalError, RecordError
 from parley.files import try_lock
 
 _RUN = "PARLEY_RUN"
@@ -37,14 +38,25 @@ def find_own_programs() -> None:
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
 
 
-def run_token() -> str:
+def run_token(new: bool) -> str:
     """Return a name for this run of the workflow: the same in all its jobs, on whatever node, and in no other run."""
-    return os.environ.setdefault(_RUN, uuid.uuid4().hex[:8])
+    if new or _RUN not in os.environ:
+        os.environ[_RUN] = uuid.uuid4().hex[:8]
+    return os.environ[_RUN]
+
+
+def refuse_to_replace(records: Iterable[str]) -> None:
+    """Raise RecordError if one of the `records` that are about to be played is there: Snakemake would delete it."""
+    found = [record for record in records if Path(record).exists()]
+    if found:
+        raise RecordError(
+            f"{found[0]}: is there, and finished records are never played again; delete it if you want that"
+            + (f" ({len(found)} records in all)" if len(found) > 1 else "")
+        )
 
 
 def restart() -> None:
     """Start this program anew, with the same arguments, in the same process."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.environ.pop(_RUN, None)
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -189,7 +189,8 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = Path(sys.argv[1]).resolve()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored by what a script starts in the background
+        signal.signal(number, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), cluster(folder):
         print(f"export SLURM_CONF={folder}/slurm.conf PATH={folder}/bin:$PATH", flush=True)
         signal.pause()

@@ -208,7 +208,7 @@ def test_a_killed_simulation_and_a_canceled_job_are_retried(folder: Path, monkey
     before = running()
     victim = processes("simulate", "study.yaml", str(records(study)[0]))
     os.kill(victim[-1], signal.SIGKILL)
-    canceled = next(job for job, comment in before.items() if comment.startswith("rule_study-scripted-1_"))
+    canceled = next(job for job, comment in before.items() if comment.startswith("rule_study=scripted=1_"))
     subprocess.run(["scancel", canceled], check=True)
     finish(controller)
     assert set(submitted_jobs()) > set(before)
@@ -253,6 +253,21 @@ def test_the_jobs_of_a_killed_controller_are_waited_for(folder: Path, monkeypatc
     assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
 
 
+def test_a_requeued_job_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(LONG, seeds=2, shard_size=2, parameters={"max_rounds": 200})
+    controller = start()
+    wait_for(lambda: all_begun(study), controller)
+    [job] = submitted_jobs()
+    subprocess.run(["scontrol", "requeue", job], check=True)  # as SLURM does when a node dies
+    finish(controller)
+    assert submitted_jobs() == [job]
+    assert job_fields(job)["Restarts"] == "1"
+    log = paths.log("study", "simulate", *records(study)[0].with_suffix("").parts[3:])
+    assert "going on from the journal" in log.read_text()
+    assert_nothing_is_left(folder, study)
+    assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
+
+
 def requested_seeds(study: Study) -> Counter[int]:
     """Return how often each sampling seed was sent to an engine, by the logs of all of them."""
     logs = paths.log("study", "serve").with_suffix("").rglob("shard=*.log.*")
@@ -275,8 +290,8 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
     wait_for(lambda: sum(lines >= 2 for lines in journal_lines(study).values()) >= 3, controller)
     before = running()
     assert sorted(comment.split("_")[1] for comment in before.values()) == [
-        "study-smollm2-135m-0",
-        "study-smollm2-135m-1",
+        "study=smollm2-135m=0",
+        "study=smollm2-135m=1",
     ]
     devices = set()
     for server in processes("vllm.entrypoints.openai.api_server", str(folder)):
@@ -288,7 +303,7 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
     supervisor = yaml.safe_load(engine.read_text())["pid"]
     server = next(pid for pid in processes("api_server", str(folder)) if _parent(pid) == supervisor)
     os.kill(server, signal.SIGKILL)
-    other = next(job for job, comment in before.items() if "smollm2-135m-1" in comment)
+    other = next(job for job, comment in before.items() if "smollm2-135m=1_" in comment)
     subprocess.run(["scancel", other], check=True)
     wait_for(lambda: not set(before) & set(running()), controller)
     replies = {}

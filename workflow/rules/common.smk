@@ -5,17 +5,7 @@ def prepared_model(wildcards):
 
 def shard_group(wildcards):
     """One cluster job per shard: its server, or what ties it together without one, and its simulations."""
-    return group(wildcards.study, wildcards.model, wildcards.shard)
-
-
-def group(study, engine, shard):
-    """The name of a shard's group, by which its cluster job is found again."""
-    return f"{study}-{engine}-{shard}"
-
-
-def groups():
-    """The names of all groups of the study."""
-    return {group(STUDY.name, engine, shard) for engine, shard in SHARDS.values()}
+    return group_name(wildcards.study, wildcards.model, wildcards.shard)
 
 
 def shard_of(wildcards):
@@ -24,10 +14,11 @@ def shard_of(wildcards):
     return SHARDS[record]
 
 
-def is_there(wildcards):
-    """Whether the record exists already when the run is planned.
+def is_there_when_planned(wildcards):
+    """Whether the run is being planned, and the record is there.
 
-    Then it may not hang on its shard: Snakemake plays again all that hangs on a server that another record needs.
+    Then it may not hang on its shard: Snakemake plays again all that hangs on a server that another record needs. A
+    job's own process plans only what is played.
     """
     record = paths.simulation(wildcards.study, wildcards.condition, wildcards.spec, wildcards.seed)
     return workflow.is_main_process and record.exists()
@@ -42,21 +33,23 @@ def engine_endpoint(wildcards):
     """The endpoint of the shard's server; nothing for a shard without one."""
     engine, shard = shard_of(wildcards)
     return (
-        str(paths.endpoint(wildcards.study, engine, shard)) if has_server(engine) and not is_there(wildcards) else []
+        str(paths.endpoint(wildcards.study, engine, shard))
+        if has_server(engine) and not is_there_when_planned(wildcards)
+        else []
     )
 
 
 def shard_mark(wildcards):
     """What ties a simulation to its shard; nothing for one whose shard has a server, which does that."""
     engine, shard = shard_of(wildcards)
-    if has_server(engine) or is_there(wildcards):
+    if has_server(engine) or is_there_when_planned(wildcards):
         return []
     return str(paths.shard_mark(wildcards.study, engine, RUN, shard))
 
 
 def simulation_group(wildcards):
     """The group of the shard."""
-    return group(wildcards.study, *shard_of(wildcards))
+    return group_name(wildcards.study, *shard_of(wildcards))
 
 
 def simulation_threads(wildcards):
@@ -83,6 +76,11 @@ def server_environment(wildcards):
 def server_gpus(wildcards):
     """GPUs of a shard's job."""
     return STUDY.models[wildcards.model].gpus
+
+
+def simulation_memory(wildcards):
+    """Beside a server none of its own: what the model's entry, or the profile, says is the whole job's."""
+    return 0 if has_server(shard_of(wildcards)[0]) else 400
 
 
 def simulation_minutes(wildcards, attempt):

@@ -34,7 +34,7 @@ rule simulate:
     threads: simulation_threads
     resources:
         **requests("partition", "account", "constraint"),
-        mem_mb=400,
+        mem_mb=simulation_memory,
         runtime=simulation_minutes,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from conftest import StudyFactory
 from parley import paths
+from parley.errors import JournalError
 from parley.prune import former, prune
 from parley.simulate import simulate
+from parley.workflow import hold_lock
 
 
 def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
@@ -23,3 +27,15 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, qu
     assert paths.kept_record(current).exists()
     assert former(new) == []
     assert not stale[0].parent.exists()
+
+
+def test_nothing_is_deleted_beside_a_run(study_factory: StudyFactory) -> None:
+    study = study_factory()
+    leftover = study.conditions[0]
+    record = paths.simulation(study.name, leftover.path, "00000000", 0)
+    record.parent.mkdir(parents=True)
+    record.touch()
+    hold_lock(paths.lock(study.name))
+    with pytest.raises(JournalError, match="another run of this study holds it"):
+        prune(study)
+    assert record.exists()

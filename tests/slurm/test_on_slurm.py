@@ -259,6 +259,8 @@ def test_a_requeued_job_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     wait_for(lambda: all_begun(study), controller)
     [job] = submitted_jobs()
     subprocess.run(["scontrol", "requeue", job], check=True)  # as SLURM does when a node dies
+    wait_for(lambda: job_fields(job)["JobState"] == "PENDING", controller)
+    subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)  # else in two minutes
     finish(controller)
     assert submitted_jobs() == [job]
     assert job_fields(job)["Restarts"] == "1"

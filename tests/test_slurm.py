@@ -10,14 +10,14 @@ from parley.slurm import group_name, jobs_of, wait_for_former_jobs
 
 GROUP = group_name("demo", "tiny", 11)
 LISTED = (
-    f"1\trule_{GROUP}_serve_simulate \t/work\n"
-    f"2\trule_{group_name('demo-tiny', 'x', 0)}_serve_simulate \t/work\n"  # another study's
-    f"3\trule_{GROUP}_serve_simulate \t/work/elsewhere\n"
-    "4\t(null)\t/work\n"
+    f"1\trule_{GROUP}_serve_simulate \t/lab\n"
+    f"2\trule_{group_name('demo-tiny', 'x', 0)}_serve_simulate \t/lab\n"  # another study's
+    f"3\trule_{GROUP}_serve_simulate \t/lab/elsewhere\n"
+    "4\t(null)\t/lab\n"
     "5\tfirst line\n"  # somebody's comment of two lines
-    "second line\t/work\n"
+    "second line\t/lab\n"
     "\n"
-    f"7_[1-3]\trule_{group_name('demo', 'scripted', 0)}_gather_shard_simulate \t/work\n"
+    f"7_[1-3]\trule_{group_name('demo', 'scripted', 0)}_gather_shard_simulate \t/lab\n"
 )
 
 
@@ -32,13 +32,13 @@ def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_only_the_jobs_of_this_study_in_this_folder_are_found() -> None:
-    assert jobs_of(LISTED, "demo", Path("/work")) == ["1", "7_[1-3]"]
-    assert jobs_of("", "demo", Path("/work")) == []
+    assert jobs_of(LISTED, "demo", Path("/lab")) == ["1", "7_[1-3]"]
+    assert jobs_of("", "demo", Path("/lab")) == []
 
 
 def test_no_two_shards_of_any_studies_have_the_same_group() -> None:
     assert group_name("demo", "x-y", 0) != group_name("demo-x", "y", 0)
-    assert jobs_of(f"1\trule_{group_name('demo_x', 'y', 0)}_simulate\t/work", "demo", Path("/work")) == []
+    assert jobs_of(f"1\trule_{group_name('demo_x', 'y', 0)}_simulate\t/lab", "demo", Path("/lab")) == []
 
 
 @pytest.mark.parametrize("required", [True, False])

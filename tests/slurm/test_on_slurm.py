@@ -3,6 +3,7 @@
 `make test-slurm` runs them alone. Where SLURM is not installed, they are skipped and say so.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -130,6 +131,16 @@ def all_begun(study: Study) -> bool:
     """Whether all simulations are being played at this moment, each with some hundred replies in its journal."""
     lines = journal_lines(study)
     return len(lines) == len(records(study)) and min(lines.values()) > 300
+
+
+def hold_begun(study: Study, held: set[int]) -> int:
+    """Stop (SIGSTOP) each simulation that has begun, add its processes to `held`; return how many have begun."""
+    begun = [record for record in records(study) if journal_lines(study).get(paths.journal(record), 0) >= 2]
+    for record in begun:
+        for process in processes("parley", "simulate", str(record)):
+            os.kill(process, signal.SIGSTOP)
+            held.add(process)
+    return len(begun)
 
 
 def running() -> dict[str, str]:
@@ -289,7 +300,9 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
         parameters={"max_rounds": 4, "stop_threshold": 1},
     )
     controller = start()
-    wait_for(lambda: sum(lines >= 2 for lines in journal_lines(study).values()) >= 3, controller)
+    # Whatever has begun is held until all has: one engine may be ready long before the other.
+    held: set[int] = set()
+    wait_for(lambda: hold_begun(study, held) == len(records(study)), controller)
     before = running()
     assert sorted(comment.split("_")[1] for comment in before.values()) == [
         "study=smollm2-135m=0",
@@ -307,6 +320,9 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
     os.kill(server, signal.SIGKILL)
     other = next(job for job, comment in before.items() if "smollm2-135m=1_" in comment)
     subprocess.run(["scancel", other], check=True)
+    for process in held:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)
     wait_for(lambda: not set(before) & set(running()), controller)
     replies = {}
     for journal in journal_lines(study):

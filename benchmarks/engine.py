@@ -13,11 +13,12 @@ from pathlib import Path
 import yaml
 
 from benchmarks.measure import PARLEY, Row, temporary_folder
+from parley.condition import Simulation
 from parley.engine.client import Engine, LLMPolicy
 from parley.games.base import Ask
 from parley.policies import Completion
 from parley.runner import play_async
-from parley.study import Simulation, Study, load_study
+from parley.study import Study, load_study
 
 MODEL = "smollm2-135m"
 SIMULATIONS = 16

@@ -14,13 +14,13 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+from parley.condition import Simulation
 from parley.engine.endpoint import Endpoint
 from parley.games.base import Ask
 from parley.policies import Completion, Policy
 from parley.policies.scripted import ScriptedPolicy
 from parley.record import write_record
 from parley.runner import play
-from parley.study import Simulation
 
 # What the engine says of itself, and what its records say of it.
 ENGINE: dict[str, Any] = {

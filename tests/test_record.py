@@ -14,13 +14,14 @@ import pytest
 
 from conftest import StudyFactory
 from parley import record
+from parley.condition import Simulation
 from parley.errors import ParleyError, RecordError
 from parley.games.base import FAILURE_CLASSES
 from parley.policies import Policy
 from parley.policies.scripted import ScriptedPolicy
 from parley.record import SCHEMA, describe, read_record, read_summary, read_trace, write_record
 from parley.runner import Play, play
-from parley.study import Simulation, Study
+from parley.study import Study
 from playing import ListPolicy
 
 

@@ -9,6 +9,7 @@ import pytest
 from answering import ENGINE, record_with_model, standing_in
 from conftest import StudyFactory
 from parley import paths
+from parley.condition import Simulation
 from parley.errors import JournalError, ParleyError, RecordError, UsageError
 from parley.games.base import Ask
 from parley.journal import Journal
@@ -18,7 +19,7 @@ from parley.record import read_record, read_summary
 from parley.replay import replay
 from parley.runner import play
 from parley.simulate import simulate
-from parley.study import Simulation, Study
+from parley.study import Study
 
 
 @pytest.fixture

@@ -22,12 +22,12 @@ from answering import (
 )
 from conftest import StudyFactory
 from parley import record, verify
+from parley.condition import Simulation
 from parley.engine import client
 from parley.errors import EngineError, RecordError, UsageError
 from parley.games.base import Ask
 from parley.policies import Completion
 from parley.record import read_record
-from parley.study import Simulation
 from parley.verify import Verified, engine_differences, engine_facts, read_recorded, sampled
 from test_cli import Parley, one_line_error, parley  # noqa: F401
 from test_record import play_of

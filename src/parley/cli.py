@@ -150,21 +150,23 @@ _TIMEOUT = click.option(
 @commands.command()
 @_STUDY
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--endpoint", type=click.Path(path_type=Path), help="Endpoint file of the engine, if one is needed.")
+@click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=click.Path(path_type=Path))
 @_TIMEOUT
 @_MODELS
-def simulate(study: str, record: Path, endpoint: Path | None, engine_timeout: float, models: Path | None) -> None:
+def simulate(
+    study: str, record: Path, endpoints: tuple[Path, ...], engine_timeout: float, models: Path | None
+) -> None:
     """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
 
-    A simulation that died goes on from its journal; one that is finished is left alone.
+    ENDPOINT is the endpoint file of an engine, one for each model that plays. A simulation that died goes on from its
+    journal; one that is finished is left alone.
 
     \b
     Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
     """
     from parley.simulate import simulate as run
 
-    # An empty path is what the workflow gives for a simulation that needs no engine.
-    run(_load(study, models), record, endpoint if endpoint and endpoint.name else None, engine_timeout, _say)
+    run(_load(study, models), record, endpoints, engine_timeout, _say)
 
 
 @commands.command()
@@ -234,14 +236,22 @@ def report(study: str, models: Path | None) -> None:
 @click.option("--b", type=int, help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
+@click.option("--where", multiple=True, metavar="AXIS=VALUE", help="The value of any axis, as in a record's path.")
+@click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A running engine, one for each model; default: start them.",
+)
 @click.option("--reasoning", is_flag=True, help="Show the texts too, private notes included.")
 @_TIMEOUT
 def play(
     study: str,
     models: Path | None,
     seed: int,
-    endpoint: Path | None,
+    where: tuple[str, ...],
+    endpoints: tuple[Path, ...],
     reasoning: bool,
     engine_timeout: float,
     **axes: Any,
@@ -251,11 +261,13 @@ def play(
     \b
     Examples:  parley play demo --model majority --b 1
                parley play demo --model smollm2-135m --prompt none_exist --reasoning
+               parley play adversaries --where byzantine=equivocate --seed 3
     """
     from parley.play import play as run
 
     chosen = {axis: value for axis, value in axes.items() if value is not None}
-    run(_load(study, models), chosen, seed, endpoint, engine_timeout, reasoning, click.echo)
+    chosen |= {axis: value for axis, _, value in (text.partition("=") for text in where)}
+    run(_load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo)
 
 
 @commands.command()
@@ -321,7 +333,11 @@ def replay(records: tuple[Path, ...]) -> None:
 @commands.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--engine", type=click.Path(path_type=Path), help="Endpoint file of a running engine; default: start one."
+    "--engine",
+    "engines",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Endpoint file of a running engine, one for each model; default: start them.",
 )
 @click.option(
     "--models",
@@ -333,11 +349,13 @@ def replay(records: tuple[Path, ...]) -> None:
 @click.option(
     "--batch", default=16, show_default=True, type=click.IntRange(2, 1024), help="Requests in flight at once."
 )
-@click.option("--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record; default: all.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record and model; default: all."
+)
 @_TIMEOUT
 def verify(
     records: tuple[Path, ...],
-    engine: Path | None,
+    engines: tuple[Path, ...],
     models: Path,
     batch: int,
     sample: int | None,
@@ -361,7 +379,7 @@ def verify(
 
     done: list[Verified] = []
     try:
-        for result in run(records, engine, models, batch, sample, engine_timeout, progress):
+        for result in run(records, engines, models, batch, sample, engine_timeout, progress):
             done.append(result)
     finally:  # what was found before an engine died
         _print_table(HEADER, [row(result) for result in done])

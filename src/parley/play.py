@@ -1,18 +1,19 @@
 """`parley play`: one simulation, live in the terminal."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from parley.condition import Condition, Simulation
 from parley.engine.client import json_schema
 from parley.engine.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.errors import UsageError
 from parley.runner import Exchange
-from parley.simulate import engine_place_of, play_simulation
-from parley.study import Condition, Simulation, Study
+from parley.simulate import engine_places, play_simulation
+from parley.study import Study
 from parley.text import one_line
 
 
@@ -20,15 +21,15 @@ def play(
     study: Study,
     axes: Mapping[str, Any],
     seed: int,
-    endpoint: Path | None,
+    endpoints: Sequence[Path],
     engine_timeout: float,
     reasoning: bool,
     show: Callable[[str], None],
 ) -> None:
     """Play the study's first condition that has the given `axes`, and show each phase when it is over.
 
-    Starts an engine of its own where one is needed and no `endpoint` is given. Raises UsageError if no condition fits,
-    or if the endpoint, or the key of a service, is missing or not wanted.
+    Starts an engine of its own where one is needed and none of `endpoints` is for its model. Raises UsageError if no
+    condition fits, if an endpoint is not wanted, or if the key of a service is missing.
     """
     condition = _choose(study, axes)
     show(f"{condition.path}, seed {seed}")
@@ -40,9 +41,9 @@ def play(
             for line in _reply_lines(exchange, reasoning):
                 show(line)
 
-    with _engine(study, condition, endpoint, show) as place:
+    with _engines(study, condition, endpoints, show) as places:
         simulation = Simulation(condition, seed)
-        played, _ = asyncio.run(play_simulation(simulation, place, engine_timeout, None, show, on_phase))
+        played, _ = asyncio.run(play_simulation(simulation, places, engine_timeout, None, show, on_phase))
     outcome = played.outcome
     parts = [outcome.name, outcome.detail, outcome.diagnosis]
     show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")
@@ -50,7 +51,7 @@ def play(
 
 def _choose(study: Study, axes: Mapping[str, Any]) -> Condition:
     for condition in study.conditions:
-        if all(condition.axes.get(axis) == value for axis, value in axes.items()):
+        if all(str(condition.axes.get(axis)) == str(value) for axis, value in axes.items()):
             return condition
     asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
     raise UsageError(f"{study.file}: no condition has {asked}; `parley expand {study.file}` lists them")
@@ -73,13 +74,13 @@ def _reply_lines(exchange: Exchange, reasoning: bool) -> Iterator[str]:
 
 
 @contextmanager
-def _engine(
-    study: Study, condition: Condition, endpoint: Path | None, show: Callable[[str], None]
-) -> Iterator[Path | Service | None]:
-    """Provide the engine that the condition needs, starting one if it is no service and none is given."""
-    place = engine_place_of(condition, endpoint)
-    if not condition.models or place is not None:
-        yield place
-        return
-    with temporary_engine(condition.models[0], study.models_file, show) as path:
-        yield path
+def _engines(
+    study: Study, condition: Condition, endpoints: Sequence[Path], show: Callable[[str], None]
+) -> Iterator[Mapping[str, Path | Service]]:
+    """Provide the engines that the condition needs, starting those that are no services and not given."""
+    places = engine_places(condition, endpoints)
+    with ExitStack() as stack:
+        for model in condition.models:
+            if model not in places:
+                places[model] = stack.enter_context(temporary_engine(model, study.models_file, show))
+        yield places

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parley.condition import Group, Simulation
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
 from parley.journal import Entry
 from parley.runner import Play
-from parley.study import Simulation
 
-FORMAT = 1
+FORMAT = 2
 _KEY = b"parley"
 _TRACE_KEY = b"parley_trace"
 CHECK_KEY = b"parley_sha256"  # over both; Parquet has checksums for its pages, but none for its metadata
@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
         pa.field("phase", pa.dictionary(pa.int8(), pa.string()), nullable=False),
         pa.field("agent", pa.dictionary(pa.int16(), pa.string()), nullable=False),
         pa.field("role", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("player", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("player", pa.dictionary(pa.int16(), pa.string()), nullable=False),
         pa.field("attempt", pa.int8(), nullable=False),
         pa.field("seed", pa.int64(), nullable=False),
         pa.field("temperature", pa.float32(), nullable=False),
@@ -58,7 +58,7 @@ SCHEMA = pa.schema(
 class Summary:
     """What a record says of its simulation as a whole (all of it JSON values)."""
 
-    simulation: Mapping[str, Any]  # id, seed, game, axes, spec, parameters, counts, players, prompt
+    simulation: Mapping[str, Any]  # id, seed, game, axes, spec, parameters, groups, prompt
     outcome: Mapping[str, Any]  # parley.games.base.Outcome without its trace
     telemetry: Mapping[str, Any]  # calls, tokens, failures by class
     digest: str  # content digest
@@ -94,11 +94,16 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "axes": dict(condition.axes),
         "spec": condition.spec,
         "parameters": condition.parameters.model_dump(mode="json"),
-        "counts": dict(condition.counts),
-        "players": {role: {"name": p.name, **p.identity()} for role, p in condition.players.items()},
+        "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
-        "prompt_digests": condition.game.prompt_digests(condition.prompt, list(condition.players)),
+        "prompt_digests": condition.game.prompt_digests(condition.prompt, [group.role for group in condition.groups]),
     }
+
+
+def _describe_group(group: Group) -> dict[str, Any]:
+    player = group.player
+    name = {} if player.model is None else {"model_name": player.model}
+    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity()}
 
 
 def _telemetry(play: Play) -> dict[str, Any]:
@@ -116,14 +121,14 @@ def _telemetry(play: Play) -> dict[str, Any]:
 
 
 def _rows(simulation: Simulation, play: Play) -> pa.Table:
-    players = {role: player.name for role, player in simulation.condition.players.items()}
+    players = {name: player.label for name, player in simulation.players(simulation.game()).items()}
     rows = [
         {
             "round": x.entry.round,
             "phase": x.entry.phase,
             "agent": x.entry.agent,
             "role": x.ask.role,
-            "player": players[x.ask.role],
+            "player": players[x.ask.agent],
             "attempt": x.entry.attempt,
             "seed": x.entry.seed,
             "temperature": x.ask.sampling.temperature,

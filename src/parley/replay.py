@@ -1,5 +1,6 @@
 """Replay: play a simulation again from its record, with no engine, and compare the content digests."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
 from parley.games import game_class
-from parley.games.base import Ask, Game, new_game
+from parley.games.base import Ask, Game, Group, new_game
+from parley.games.kinds import ChosenPolicy, PolicyKind
 from parley.journal import Entry
 from parley.policies import Completion
+from parley.policies.plugin import PluginParameters
 from parley.record import Summary, read_record, read_trace
 from parley.runner import Play, play
 from parley.text import one_line
@@ -83,6 +86,20 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
             )
         game.prompt_digests(simulation["prompt"], game.roles)  # an unknown prompt is a LookupError
         parameters = game.Parameters.model_validate(simulation["parameters"])
-        return new_game(game, parameters, simulation["counts"], simulation["prompt"], simulation["seed"])
+        groups = [Group(g["role"], g["count"], recorded_policy(game, g)) for g in simulation["groups"]]
+        return new_game(game, parameters, groups, simulation["prompt"], simulation["seed"])
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+
+
+def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:
+    """Return the policy of a group as a record describes it; code of the user's own is neither needed nor run.
+
+    Raises LookupError or pydantic's ValidationError if it describes none that this version knows.
+    """
+    parameters = group.get("parameters", {})
+    if "code_sha256" in group:
+        kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
+    else:
+        kind = game.policies[group["policy"]]
+    return ChosenPolicy(kind, kind.Parameters.model_validate(parameters))

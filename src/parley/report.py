@@ -82,7 +82,7 @@ def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
     seeds = Counter(_seeds_text(condition.seeds) for condition in study.conditions)
     players = dict.fromkeys(
-        ", ".join(f"{role}: {player.name}" for role, player in condition.players.items())
+        ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
         for condition in study.conditions
     )
     return [

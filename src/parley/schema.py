@@ -9,7 +9,7 @@ from typing import Any
 from parley import paths
 from parley.engine.models import ModelsFile
 from parley.games import GAMES
-from parley.study import StudyFile
+from parley.study_file import StudyFile
 
 
 def schemas() -> dict[str, dict[str, Any]]:

@@ -12,20 +12,19 @@ import yaml
 from pydantic import ValidationError
 
 from parley import paths
+from parley.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player, Simulation
 from parley.engine.models import FolderSource, ModelEntry, ServiceSource, load_models, recorded_entry
 from parley.errors import RecordError, UsageError
+from parley.expand import NOBODY
 from parley.games import game_class
+from parley.games.base import Game
+from parley.games.kinds import LLM
 from parley.provenance import warnings
 from parley.record import Summary
-from parley.study import BASE_AXES, Condition, Player, Simulation, check_name
+from parley.replay import recorded_policy
+from parley.study import check_name
+from parley.study_file import SAME
 from parley.text import one_line
-
-# Stands for a model that the axis names but nobody played, since there is no honest agent: its entry is not recorded,
-# and changes nothing.
-_UNUSED = {
-    "source": {"repo": "not/recorded", "revision": "0" * 40},
-    "note": "Not recorded: no agent was played by it.",
-}
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _check_entries(needed: Mapping[str, Any], models_file: Path) -> None:
     there = load_models(models_file)
     for name, content in needed["models"].items():
         entry = ModelEntry.model_validate(content)
-        if name not in there or (content != _UNUSED and there[name].identity() != entry.identity()):
+        if name not in there or there[name].identity() != entry.identity():
             what = "another entry" if name in there else "no entry"
             raise UsageError(
                 f"{models_file}: has {what} {name!r} than the record, and nothing is overwritten; use another folder"
@@ -109,25 +108,61 @@ def _check_entries(needed: Mapping[str, Any], models_file: Path) -> None:
 def study_files(path: Path, summary: Summary) -> StudyFiles:
     """Return the study that has this simulation alone: the same id, and the same path but for the study's name.
 
+    Where the short form of a grid named what plays honest agents, and there were none, the path is another one.
+
     Raises RecordError if this version of Parley cannot play it as it was.
     """
     simulation = rebuilt(path, summary)
     condition = simulation.condition
     parameters = condition.parameters.model_dump(mode="json")
-    varied = [axis for axis in condition.axes if axis not in BASE_AXES]
-    model, n, b, prompt = (condition.axes[axis] for axis in BASE_AXES)
-    grid: dict[str, Any] = {"model": model, "n": n, "b": b, "prompt": prompt}
-    byzantine = condition.players.get(condition.game.roles[-1])
-    if byzantine is not None and byzantine.name != model:
-        grid["byzantine"] = byzantine.name
+    varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS)]
+    grid = {**_population(condition), "prompt": condition.prompt}
     if varied:
         grid["vary"] = {axis: [parameters.pop(axis)] for axis in varied}
     study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
-    players = {player.name: player.entry for player in condition.players.values()}
-    models = {name: _content(entry) for name, entry in players.items() if entry is not None}
-    if model not in condition.game.rules and model not in players:
-        models[str(model)] = dict(_UNUSED)
+    models = {name: _content(entry) for name, entry in condition.entries.items()}
     return StudyFiles(study, {"models": models} if models else None)
+
+
+def _population(condition: Condition) -> dict[str, Any]:
+    """Return the keys of a grid that make the agents: the short form where one says it, else the groups."""
+    honest, byzantine = (condition.game.roles[place] for place in (0, -1))
+    of_role = {role: [g for g in condition.groups if g.role == role] for role in (honest, byzantine)}
+    is_axis = BYZANTINE_AXIS in condition.axes
+    if len(of_role[honest]) == 1 and len(of_role[byzantine]) < 2:
+        [group] = of_role[honest]
+        grid: dict[str, Any] = {"model": _player(group.player), "n": condition.axes["n"], "b": condition.axes["b"]}
+        adversaries = [_player(g.player) for g in of_role[byzantine]]
+        if is_axis:
+            grid["byzantine"] = [SAME] if condition.axes[BYZANTINE_AXIS] in (SAME, NOBODY) else adversaries
+        elif adversaries and adversaries != [grid["model"]]:
+            [grid["byzantine"]] = adversaries
+        return grid
+    groups = [_group(g.role, g.count, g.player) for g in condition.groups]
+    if is_axis and not of_role[byzantine]:  # the axis is there in studies that have such a group
+        groups.append(_group(byzantine, 0, condition.groups[0].player))
+    return {"groups": groups}
+
+
+def _group(role: str, count: int, player: Player) -> dict[str, Any]:
+    model = {} if player.model is None else {"model": player.model}
+    policy = {} if player.policy.kind is LLM else {"policy": _policy(player)}
+    return {"role": role, "count": count, **model, **policy}
+
+
+def _policy(player: Player) -> str | dict[str, Any]:
+    parameters = player.policy.parameters.model_dump(mode="json")
+    return {"name": player.policy.kind.name, **parameters} if parameters else player.policy.kind.name
+
+
+def _player(player: Player) -> str | dict[str, Any]:
+    """Return a player as the short form writes it: a model's name, a policy's, or a policy with parameters."""
+    if player.policy.kind is LLM and player.model is not None:
+        return player.model
+    policy = _policy(player)
+    if player.model is None:
+        return policy
+    return {**({"name": policy} if isinstance(policy, str) else policy), "model": player.model}
 
 
 def rebuilt(path: Path, summary: Summary) -> Simulation:
@@ -135,16 +170,11 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     described: Any = summary.simulation
     try:
         game = game_class(described["game"])
-        players = {
-            role: Player(player["name"], recorded_entry(player["model"]) if "model" in player else None)
-            for role, player in described["players"].items()
-        }
         condition = Condition(
             game=game,
             axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
             parameters=game.Parameters.model_validate(described["parameters"]),
-            counts={role: described["counts"][role] for role in game.roles},
-            players={role: players[role] for role in game.roles if role in players},
+            groups=tuple(Group(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
             prompt=described["prompt"],
             seeds=(int(described["seed"]),),
         )
@@ -159,6 +189,11 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
             f"version that made it ({version})"
         )
     return simulation
+
+
+def _recorded_player(game: type[Game], group: Mapping[str, Any]) -> Player:
+    policy = recorded_policy(game, group)
+    return Player(policy, group["model_name"], recorded_entry(group["model"])) if "model" in group else Player(policy)
 
 
 def _content(entry: ModelEntry) -> dict[str, Any]:

@@ -1,37 +1,41 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import paths
+from parley.condition import Condition, Player, Simulation
 from parley.engine.endpoint import read_endpoint
 from parley.errors import RecordError, UsageError
 from parley.journal import Journal, restore, retire
 from parley.policies import Policy
+from parley.policies.plugin import load_plugin
 from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance, warnings
 from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
-from parley.study import Condition, Simulation, Study
+from parley.study import Study
 
 if TYPE_CHECKING:
+    from parley.engine.client import Engine
     from parley.engine.service import Service
 
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 
 def simulate(
-    study: Study, record: Path, endpoint: Path | None, engine_timeout: float, say: Callable[[str], None]
+    study: Study, record: Path, endpoints: Sequence[Path], engine_timeout: float, say: Callable[[str], None]
 ) -> None:
     """Make the record of one simulation of `study`; does nothing if it is there already.
 
-    `endpoint` is the endpoint file of the engine, for simulations that need one. Raises EngineError if the engine
-    does not start or dies (what was answered stays in the journal), JournalError if another process plays it,
-    UsageError if the endpoint, or the key of a service, is missing or not wanted.
+    `endpoints` are the endpoint files of the engines, one for each model that is no service. Raises EngineError if an
+    engine does not start or dies (what was answered stays in the journal), JournalError if another process plays it,
+    UsageError if an endpoint, or the key of a service, is missing or not wanted.
     """
     simulation = study.find(record)
     if restore(record):
@@ -41,9 +45,10 @@ def simulate(
             retire(record)
         say(f"{record}: finished before")
         return
-    place = engine_place_of(simulation.condition, endpoint)
-    if simulation.condition.models and place is None:
-        raise UsageError(f"{record}: needs an engine for {simulation.condition.models[0]}; name it with --endpoint")
+    places = engine_places(simulation.condition, endpoints)
+    for model in simulation.condition.models:
+        if model not in places:
+            raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
     started = datetime.now(UTC)
     with Journal(paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
         if restore(record):  # the process that had the lock finished it
@@ -52,29 +57,40 @@ def simulate(
             return
         if journal.entries:
             say(f"going on from the journal: {len(journal.entries)} replies")
-        played, engines = asyncio.run(play_simulation(simulation, place, engine_timeout, journal, say, _progress(say)))
+        playing = play_simulation(simulation, places, engine_timeout, journal, say, _progress(say))
+        played, engines = asyncio.run(playing)
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
     outcome = played.outcome
     say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
 
 
-def engine_place_of(condition: Condition, endpoint: Path | None) -> "Path | Service | None":
-    """Return where the engine of a condition is: its service, or the given endpoint file; None if it needs none.
+def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
+    """Return where the engines of a condition are, by model: services, and those of the given endpoint files.
 
-    Raises UsageError if there is an endpoint file for a service, or if the service's key is missing.
+    A model without any is left out. Raises UsageError if an endpoint file is not wanted, or if a service's key is
+    missing, EngineError if a file is none.
     """
-    for player in condition.players.values():
-        if player.entry is not None:
-            from parley.engine.service import engine_place  # with an HTTP client, see below
+    if not condition.entries and not endpoints:
+        return {}
+    from parley.engine.service import service_of  # with an HTTP client, see below
 
-            return engine_place(player.name, player.entry, endpoint, "--endpoint")
-    return None
+    services = [name for name, entry in condition.entries.items() if entry.is_service]
+    places: dict[str, Path | Service] = {}
+    for path in endpoints:
+        model = read_endpoint(path).model
+        if model in services or (services and len(services) == len(condition.entries)):
+            raise UsageError(f"{path}: {services[0]} is a service, which needs no endpoint file; leave it out")
+        if model not in condition.entries:
+            wanted = " or ".join(condition.models)
+            raise UsageError(f"{path}: serves {model}, not {wanted or 'anything that plays here'}")
+        places[model] = path
+    return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
 async def play_simulation(
     simulation: Simulation,
-    place: "Path | Service | None",
+    places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     journal: Journal | None,
     say: Callable[[str], None],
@@ -82,34 +98,57 @@ async def play_simulation(
 ) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
-    `place` is what `engine_place_of` gives: an endpoint file or a service, None for scripted simulations.
+    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation.
     """
-    # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
-    from parley.engine.client import Engine, LLMPolicy
-
     game = simulation.game()
-    players = simulation.condition.players
-    by_role: dict[str, Policy] = {}
-    engines: dict[str, Mapping[str, Any]] = {}
     async with AsyncExitStack() as stack:
-        engine: Engine | None = None
-        for role, player in players.items():
-            if player.entry is None:
-                by_role[role] = ScriptedPolicy(game.rules[player.name])
-                continue
-            if engine is None:
-                assert place is not None
-                if isinstance(place, Path):
-                    read_endpoint(place).require(player.name, place)
-                engine = await stack.enter_async_context(Engine(place))
-                await engine.wait_ready(engine_timeout, lambda s: say(f"waiting for the engine, {s:.0f} s"))
-                engines[player.name] = await engine.provenance()  # one model plays in a simulation
-            by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)
-        for text in warnings({"engines": engines}):
+        engines = await _connect(stack, places, engine_timeout, say) if places else {}
+        told = {name: await engine.provenance() for name, engine in engines.items()}
+        for text in warnings({"engines": told}):
             say(f"warning: {text}")
-        policies = {seat.name: by_role[seat.role] for seat in game.seats}
+        policies: dict[str, Policy] = {}
+        made: dict[int, Policy] = {}
+        for seat in game.seats:
+            if seat.group not in made:
+                made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
+            policies[seat.name] = made[seat.group]
         played = await play_async(simulation.id, game, policies, journal, on_phase)
-    return played, engines
+    return played, told
+
+
+async def _connect(
+    stack: AsyncExitStack,
+    places: "Mapping[str, Path | Service]",
+    engine_timeout: float,
+    say: Callable[[str], None],
+) -> "dict[str, Engine]":
+    """Return the engines, by model, when all of them answer."""
+    # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
+    from parley.engine.client import Engine
+
+    engines = {name: await stack.enter_async_context(Engine(place)) for name, place in places.items()}
+    for name, engine in engines.items():
+        await engine.wait_ready(engine_timeout, partial(_tell_waiting, say, name))
+    return engines
+
+
+def _tell_waiting(say: Callable[[str], None], model: str, seconds: float) -> None:
+    say(f"waiting for the engine for {model}, {seconds:.0f} s")
+
+
+def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
+    """Return what answers for a player's agents."""
+    if player.policy.kind.rule is not None:
+        return ScriptedPolicy(player.policy.kind.rule(player.policy.parameters))
+    llm: Policy | None = None
+    if player.model is not None and player.entry is not None:
+        from parley.engine.client import LLMPolicy
+
+        llm = LLMPolicy(engines[player.model], player.entry.chat_template_kwargs)
+    if player.policy.kind.is_plugin:
+        return load_plugin(player.policy, llm)
+    assert llm is not None, "a study names a model for each policy that asks one"
+    return llm
 
 
 def _progress(say: Callable[[str], None]) -> Callable[[list[Exchange]], None]:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
+from parley.condition import Simulation
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES, Game
@@ -19,7 +20,7 @@ from parley.journal import release
 from parley.metrics import outcome_table, write_metrics
 from parley.record import Summary, read_summary
 from parley.stats import censored_median, wilson_interval
-from parley.study import Simulation, Study
+from parley.study import Study
 
 _TELEMETRY = (
     "calls",

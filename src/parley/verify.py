@@ -17,7 +17,7 @@ from typing import Any
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import model_entry
-from parley.engine.service import Service, engine_place
+from parley.engine.service import Service, service_of
 from parley.engine.temporary import temporary_engine
 from parley.errors import EngineError, RecordError, UsageError
 from parley.identity import digest
@@ -64,6 +64,7 @@ class Verified:
     """One pass over one record: how many attempts were asked again, and how many replies were others."""
 
     path: Path
+    model: str
     batch: int
     warm: bool
     asked: int
@@ -78,12 +79,24 @@ class Verified:
         return "warm" if self.warm else "cold"
 
 
-HEADER = ("batch", "cache", "asked", "identical", "different", "cached", "seconds", "first difference", "record")
+HEADER = (
+    "model",
+    "batch",
+    "cache",
+    "asked",
+    "identical",
+    "different",
+    "cached",
+    "seconds",
+    "first difference",
+    "record",
+)
 
 
 def row(result: Verified) -> tuple[str | int | float, ...]:
     """Return one pass as a row of the table under HEADER."""
     return (
+        result.model,
         result.batch,
         result.cache,
         result.asked,
@@ -100,7 +113,7 @@ def difference_lines(result: Verified) -> Iterator[str]:
     """Yield lines that show both texts around the first difference of a pass; none if there is none."""
     if result.first is None:
         return
-    yield one_line(f"{result.path}, batch {result.batch}, {result.cache} cache: {result.first.where}")
+    yield one_line(f"{result.path}, {result.model}, batch {result.batch}, {result.cache} cache: {result.first.where}")
     entry, now = result.first.attempt.entry, result.first.now
     for name, text, reason in (("recorded", entry.text, entry.finish_reason), ("now", now.text, now.finish_reason)):
         yield one_line(f"{name}: {_excerpt(text, result.first.at)} ({reason})")
@@ -116,23 +129,27 @@ def _excerpt(text: str, at: int | None) -> str:
 
 def verify(
     records: Sequence[Path],
-    endpoint: Path | None,
+    endpoints: Sequence[Path],
     models_file: Path,
     batch: int,
     sample: int | None,
     engine_timeout: float,
     say: Callable[[str], None],
 ) -> Iterator[Verified]:
-    """Ask again for the replies of `records`, and yield each pass over each record when it is done.
+    """Ask again for the replies of `records`, and yield each pass over each record and model when it is done.
 
-    `endpoint` is the endpoint file of a running engine; without it, one is started for each model that is needed and
-    is no service according to `models_file`.
-    `sample` limits the attempts per record (see `sampled`). Everything is read and checked before the first request.
-    Raises RecordError for a record that cannot be replayed, UsageError if there is nothing to ask, the engine serves
-    another model, or a service's key is missing, EngineError if the engine fails.
+    `endpoints` are endpoint files of running engines; for every other model that is needed and is no service according
+    to `models_file`, one is started. `sample` limits the attempts per record and model (see `sampled`). Everything is
+    read and checked before the first request. Raises RecordError for a record that cannot be replayed, UsageError if
+    there is nothing to ask, an engine serves another model, or a service's key is missing, EngineError if the engine
+    fails.
     """
-    recorded = [read_recorded(path, sample) for path in records]
-    places = {one.model: _place(one, endpoint, models_file) for one in recorded}
+    recorded = [one for path in records for one in read_recorded(path, sample)]
+    running = {read_endpoint(path).model: path for path in endpoints}
+    for model, path in running.items():
+        if model not in {one.model for one in recorded}:
+            raise UsageError(f"{path}: serves {model}, not {' or '.join(sorted({one.model for one in recorded}))}")
+    places = {one.model: _place(one, running.get(one.model), models_file) for one in recorded}
     for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
         given = places[model]
         engine: AbstractContextManager[Path | Service] = (
@@ -152,10 +169,10 @@ def verify(
 def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path | Service | None:
     """Return where to ask for a record; None if an engine has to be started."""
     if endpoint is None:
-        return engine_place(recorded.model, model_entry(recorded.model, models_file), None, "--engine")
+        entry = model_entry(recorded.model, models_file)
+        return service_of(recorded.model, entry) if entry.is_service else None
     if recorded.of_service:
         raise UsageError(f"{recorded.path}: a service answered it, which needs no --engine; leave it out")
-    read_endpoint(endpoint).require(recorded.model, endpoint)
     return endpoint
 
 
@@ -174,8 +191,8 @@ async def _told(place: Path | Service, engine_timeout: float) -> Mapping[str, An
     return told
 
 
-def read_recorded(path: Path, sample: int | None = None) -> Recorded:
-    """Replay a record and return what its model was asked.
+def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
+    """Replay a record and return what its models were asked, model by model.
 
     Raises RecordError if it does not replay, UsageError if no model answered in it.
     """
@@ -186,21 +203,27 @@ def read_recorded(path: Path, sample: int | None = None) -> Recorded:
     except RecordError as error:
         raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
     try:
-        players = {role: dict(player) for role, player in summary.simulation["players"].items()}
-        models = {player["name"]: dict(player["model"]) for player in players.values() if "model" in player}
-        if not models:
-            raise UsageError(f"{path}: only scripted players answered it; there is nothing to ask a model")
-        if len(models) > 1:
-            raise UsageError(f"{path}: {len(models)} models answered it; only one can be asked for now")
-        [(name, entry)] = models.items()
-        engine = engine_facts(summary.provenance.get("engines", {}).get(name, {}))
-        of_service = set(entry["source"]) == {"served"}
-        attempts = [x for x in played.exchanges if "model" in players[x.ask.role]]
-        arguments = dict(entry["chat_template_kwargs"])
+        groups = [dict(group) for group in summary.simulation["groups"]]
+        # Code of the user's own that asks a model may ask it something else than the game does.
+        names = {
+            seat.name: group["model_name"]
+            for seat in game.seats
+            if "model" in (group := groups[seat.group]) and not seat.policy.kind.is_plugin
+        }
+        models = {group["model_name"]: dict(group["model"]) for group in groups if "model" in group}
+        found = []
+        for name in sorted(set(names.values())):
+            engine = engine_facts(summary.provenance.get("engines", {}).get(name, {}))
+            attempts = [x for x in played.exchanges if names.get(x.ask.agent) == name]
+            asked = sampled(summary.simulation["id"], attempts, sample)
+            arguments = dict(models[name]["chat_template_kwargs"])
+            of_service = set(models[name]["source"]) == {"served"}
+            found.append(Recorded(path, str(name), of_service, arguments, engine, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
-    asked = sampled(summary.simulation["id"], attempts, sample)
-    return Recorded(path, str(name), of_service, arguments, engine, asked)
+    if not found:
+        raise UsageError(f"{path}: no language model answered it by itself; there is nothing to ask again")
+    return found
 
 
 def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:
@@ -223,7 +246,7 @@ async def _ask_again(
     say: Callable[[str], None],
 ) -> Verified:
     """Ask every attempt of a record again, `batch` at a time."""
-    pass_name = f"{recorded.path}, batch {batch}, {'warm' if warm else 'cold'} cache"
+    pass_name = f"{recorded.path}, {recorded.model}, batch {batch}, {'warm' if warm else 'cold'} cache"
     salt = uuid.uuid4().hex
     turn = asyncio.Semaphore(batch)
     told = time.monotonic()
@@ -257,6 +280,7 @@ async def _ask_again(
     say(f"{pass_name}: {len(replies)} asked, {len(found)} different, {seconds:.1f} s")
     return Verified(
         path=recorded.path,
+        model=recorded.model,
         batch=batch,
         warm=warm,
         asked=len(replies),

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -110,15 +109,9 @@ class Service:
         return EngineError(f"{self.who} answered {status}: {message or 'nothing more'}{remedies.get(status, '')}")
 
 
-def engine_place(name: str, entry: ModelEntry, endpoint: Path | None, option: str) -> Path | Service | None:
-    """Return where the engine of a model is: its service, or for another model the given endpoint file.
-
-    Raises UsageError if there is an endpoint file (`option` gave it) for a service, or if the key is missing.
-    """
-    if not isinstance(entry.source, ServiceSource):
-        return endpoint
-    if endpoint is not None:
-        raise UsageError(f"{option} {endpoint}: {name} is a service, which needs no endpoint file; leave it out")
+def service_of(name: str, entry: ModelEntry) -> Service:
+    """Return the service of a model entry that names one; raises UsageError if its key is missing."""
+    assert isinstance(entry.source, ServiceSource)
     source, variable = entry.source, entry.source.key_variable
     key = None
     if variable is not None:

@@ -7,7 +7,7 @@ returns, it returns the outcome. It does no I/O, reads no clock, and draws only 
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind
 from parley.identity import digest, stream
 from parley.text import one_line
 
@@ -32,10 +33,6 @@ _RANGE_ERRORS = {
     "too_long",
     "too_short",
 }
-
-
-# A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
-Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
 
 
 class Sampling(BaseModel):
@@ -59,10 +56,21 @@ class GameParameters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One agent as the game knows it: its neutral name and its role."""
+    """One agent as the game knows it: its name, its role, and what plays it; `group` counts the study's groups."""
 
     name: str
     role: str
+    policy: ChosenPolicy = BY_MODEL
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Agents of one role that are played alike."""
+
+    role: str
+    count: int
+    policy: ChosenPolicy = BY_MODEL
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,7 @@ class Game(ABC):
     figures: ClassVar[tuple[FigureSpec, ...]]
     Parameters: ClassVar[type[GameParameters]]
     prompts: ClassVar[Mapping[str, Mapping[str, Path]]]  # prompt name -> template name -> file
-    rules: ClassVar[Mapping[str, Rule]]  # the scripted policies
+    policies: ClassVar[Mapping[str, PolicyKind]]  # by name; LLM among them
 
     def __init__(
         self, parameters: GameParameters, seats: tuple[Seat, ...], prompt: str, rng: np.random.Generator
@@ -203,6 +211,13 @@ class Game(ABC):
         """Return what happened, round by round, from the outcome and the trace of a record."""
 
     @classmethod
+    def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """Return a name for each agent: neutral, and in shuffled order, so that neither says anything of its role."""
+        names = [f"agent_{i + 1}" for i in range(len(roles))]
+        rng.shuffle(names)
+        return names
+
+    @classmethod
     def prompt_digests(cls, prompt: str, roles: Sequence[str]) -> dict[str, str]:
         """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
 
@@ -215,16 +230,21 @@ class Game(ABC):
         }
 
 
-def new_game(game: type[Game], parameters: GameParameters, counts: Mapping[str, int], prompt: str, seed: int) -> Game:
-    """Return a fresh game with `counts[role]` agents of each role, under neutral names in shuffled order.
+def new_game(game: type[Game], parameters: GameParameters, groups: Sequence[Group], prompt: str, seed: int) -> Game:
+    """Return a fresh game of `groups`, whose agents sit by role, then in the order given.
 
     The names depend on the seed and the number of agents, the game's own draws on the game and the seed alone:
     conditions are paired by seed.
     """
-    roles = [role for role in game.roles for _ in range(counts[role])]
-    names = [f"agent_{i + 1}" for i in range(len(roles))]
-    stream("names", seed, len(roles)).shuffle(names)
-    seats = tuple(Seat(name, role) for name, role in zip(names, roles, strict=True))
+    if unknown := {group.role for group in groups} - set(game.roles):
+        raise ValueError(f"unknown role: {sorted(unknown)[0]}")
+    order = sorted(range(len(groups)), key=lambda index: game.roles.index(groups[index].role))
+    seated = [index for index in order for _ in range(groups[index].count)]
+    roles = [groups[index].role for index in seated]
+    names = game.seat_names(parameters, roles, stream("names", seed, len(seated)))
+    seats = tuple(
+        Seat(name, groups[index].role, groups[index].policy, index) for name, index in zip(names, seated, strict=True)
+    )
     return game(parameters, seats, prompt, stream("game", game.name, seed))
 
 

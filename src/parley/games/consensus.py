@@ -4,25 +4,13 @@ Agents propose integers in synchronous rounds, see everyone's proposals, and vot
 stops when enough of all agents vote to stop, else at the deadline.
 """
 
-import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    WithJsonSchema,
-    create_model,
-    model_validator,
-)
+from pydantic import BaseModel
 
 from parley.games.base import (
     Ask,
@@ -32,141 +20,29 @@ from parley.games.base import (
     Outcome,
     OutcomeClass,
     Reply,
-    Rule,
-    Sampling,
     Seat,
     Trajectory,
 )
+from parley.games.consensus_parameters import (
+    BYZANTINE,
+    HONEST,
+    ByzantineVote,
+    ConsensusParameters,
+    HonestVote,
+    proposal_model,
+)
 from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
-from parley.games.consensus_rules import RULES
+from parley.games.consensus_rules import SCRIPTED
+from parley.games.consensus_state import Agent, ConsensusView
+from parley.games.kinds import LLM, PolicyKind
 from parley.text import one_line
-
-HONEST = "honest"
-BYZANTINE = "byzantine"
-
-
-# Short, so that nobody's exponent makes an integer of a billion digits.
-_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*\d{1,9}")
-
-
-def _exact_share(value: Any) -> Fraction:
-    """Read 0.66, "0.66" or "2/3" as the exact number that is written there."""
-    if isinstance(value, Fraction):
-        return value
-    text = str(value).strip()
-    plain = isinstance(value, int | float | str) and not isinstance(value, bool) and _SHARE.fullmatch(text)
-    try:
-        if plain:
-            return Fraction(text)
-    except ZeroDivisionError:
-        pass
-    raise ValueError("must be a number or a fraction like '2/3'")
-
-
-Share = Annotated[
-    Fraction,
-    BeforeValidator(_exact_share),
-    Field(gt=0, le=1),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string"}]}),
-]
-
-
-class ConsensusParameters(GameParameters):
-    """Fixed parameters of the consensus game; the defaults are the paper's."""
-
-    max_rounds: int = Field(default=50, ge=1, le=10_000, description="Deadline, in rounds (T_max).")
-    value_min: int = Field(default=0, ge=-1_000_000, le=1_000_000, description="Smallest value.")
-    value_max: int = Field(default=50, ge=-1_000_000, le=1_000_000, description="Largest value.")
-    stop_threshold: Share = Field(
-        default=Fraction(66, 100),
-        description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
-    )
-    history_rounds: int = Field(default=1, ge=0, le=10_000, description="Earlier rounds that a prompt shows.")
-    justification_chars: int = Field(
-        default=200, ge=0, le=10_000, description="A peer's justification is cut to so many characters."
-    )
-    reasoning_chars: int = Field(default=600, ge=1, le=10_000, description="Longest public_reasoning.")
-    strategy_chars: int = Field(default=400, ge=1, le=10_000, description="Longest internal_strategy.")
-    propose: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Proposals.")
-    vote: Sampling = Field(default=Sampling(temperature=0.3, max_tokens=200), description="Votes.")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "ConsensusParameters":
-        if self.value_min > self.value_max:
-            raise ValueError(f"value_min {self.value_min} must not be above value_max {self.value_max}")
-        return self
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class HonestVote(_Strict):
-    """A vote of an honest agent (Figure 10)."""
-
-    decision: Literal["stop", "continue"]
-
-
-class ByzantineVote(_Strict):
-    """A vote of a Byzantine agent, which may abstain (Figure 7)."""
-
-    decision: Literal["stop", "continue", "abstain"]
-
-
-@cache
-def proposal_model(role: str, value_min: int, value_max: int, strategy: int, reasoning: int) -> type[BaseModel]:
-    """Return the model of a proposal (Figures 5, 11, 12), with the bounds and lengths of this game."""
-    value: Any = Annotated[int, Field(ge=value_min, le=value_max)]
-    if role == BYZANTINE:
-        value = value | Literal["abstain"]
-    return create_model(
-        f"{role.capitalize()}Proposal",
-        __base__=_Strict,
-        internal_strategy=(Annotated[str, Field(max_length=strategy)], ...),
-        value=(value, ...),
-        public_reasoning=(Annotated[str, Field(max_length=reasoning)], ...),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsensusView:
-    """What one agent may see when it is asked, as data.
-
-    `last_round` and `this_round` map every agent's name to its proposal, or None where it was silent;
-    `this_round` is empty in the propose phase.
-    """
-
-    phase: str
-    agent: str
-    role: str
-    round: int
-    value_min: int
-    value_max: int
-    initial_value: int | None
-    current_value: int | None
-    last_round: Mapping[str, int | None]
-    this_round: Mapping[str, int | None]
-
-
-@dataclass
-class _Agent:
-    seat: Seat
-    initial_value: int | None
-    current_value: int | None
-    notes: list[tuple[int, str]] = field(default_factory=list)
-    changes: int = 0
-
-    @property
-    def honest(self) -> bool:
-        return self.seat.role == HONEST
 
 
 class ConsensusGame(Game):
     """N agents, B of them Byzantine, agree on an integer or fail to (section 3)."""
 
     name: ClassVar[str] = "consensus"
-    protocol_version: ClassVar[int] = 1
+    protocol_version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]] = (
         OutcomeClass("valid_consensus", "valid consensus", "#0072B2", ""),
@@ -200,7 +76,7 @@ class ConsensusGame(Game):
     )
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
-    rules: ClassVar[Mapping[str, Rule]] = RULES
+    policies: ClassVar[Mapping[str, PolicyKind]] = {LLM.name: LLM, **SCRIPTED}
 
     parameters: ConsensusParameters
 
@@ -216,26 +92,25 @@ class ConsensusGame(Game):
         agents = []
         for seat in seats:
             value = int(rng.integers(low, high + 1)) if seat.role == HONEST else None
-            agents.append(_Agent(seat, initial_value=value, current_value=value))
+            agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
-        self._agents = sorted(agents, key=lambda agent: _name_key(agent.seat.name))
-        self._honest = [agent for agent in self._agents if agent.honest]
+        self.agents = sorted(agents, key=lambda agent: _name_key(agent.name))
+        self.honest = [agent for agent in self.agents if agent.honest]
         self._history: list[tuple[int, list[Proposal]]] = []
         self._trace: list[dict[str, Any]] = []
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play rounds of proposals and votes until enough agents vote to stop, or the deadline."""
         for number in range(1, self.parameters.max_rounds + 1):
-            replies = yield [self._ask(agent, number, "propose", None) for agent in self._agents]
+            replies = yield [self._ask(agent, number, "propose", None) for agent in self.agents]
             proposals = [
-                self._take_proposal(agent, number, reply) for agent, reply in zip(self._agents, replies, strict=True)
+                self.take_proposal(agent, number, reply) for agent, reply in zip(self.agents, replies, strict=True)
             ]
-            replies = yield [self._ask(agent, number, "vote", proposals) for agent in self._agents]
-            votes = {agent.seat.name: _decision(reply) for agent, reply in zip(self._agents, replies, strict=True)}
-            self._history.append((number, proposals))
+            replies = yield [self._ask(agent, number, "vote", proposals) for agent in self.agents]
+            votes = {agent.name: _decision(reply) for agent, reply in zip(self.agents, replies, strict=True)}
             stop_votes = sum(vote == "stop" for vote in votes.values())
-            stopped = Fraction(stop_votes, len(self._agents)) >= self.parameters.stop_threshold
-            self._trace.append(self._round_entry(number, proposals, votes, stopped))
+            stopped = Fraction(stop_votes, len(self.agents)) >= self.parameters.stop_threshold
+            self.close_round(number, proposals, votes, stopped)
             if stopped:
                 return self._outcome(number, stopped=True)
         return self._outcome(self.parameters.max_rounds, stopped=False)
@@ -269,11 +144,11 @@ class ConsensusGame(Game):
 
     # What an agent is asked
 
-    def _ask(self, agent: _Agent, number: int, phase: str, proposals: list[Proposal] | None) -> Ask:
+    def _ask(self, agent: Agent, number: int, phase: str, proposals: list[Proposal] | None) -> Ask:
         p = self.parameters
         role = agent.seat.role
         values = PromptValues(
-            agent_id=agent.seat.name,
+            agent_id=agent.name,
             round=number,
             max_rounds=p.max_rounds,
             value_min=p.value_min,
@@ -281,7 +156,7 @@ class ConsensusGame(Game):
             initial_value=agent.initial_value,
             current_value=agent.current_value,
             history=self._history_text(agent),
-            this_round="" if proposals is None else proposals_text(agent.seat.name, proposals),
+            this_round="" if proposals is None else proposals_text(agent.name, self.visible(agent, proposals)),
             notes=self._notes_text(agent),
         )
         model: type[BaseModel]
@@ -290,7 +165,7 @@ class ConsensusGame(Game):
         else:
             model = ByzantineVote if role == BYZANTINE else HonestVote
         return Ask(
-            agent=agent.seat.name,
+            agent=agent.name,
             role=role,
             round=number,
             phase=phase,
@@ -301,77 +176,87 @@ class ConsensusGame(Game):
             view=self._view(agent, number, phase, proposals),
         )
 
-    def _view(self, agent: _Agent, number: int, phase: str, proposals: list[Proposal] | None) -> ConsensusView:
+    def _view(self, agent: Agent, number: int, phase: str, proposals: list[Proposal] | None) -> ConsensusView:
         last = self._history[-1][1] if self._history and self.parameters.history_rounds else []
         return ConsensusView(
             phase=phase,
-            agent=agent.seat.name,
+            agent=agent.name,
             role=agent.seat.role,
             round=number,
             value_min=self.parameters.value_min,
             value_max=self.parameters.value_max,
             initial_value=agent.initial_value,
             current_value=agent.current_value,
-            last_round={proposal.agent: proposal.value for proposal in last},
-            this_round={proposal.agent: proposal.value for proposal in proposals or []},
+            last_round={proposal.agent: proposal.value for proposal in self.visible(agent, last)},
+            this_round={proposal.agent: proposal.value for proposal in self.visible(agent, proposals or [])},
         )
 
-    def _history_text(self, agent: _Agent) -> str:
+    def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
         if self._history and not self.parameters.history_rounds:
             return "(Earlier rounds are not shown)"
         shown = self._history[-self.parameters.history_rounds :]
         return "\n".join(
-            f"Round {number}:\n{proposals_text(agent.seat.name, proposals)}" for number, proposals in reversed(shown)
+            f"Round {number}:\n{proposals_text(agent.name, self.visible(agent, proposals))}"
+            for number, proposals in reversed(shown)
         )
 
-    def _notes_text(self, agent: _Agent) -> str:
+    def _notes_text(self, agent: Agent) -> str:
         """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""
         shown = agent.notes[-max(1, self.parameters.history_rounds) :]
         return "\n".join(f"Round {number}: {note}" for number, note in shown)
 
     # What a reply does
 
-    def _take_proposal(self, agent: _Agent, number: int, reply: Reply) -> Proposal:
+    def take_proposal(self, agent: Agent, number: int, reply: Reply) -> Proposal:
         """Apply one proposal; after a failed or withheld one the agent keeps its value and is silent."""
         if reply.value is None:
-            return Proposal(agent.seat.name, None)
+            return Proposal(agent.name, None)
         fields = reply.value.model_dump()
         note = one_line(fields["internal_strategy"], self.parameters.strategy_chars)
         if note:
             agent.notes.append((number, note))
         if fields["value"] == "abstain":
-            return Proposal(agent.seat.name, None)
+            return Proposal(agent.name, None)
         if agent.current_value is not None and fields["value"] != agent.current_value:
             agent.changes += 1
         agent.current_value = fields["value"]
         justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
-        return Proposal(agent.seat.name, fields["value"], justification)
+        return Proposal(agent.name, fields["value"], justification)
 
-    def _round_entry(
+    def close_round(
         self, number: int, proposals: list[Proposal], votes: Mapping[str, str | None], stopped: bool
-    ) -> dict[str, Any]:
-        held = self._honest_values()
-        return {
-            "round": number,
-            "proposals": {proposal.agent: proposal.value for proposal in proposals},
-            "values": {agent.seat.name: agent.current_value for agent in self._agents},
-            "votes": dict(votes),
-            "stop_votes": sum(vote == "stop" for vote in votes.values()),
-            "stopped": stopped,
-            "honest_share": max(Counter(held).values()) / len(held) if held else None,
-            "honest_spread": max(held) - min(held) if held else None,
-        }
+    ) -> None:
+        """Add a round to the history that agents see, and to the trace."""
+        held = self.honest_values()
+        self._history.append((number, proposals))
+        self._trace.append(
+            {
+                "round": number,
+                "proposals": {proposal.agent: proposal.value for proposal in proposals},
+                "values": {agent.name: agent.current_value for agent in self.agents},
+                "votes": dict(votes),
+                "stop_votes": sum(vote == "stop" for vote in votes.values()),
+                "stopped": stopped,
+                "honest_share": max(Counter(held).values()) / len(held) if held else None,
+                "honest_spread": max(held) - min(held) if held else None,
+            }
+        )
 
-    def _honest_values(self) -> list[int]:
-        return [agent.current_value for agent in self._honest if agent.current_value is not None]
+    def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
+        """Return what `agent` sees of the proposals of one round."""
+        return proposals
+
+    def honest_values(self) -> list[int]:
+        """Return the values that the honest agents hold."""
+        return [agent.current_value for agent in self.honest if agent.current_value is not None]
 
     # How it ended
 
     def _outcome(self, rounds: int, *, stopped: bool) -> Outcome:
-        held = set(self._honest_values())
+        held = set(self.honest_values())
         agreed = len(held) == 1
-        initial = [agent.initial_value for agent in self._honest]
+        initial = [agent.initial_value for agent in self.honest]
         detail = None
         if not stopped:
             name = "no_consensus"
@@ -390,10 +275,10 @@ class ConsensusGame(Game):
             metrics={
                 "consensus_value": next(iter(held)) if stopped and agreed else None,
                 "first_unanimity_round": unanimous[0] if unanimous else None,
-                "value_changes": sum(agent.changes for agent in self._honest),
+                "value_changes": sum(agent.changes for agent in self.honest),
                 "final_honest_share": self._trace[-1]["honest_share"],
                 "final_honest_spread": self._trace[-1]["honest_spread"],
-                "initial_values": {agent.seat.name: agent.initial_value for agent in self._honest},
+                "initial_values": {agent.name: agent.initial_value for agent in self.honest},
                 "honest_shares": [entry["honest_share"] for entry in self._trace],
                 "honest_spreads": [entry["honest_spread"] for entry in self._trace],
             },

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from parley.games.base import Ask, Rule
+from parley.games.base import Ask
+from parley.games.kinds import Rule
 from parley.policies import Completion
 
 

@@ -1,0 +1,126 @@
+"""Conditions and simulations: frozen, each with an identity.
+
+The identity follows from everything that can change a result and from nothing else, neither the study's name nor the
+place in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from parley import paths
+from parley.engine.models import ModelEntry
+from parley.games import base
+from parley.games.base import Game, GameParameters, new_game
+from parley.games.kinds import LLM, ChosenPolicy
+from parley.identity import digest
+
+BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
+BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
+
+
+@dataclass(frozen=True)
+class Player:
+    """What plays some agents: a policy, and the model that it asks, if it asks one."""
+
+    policy: ChosenPolicy
+    model: str | None = None
+    entry: ModelEntry | None = None
+
+    @property
+    def label(self) -> str:
+        """A readable name: the model's for an ordinary language model, else the policy's with its model's."""
+        if self.model is None:
+            return self.policy.label
+        return self.model if self.policy.kind is LLM else f"{self.policy.label}-{self.model}"
+
+    def identity(self) -> dict[str, Any]:
+        """Return what can change its replies; a model's name in models.yaml cannot."""
+        return self.policy.identity() | ({} if self.entry is None else {"model": self.entry.identity()})
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents of one role that are played alike; `count` is at least 1."""
+
+    role: str
+    count: int
+    player: Player
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One cell of a study: a value for every axis."""
+
+    game: type[Game]
+    axes: Mapping[str, str | int | float]
+    parameters: GameParameters
+    groups: tuple[Group, ...]
+    prompt: str
+    seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of all that can change a result, but the seed."""
+        counts = [group.count for group in self.groups]
+        return digest([*self._fixed(set()), counts, self.prompt])
+
+    @cached_property
+    def spec(self) -> str:
+        """Eight hexadecimal digits over what can change a result and is not an axis."""
+        return digest(self._fixed(set(self.axes)))[:8]
+
+    @cached_property
+    def path(self) -> str:
+        """The axes as folders, `axis=value/axis=value/...`."""
+        return "/".join(f"{axis}={value}" for axis, value in self.axes.items())
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that it needs, in order."""
+        return tuple(sorted(self.entries))
+
+    @cached_property
+    def entries(self) -> Mapping[str, ModelEntry]:
+        """The models that it needs, by name."""
+        players = [group.player for group in self.groups]
+        return {player.model: player.entry for player in players if player.model is not None and player.entry}
+
+    def count(self, role: str) -> int:
+        """Return the number of agents of one role."""
+        return sum(group.count for group in self.groups if group.role == role)
+
+    def _fixed(self, axes: set[str]) -> list[Any]:
+        parameters = self.parameters.model_dump(mode="json", exclude=axes)
+        groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
+        prompts = self.game.prompt_digests(self.prompt, sorted({group.role for group in self.groups}))
+        return [self.game.name, self.game.protocol_version, parameters, groups, prompts]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One condition with one seed: one game, played once."""
+
+    condition: Condition
+    seed: int
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 that names this simulation, in whatever study it is."""
+        return digest([self.condition.identity, self.seed])
+
+    def record(self, study: str) -> Path:
+        """Return the path of its record."""
+        return paths.simulation(study, self.condition.path, self.condition.spec, self.seed)
+
+    def game(self) -> Game:
+        """Return a fresh game, ready to be played once."""
+        condition = self.condition
+        groups = [base.Group(group.role, group.count, group.player.policy) for group in condition.groups]
+        return new_game(condition.game, condition.parameters, groups, condition.prompt, self.seed)
+
+    def players(self, game: Game) -> dict[str, Player]:
+        """Return what plays each agent of `game`, by the agent's name."""
+        return {seat.name: self.condition.groups[seat.group].player for seat in game.seats}

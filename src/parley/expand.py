@@ -1,0 +1,290 @@
+"""The grids of a study file become conditions; every mistake is one line that names the key and the remedy."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from parley.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
+from parley.engine.models import ModelEntry
+from parley.engine.weights import check_source
+from parley.errors import UsageError
+from parley.games.base import Game, GameParameters
+from parley.games.kinds import LLM, ChosenPolicy, PolicyKind
+from parley.policies.plugin import plugin_kind
+from parley.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
+from parley.text import one_line
+from parley.yamlfile import is_slug, shown, validated
+
+MOST_CONDITIONS = 10_000
+MOST_SIMULATIONS = 100_000
+_LONGEST_POPULATION = 150  # characters; the name becomes a folder, whose name may have 255 bytes
+NOBODY = "none"  # what plays the agents of a role that no agent has
+
+
+def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
+    """Return the seeds that a study file gives by their number, or lists."""
+    return range(seeds) if isinstance(seeds, int) else tuple(seeds)
+
+
+@dataclass(frozen=True)
+class _Population:
+    """The agents of one condition, and what the axes say of them."""
+
+    groups: tuple[Group, ...]
+    model: str
+    byzantine: str
+
+
+class Expander:
+    """Turns the grids of a study file into conditions."""
+
+    def __init__(
+        self,
+        where: str,
+        content: StudyFile,
+        game: type[Game],
+        models: Mapping[str, ModelEntry],
+        models_file: Path,
+    ) -> None:
+        self._where = where
+        self._content = content
+        self._game = game
+        self._models = models
+        self._models_file = models_file
+        self._checked: set[str] = set()
+        self._varied = sorted({name for grid in content.grids for name in grid.vary})
+        self._honest, self._byzantine = game.roles[0], game.roles[-1]
+        self._by_byzantine = any(
+            isinstance(grid.byzantine, list) or any(self._byzantine in group.role for group in grid.groups or [])
+            for grid in content.grids
+        )
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Expand all grids; every condition may appear once. Raises UsageError."""
+        self._parameters({}, f"{self._where}: parameters")
+        for index, grid in enumerate(self._content.grids):
+            self._check_keys(grid, f"{self._where}: grids[{index}]")
+        self._check_size()
+        found: dict[str, tuple[str, str]] = {}
+        conditions = []
+        for index, grid in enumerate(self._content.grids):
+            key = f"grids[{index}]"
+            for condition in self._grid(grid, f"{self._where}: {key}"):
+                if condition.path in found:
+                    other, spec = found[condition.path]
+                    remedy = (
+                        "list it once"
+                        if spec == condition.spec
+                        else "what differs is no axis: make it one (a list for `byzantine`), or use a study of its own"
+                    )
+                    raise UsageError(
+                        f"{self._where}: {key}: {condition.path}: duplicate condition (also in {other}); {remedy}"
+                    )
+                found[condition.path] = (key, condition.spec)
+                conditions.append(condition)
+        return tuple(conditions)
+
+    # What is checked before anything is expanded
+
+    def _check_keys(self, grid: Grid, where: str) -> None:
+        known = ", ".join(self._game.Parameters.model_fields)
+        for name in grid.vary:
+            if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
+                raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; choose one of: {known}")
+        for name in grid.prompt:
+            if name not in self._game.prompts:
+                prompts = ", ".join(self._game.prompts)
+                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; choose one of: {prompts}")
+        if grid.groups is not None:
+            for key in ("model", "n", "honest", "b", "byzantine"):
+                if getattr(grid, key) is not None:
+                    raise UsageError(f"{where}.{key}: the groups say it already; remove it")
+        elif grid.model is None:
+            raise UsageError(f"{where}.model: required; name what plays the honest agents (or give groups)")
+        elif (grid.n is None) == (grid.honest is None):
+            raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
+
+    def _check_size(self) -> None:
+        """Refuse what would take minutes to expand, before it is expanded."""
+        conditions = simulations = 0
+        for grid in self._content.grids:
+            lists: list[Any] = [grid.prompt, *grid.vary.values()]
+            if grid.groups is None:
+                byzantine = grid.byzantine if isinstance(grid.byzantine, list) else [SAME]
+                lists += [grid.model, grid.n or grid.honest, grid.b or [0], byzantine]
+            for group in grid.groups or []:
+                lists += [group.role, group.count, group.model or [None], group.policy]
+            count = prod(len(values) for values in lists)
+            conditions += count
+            simulations += count * len(seed_numbers(grid.seeds or self._content.seeds))
+        if conditions > MOST_CONDITIONS or simulations > MOST_SIMULATIONS:
+            raise UsageError(
+                f"{self._where}: grids: {conditions:,} conditions and {simulations:,} simulations; a study may have "
+                f"{MOST_CONDITIONS:,} and {MOST_SIMULATIONS:,}, so make several"
+            )
+
+    # Conditions
+
+    def _grid(self, grid: Grid, where: str) -> Iterator[Condition]:
+        populations = list(self._shorthand(grid, where) if grid.groups is None else self._groups(grid, where))
+        varied = list(product(*(grid.vary.get(name, [None]) for name in self._varied)))
+        for population, prompt, values in product(populations, grid.prompt, varied):
+            chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
+            parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
+            counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
+            axes: dict[str, str | int | float] = {
+                "model": population.model,
+                "n": sum(counts.values()),
+                "b": counts[self._byzantine],
+                "prompt": prompt,
+            }
+            if self._by_byzantine:
+                axes[BYZANTINE_AXIS] = population.byzantine
+            for name in self._varied:
+                axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
+            yield Condition(
+                game=self._game,
+                axes=axes,
+                parameters=parameters,
+                groups=population.groups,
+                prompt=prompt,
+                seeds=seed_numbers(grid.seeds or self._content.seeds),
+            )
+
+    def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
+        return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
+
+    def _axis_value(self, value: Any, where: str) -> str | int | float:
+        """Return a parameter's value as it stands in a path and in the tables."""
+        if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type
+            exact = str(float(value))
+            value = exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or not is_slug(str(value)):
+            raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
+        return value
+
+    # Populations
+
+    def _shorthand(self, grid: Grid, where: str) -> Iterator[_Population]:
+        """Yield the populations of a grid with one honest and one Byzantine group."""
+        sizes = [(n, None) for n in grid.n] if grid.n is not None else [(None, h) for h in grid.honest or []]
+        given = grid.byzantine if grid.byzantine is not None else SAME
+        adversaries = given if isinstance(given, list) else [given]
+        for model, (n, honest), b in product(grid.model or [], sizes, grid.b or [0]):
+            total = n if n is not None else honest + b
+            if total < 1:
+                raise UsageError(f"{where}.honest: {honest}: there must be at least one agent")
+            if b > total:
+                raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
+            player = self._named(model, f"{where}.model", self._honest)
+            # All are looked up, so that a misspelled name is found even where nobody has the role.
+            found = [(a, self._adversary(a, player, f"{where}.byzantine", total == b)) for a in adversaries]
+            # Without Byzantine agents, what would play them makes no difference.
+            for written, adversary in found if b else found[:1]:
+                agents = (Group(self._honest, total - b, player), Group(self._byzantine, b, adversary))
+                label = (SAME if written == SAME else adversary.label) if b else NOBODY
+                yield _Population(tuple(group for group in agents if group.count), player.label, label)
+
+    def _adversary(self, written: str | PlayerChoice, honest: Player, where: str, alone: bool) -> Player:
+        if written == SAME:
+            self._check_role(honest.policy.kind, self._byzantine, where)
+            return honest
+        return self._named(written, where, self._byzantine, honest.model)
+
+    def _groups(self, grid: Grid, where: str) -> Iterator[_Population]:
+        """Yield the populations of a grid that names its groups, each once."""
+        choices = [
+            list(self._choices(group, f"{where}.groups[{index}]")) for index, group in enumerate(grid.groups or [])
+        ]
+        seen = set()
+        for agents in product(*choices):
+            groups = tuple(group for group in agents if group.count)
+            if not groups:
+                raise UsageError(f"{where}.groups: there must be at least one agent; raise a count")
+            labels = [self._population(groups, role, where) for role in (self._honest, self._byzantine)]
+            population = _Population(groups, *labels)
+            if len(groups) < len(agents):  # what would play a group of nobody makes no difference
+                key = tuple((group.role, group.count, group.player.label) for group in groups)
+                if key in seen:
+                    continue
+                seen.add(key)
+            yield population
+
+    def _choices(self, entry: GroupEntry, where: str) -> Iterator[Group]:
+        for role, count, written in product(entry.role, entry.count, entry.policy):
+            if role not in self._game.roles:
+                roles = ", ".join(self._game.roles)
+                raise UsageError(f"{where}.role: {role!r}: unknown role; choose one of: {roles}")
+            policy = self._policy(written, f"{where}.policy", role)
+            # A list of policies may mix those that ask a model with those that do not.
+            asks = policy.kind.rule is None or len(entry.policy) == 1
+            for model in entry.model if entry.model and asks else [None]:
+                yield Group(role, count, self._with_model(policy, model, where))
+
+    def _population(self, groups: Sequence[Group], role: str, where: str) -> str:
+        """Return a readable name of what plays a role: one player's label, or all with their counts."""
+        players = [(group.count, group.player.label) for group in groups if group.role == role]
+        if len(players) < 2:
+            return players[0][1] if players else NOBODY
+        name = "+".join(f"{count}-{label}" for count, label in players)
+        if len(name) > _LONGEST_POPULATION:
+            raise UsageError(f"{where}.groups: {name[:60]}...: too long for a folder's name; use fewer groups")
+        return name
+
+    # Players
+
+    def _named(self, written: str | PlayerChoice, where: str, role: str, model: str | None = None) -> Player:
+        """Return the player that a grid's `model` or `byzantine` names: a model entry or a policy.
+
+        A policy that asks a model asks the one that it names, else `model`.
+        """
+        if isinstance(written, str) and written in self._models:
+            return self._with_model(self._policy(LLM.name, where, role), written, where)
+        if isinstance(written, str) and written not in self._game.policies and ":" not in written:
+            known = one_line(", ".join([*self._models, *self._game.policies]), 300)
+            raise UsageError(f"{where}: {written!r}: unknown model or policy; choose one of: {known}")
+        own = written.model if isinstance(written, PlayerChoice) else None
+        chosen = self._policy(written, where, role)
+        return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
+
+    def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
+        name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
+        if ":" in name:
+            kind = plugin_kind(name, where)
+        elif name in self._game.policies:
+            kind = self._game.policies[name]
+        else:
+            known = ", ".join(self._game.policies)
+            raise UsageError(
+                f"{where}: {name!r}: unknown policy; choose one of: {known}, or your own module:attribute"
+            )
+        self._check_role(kind, role, where)
+        chosen = ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
+        if not is_slug(chosen.label.replace("+", "-")):
+            raise UsageError(f"{where}: {shown(chosen.label)}: it becomes a folder; use shorter, plain parameters")
+        return chosen
+
+    def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:
+        if model is None:
+            if policy.kind.asks_model:
+                raise UsageError(f"{where}: {policy.kind.name}: a model answers; name it with model")
+            return Player(policy)
+        if policy.kind.rule is not None:
+            raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
+        if model not in self._models:
+            known = one_line(", ".join(self._models), 300)
+            raise UsageError(f"{where}.model: {model!r}: unknown model; choose one of: {known}")
+        if model not in self._checked:
+            check_source(model, self._models[model], self._models_file)
+            self._checked.add(model)
+        return Player(policy, model, self._models[model])
+
+    def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
+        if kind.roles and role not in kind.roles:
+            raise UsageError(
+                f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another policy"
+            )

@@ -1,0 +1,105 @@
+"""What a study may set in the consensus game, and the shapes of its replies (section 3, Figures 5 to 14)."""
+
+import re
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from parley.games.base import GameParameters, Sampling
+
+HONEST = "honest"
+BYZANTINE = "byzantine"
+
+# Short, so that nobody's exponent makes an integer of a billion digits.
+_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*\d{1,9}")
+
+
+def _exact_share(value: Any) -> Fraction:
+    """Read 0.66, "0.66" or "2/3" as the exact number that is written there."""
+    if isinstance(value, Fraction):
+        return value
+    text = str(value).strip()
+    plain = isinstance(value, int | float | str) and not isinstance(value, bool) and _SHARE.fullmatch(text)
+    try:
+        if plain:
+            return Fraction(text)
+    except ZeroDivisionError:
+        pass
+    raise ValueError("must be a number or a fraction like '2/3'")
+
+
+Share = Annotated[
+    Fraction,
+    BeforeValidator(_exact_share),
+    Field(gt=0, le=1),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string"}]}),
+]
+
+
+class ConsensusParameters(GameParameters):
+    """Fixed parameters of the consensus game; the defaults are the paper's."""
+
+    max_rounds: int = Field(default=50, ge=1, le=10_000, description="Deadline, in rounds (T_max).")
+    value_min: int = Field(default=0, ge=-1_000_000, le=1_000_000, description="Smallest value.")
+    value_max: int = Field(default=50, ge=-1_000_000, le=1_000_000, description="Largest value.")
+    stop_threshold: Share = Field(
+        default=Fraction(66, 100),
+        description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
+    )
+    history_rounds: int = Field(default=1, ge=0, le=10_000, description="Earlier rounds that a prompt shows.")
+    justification_chars: int = Field(
+        default=200, ge=0, le=10_000, description="A peer's justification is cut to so many characters."
+    )
+    reasoning_chars: int = Field(default=600, ge=1, le=10_000, description="Longest public_reasoning.")
+    strategy_chars: int = Field(default=400, ge=1, le=10_000, description="Longest internal_strategy.")
+    propose: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Proposals.")
+    vote: Sampling = Field(default=Sampling(temperature=0.3, max_tokens=200), description="Votes.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "ConsensusParameters":
+        if self.value_min > self.value_max:
+            raise ValueError(f"value_min {self.value_min} must not be above value_max {self.value_max}")
+        return self
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class HonestVote(_Strict):
+    """A vote of an honest agent (Figure 10)."""
+
+    decision: Literal["stop", "continue"]
+
+
+class ByzantineVote(_Strict):
+    """A vote of a Byzantine agent, which may abstain (Figure 7)."""
+
+    decision: Literal["stop", "continue", "abstain"]
+
+
+@cache
+def proposal_model(role: str, value_min: int, value_max: int, strategy: int, reasoning: int) -> type[BaseModel]:
+    """Return the model of a proposal (Figures 5, 11, 12), with the bounds and lengths of this game."""
+    value: Any = Annotated[int, Field(ge=value_min, le=value_max)]
+    if role == BYZANTINE:
+        value = value | Literal["abstain"]
+    return create_model(
+        f"{role.capitalize()}Proposal",
+        __base__=_Strict,
+        internal_strategy=(Annotated[str, Field(max_length=strategy)], ...),
+        value=(value, ...),
+        public_reasoning=(Annotated[str, Field(max_length=reasoning)], ...),
+    )

@@ -1,0 +1,103 @@
+"""Policies of the user's own: `module:attribute` in a study, or an entry point of the group `parley.policies`.
+
+Naming one in a study means running its code. Loading a study does not run it: the module's source is looked up and
+hashed, since it can change results. It is imported when a simulation is played.
+"""
+
+import hashlib
+import importlib
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict
+
+from parley.errors import UsageError
+from parley.games.base import Ask
+from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies import Completion, Policy
+from parley.text import one_line
+
+ENTRY_POINTS = "parley.policies"
+
+
+class PluginParameters(PolicyParameters):
+    """Whatever the user's own code takes: plain names, numbers and texts."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, str | int | float | bool]
+
+
+def entry_points() -> dict[str, str]:
+    """Return the installed policies by name, each as module:attribute."""
+    return {point.name: point.value for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def plugin_kind(name: str, where: str) -> PolicyKind:
+    """Return the policy `module:attribute`, with the SHA-256 of the module's source; nothing of it is run.
+
+    Raises UsageError, which begins with `where`, if there is no such module on Python's path. Of a package the source
+    is its `__init__.py`; what a module imports is not followed.
+    """
+    module, _, _ = name.partition(":")
+    source = _source(module)
+    if source is None:
+        raise UsageError(f"{where}: {name}: no module {module} on Python's path; install it or set PYTHONPATH")
+    code = hashlib.sha256(source.read_bytes()).hexdigest()
+    return PolicyKind(name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code)
+
+
+@cache
+def _source(module: str) -> Path | None:
+    """Return the source of a module; its packages are not imported to find it, as importlib would."""
+    first, *others = module.split(".")
+    try:
+        spec = importlib.util.find_spec(first)
+        for index in range(len(others)):
+            if spec is None or spec.submodule_search_locations is None:
+                return None
+            full = ".".join([first, *others[: index + 1]])
+            spec = importlib.machinery.PathFinder.find_spec(full, spec.submodule_search_locations)
+    except (ImportError, ValueError):
+        return None
+    origin = Path(spec.origin) if spec is not None and spec.origin else None
+    return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
+
+
+def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
+    """Import the user's code and make its policy: `attribute(**parameters)`, with `llm` where its group has a model.
+
+    Raises UsageError if it cannot be imported or made.
+    """
+    name = policy.kind.name
+    module, _, attribute = name.partition(":")
+    arguments: dict[str, Any] = dict(policy.parameters.model_extra or {})
+    if llm is not None:
+        arguments["llm"] = llm
+    try:
+        make: Callable[..., Policy] = getattr(importlib.import_module(module), attribute)
+        made = make(**arguments)
+    except Exception as error:  # whatever the user's code raises
+        raise UsageError(f"{name}: cannot be made: {type(error).__name__}: {one_line(str(error), 200)}") from error
+    return _Checked(name, made)
+
+
+class _Checked:
+    """A policy of the user's own, whose replies are checked to be some."""
+
+    def __init__(self, name: str, policy: Policy) -> None:
+        self._name = name
+        self._policy = policy
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Return the reply; raises UsageError if it is none."""
+        reply = await self._policy.answer(ask, seed, attempt)
+        if not isinstance(reply, Completion) or not isinstance(reply.text, str):
+            raise UsageError(
+                f"{self._name}: answered with {type(reply).__name__}; return a parley.policies.Completion"
+            )
+        return reply

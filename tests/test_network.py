@@ -1,5 +1,7 @@
 """The facts of networks, compared with closed forms and with networkx."""
 
+from collections.abc import Sequence
+
 import networkx
 import pytest
 from hypothesis import given
@@ -43,6 +45,34 @@ def test_facts_are_those_that_networkx_finds(network: Network) -> None:
 def test_facts_of_larger_random_networks_are_those_that_networkx_finds(n: int, p: float, seed: int) -> None:
     graph = networkx.gnp_random_graph(n, p, seed=seed)
     assert Network.of_edges(n, graph.edges).facts() == facts_by_networkx(graph)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_facts_of_sparse_regular_networks_are_those_that_networkx_finds(degree: int, seed: int) -> None:
+    graph = networkx.random_regular_graph(degree, 26, seed=seed)
+    assert Network.of_edges(26, graph.edges).facts() == facts_by_networkx(graph)
+
+
+def cliques(size: int, shared: Sequence[tuple[int, int]]) -> "networkx.Graph[int]":
+    """Two cliques, and for each of `shared` an agent with so many neighbors in the one and in the other."""
+    graph = networkx.disjoint_union(networkx.complete_graph(size), networkx.complete_graph(size))
+    for agent, (left, right) in enumerate(shared, start=2 * size):
+        graph.add_edges_from((agent, peer) for peer in (*range(left), *range(size, size + right)))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "connectivity"),
+    [
+        (cliques(8, [(3, 3), (8, 8)]), 2),  # the agent with the fewest neighbors is in the only small cut
+        (cliques(5, [(4, 5)]), 1),  # all ways of an agent lead over one and the same
+        (cliques(6, [(5, 6), (6, 5)]), 2),
+    ],
+)
+def test_a_small_cut_is_found_wherever_it_is(graph: "networkx.Graph[int]", connectivity: int) -> None:
+    assert Network.of_edges(len(graph), graph.edges).facts().connectivity == connectivity
+    assert networkx.node_connectivity(graph) == connectivity
 
 
 @pytest.mark.parametrize(

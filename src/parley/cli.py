@@ -442,6 +442,9 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
     type=int,
     help="Value that the agent holds; default: the initial one, none for a Byzantine agent.",
 )
+@click.option(
+    "--neighbors", metavar="NAME,NAME", help="Add what an agent with these neighbors is told of its network."
+)
 def prompts(game: str, role: str, prompt: str, phase: str, part: str, template: bool, **values: Any) -> None:
     """Print a prompt as an agent would receive it, filled with sample values.
 

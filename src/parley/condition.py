@@ -88,6 +88,11 @@ class Condition:
         players = [group.player for group in self.groups]
         return {player.model: player.entry for player in players if player.model is not None and player.entry}
 
+    @property
+    def seating(self) -> list[base.Group]:
+        """The groups as the game knows them."""
+        return [base.Group(group.role, group.count, group.player.policy) for group in self.groups]
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role."""
         return sum(group.count for group in self.groups if group.role == role)
@@ -95,7 +100,8 @@ class Condition:
     def _fixed(self, axes: set[str]) -> list[Any]:
         parameters = self.parameters.model_dump(mode="json", exclude=axes)
         groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
-        prompts = self.game.prompt_digests(self.prompt, sorted({group.role for group in self.groups}))
+        roles = sorted({group.role for group in self.groups})
+        prompts = self.game.prompt_digests(self.prompt, roles, self.parameters)
         return [self.game.name, self.game.protocol_version, parameters, groups, prompts]
 
 
@@ -118,8 +124,7 @@ class Simulation:
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""
         condition = self.condition
-        groups = [base.Group(group.role, group.count, group.player.policy) for group in condition.groups]
-        return new_game(condition.game, condition.parameters, groups, condition.prompt, self.seed)
+        return new_game(condition.game, condition.parameters, condition.seating, condition.prompt, self.seed)
 
     def players(self, game: Game) -> dict[str, Player]:
         """Return what plays each agent of `game`, by the agent's name."""

@@ -146,7 +146,7 @@ class Expander:
                 axes[BYZANTINE_AXIS] = population.byzantine
             for name in self._varied:
                 axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
-            yield Condition(
+            condition = Condition(
                 game=self._game,
                 axes=axes,
                 parameters=parameters,
@@ -154,16 +154,24 @@ class Expander:
                 prompt=prompt,
                 seeds=seed_numbers(grid.seeds or self._content.seeds),
             )
+            try:
+                self._game.check(parameters, condition.seating)
+            except UsageError as error:
+                raise UsageError(f"{where}: {error}") from None
+            yield condition
 
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
         return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
 
     def _axis_value(self, value: Any, where: str) -> str | int | float:
-        """Return a parameter's value as it stands in a path and in the tables."""
+        """Return a parameter's value as it stands in a path and in the tables; a label is what it is called there."""
+        value = getattr(value, "label", value)
+        if isinstance(value, bool):  # as YAML writes it
+            value = str(value).lower()
         if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type
             exact = str(float(value))
             value = exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or not is_slug(str(value)):
+        if not isinstance(value, str | int | float) or not is_slug(str(value)):
             raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
         return value
 

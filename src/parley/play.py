@@ -64,7 +64,7 @@ def _reply_lines(exchange: Exchange, reasoning: bool) -> Iterator[str]:
         yield f"{head} unusable reply ({exchange.reply.failure})"
         return
     properties = json_schema(exchange.ask.reply_model)["properties"]
-    fields = exchange.reply.value.model_dump()
+    fields = exchange.reply.value.model_dump(exclude_unset=True)
     texts = {key for key in fields if "maxLength" in properties[key]}
     yield " ".join([head, *(one_line(str(value)) for key, value in fields.items() if key not in texts)])
     if reasoning:

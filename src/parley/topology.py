@@ -33,6 +33,9 @@ class _Topology(BaseModel):
         parameters = [(name, getattr(self, name)) for name in type(self).model_fields if name != "kind"]
         return "-".join([self.kind, *(f"{name}-{value}" for name, value in parameters)])
 
+    def __str__(self) -> str:
+        return self.label
+
     def problem(self, n: int) -> str:
         """Return why there is no such network of `n` agents, and the remedy; "" if there is one."""
         return ""

@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from parley.errors import UsageError
 from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind
 from parley.identity import digest, stream
+from parley.network import Network
 from parley.text import one_line
 
 FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
@@ -184,8 +186,15 @@ class Game(ABC):
     policies: ClassVar[Mapping[str, PolicyKind]]  # by name; LLM among them
 
     def __init__(
-        self, parameters: GameParameters, seats: tuple[Seat, ...], prompt: str, rng: np.random.Generator
+        self,
+        parameters: GameParameters,
+        seats: tuple[Seat, ...],
+        prompt: str,
+        rng: np.random.Generator,
+        network: Network | None = None,
     ) -> None:
+        """`network` says who hears whom, as `draw_network` drew it; None is the complete one."""
+        self.network = network or Network.complete(len(seats))
         self.parameters = parameters
         self.seats = seats
         self.prompt = prompt
@@ -211,6 +220,18 @@ class Game(ABC):
         """Return what happened, round by round, from the outcome and the trace of a record."""
 
     @classmethod
+    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
+        """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
+        for kind in (group.policy.kind for group in groups if group.count):
+            if kind.needs and not getattr(parameters, kind.needs, False):
+                raise UsageError(f"{kind.name}: plays only with {kind.needs}: true among the parameters; add it")
+
+    @classmethod
+    def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
+        """Return who hears whom among `n` agents; everyone, unless a game has topologies."""
+        return Network.complete(n)
+
+    @classmethod
     def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
         """Return a name for each agent: neutral, and in shuffled order, so that neither says anything of its role."""
         names = [f"agent_{i + 1}" for i in range(len(roles))]
@@ -218,14 +239,19 @@ class Game(ABC):
         return names
 
     @classmethod
-    def prompt_digests(cls, prompt: str, roles: Sequence[str]) -> dict[str, str]:
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files of the templates that agents are sent, by name; raises KeyError for an unknown prompt."""
+        return cls.prompts[prompt]
+
+    @classmethod
+    def prompt_digests(cls, prompt: str, roles: Sequence[str], parameters: GameParameters) -> dict[str, str]:
         """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
 
         Templates are named after their role; these hashes are part of a simulation's identity.
         """
         return {
             template: hashlib.sha256(path.read_bytes()).hexdigest()
-            for template, path in sorted(cls.prompts[prompt].items())
+            for template, path in sorted(cls.templates(prompt, parameters).items())
             if template.startswith(tuple(f"{role}_" for role in roles))
         }
 
@@ -233,8 +259,8 @@ class Game(ABC):
 def new_game(game: type[Game], parameters: GameParameters, groups: Sequence[Group], prompt: str, seed: int) -> Game:
     """Return a fresh game of `groups`, whose agents sit by role, then in the order given.
 
-    The names depend on the seed and the number of agents, the game's own draws on the game and the seed alone:
-    conditions are paired by seed.
+    The names and the network depend on the seed and the number of agents, the game's own draws on the game and the
+    seed alone: conditions are paired by seed.
     """
     if unknown := {group.role for group in groups} - set(game.roles):
         raise ValueError(f"unknown role: {sorted(unknown)[0]}")
@@ -245,7 +271,8 @@ def new_game(game: type[Game], parameters: GameParameters, groups: Sequence[Grou
     seats = tuple(
         Seat(name, groups[index].role, groups[index].policy, index) for name, index in zip(names, seated, strict=True)
     )
-    return game(parameters, seats, prompt, stream("game", game.name, seed))
+    network = game.draw_network(parameters, len(seats), stream("topology", seed, len(seats)))
+    return game(parameters, seats, prompt, stream("game", game.name, seed), network)
 
 
 def parse_reply(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:

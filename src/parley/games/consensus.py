@@ -7,6 +7,7 @@ stops when enough of all agents vote to stop, else at the deadline.
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +18,14 @@ from parley.games.base import (
     FigureSpec,
     Game,
     GameParameters,
+    Group,
     Outcome,
     OutcomeClass,
     Reply,
     Seat,
     Trajectory,
 )
+from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
 from parley.games.consensus_parameters import (
     BYZANTINE,
     HONEST,
@@ -35,7 +38,9 @@ from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, prop
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.consensus_state import Agent, ConsensusView
 from parley.games.kinds import LLM, PolicyKind
+from parley.network import Network
 from parley.text import one_line
+from parley.topology import build, check
 
 
 class ConsensusGame(Game):
@@ -81,13 +86,18 @@ class ConsensusGame(Game):
     parameters: ConsensusParameters
 
     def __init__(
-        self, parameters: GameParameters, seats: tuple[Seat, ...], prompt: str, rng: np.random.Generator
+        self,
+        parameters: GameParameters,
+        seats: tuple[Seat, ...],
+        prompt: str,
+        rng: np.random.Generator,
+        network: Network | None = None,
     ) -> None:
         """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`.
 
         With the same generator the first k honest agents get the same values whatever follows them.
         """
-        super().__init__(parameters, seats, prompt, rng)
+        super().__init__(parameters, seats, prompt, rng, network)
         low, high = self.parameters.value_min, self.parameters.value_max
         agents = []
         for seat in seats:
@@ -96,6 +106,7 @@ class ConsensusGame(Game):
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = sorted(agents, key=lambda agent: _name_key(agent.name))
         self.honest = [agent for agent in self.agents if agent.honest]
+        self._links = ConsensusNetwork([agent.name for agent in self.agents], self.network)
         self._history: list[tuple[int, list[Proposal]]] = []
         self._trace: list[dict[str, Any]] = []
 
@@ -116,14 +127,36 @@ class ConsensusGame(Game):
         return self._outcome(self.parameters.max_rounds, stopped=False)
 
     @classmethod
+    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
+        """Raise UsageError if there is no such network, or if a policy does not fit the parameters."""
+        super().check(parameters, groups)
+        assert isinstance(parameters, ConsensusParameters)
+        check(parameters.topology, sum(group.count for group in groups))
+
+    @classmethod
+    def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
+        """Return a network of the topology that the study asks for."""
+        assert isinstance(parameters, ConsensusParameters)
+        return build(parameters.topology, n, rng)
+
+    @classmethod
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files of the templates that agents are sent, what they are told of the network among them."""
+        assert isinstance(parameters, ConsensusParameters)
+        return {**super().templates(prompt, parameters), **disclosed_templates(parameters, cls.roles)}
+
+    @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
         """Return the unrendered text of one prompt."""
         return template(prompt, role, phase, part)
 
     @classmethod
     def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt filled with sample values."""
-        return sample(prompt, role, phase, part, given)
+        """Return one prompt filled with sample values, and what `neighbors` are told of a network of eight agents."""
+        text = sample(prompt, role, phase, part, given)
+        if part == "user" or not given.get("neighbors"):
+            return text
+        return f"{text}\n{disclosed_text(8, [one_line(name) for name in given['neighbors'].split(',')])}"
 
     @classmethod
     def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:
@@ -161,7 +194,8 @@ class ConsensusGame(Game):
         )
         model: type[BaseModel]
         if phase == "propose":
-            model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars)
+            peers = self._links.peers_of(agent.seat, p)
+            model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
         else:
             model = ByzantineVote if role == BYZANTINE else HonestVote
         return Ask(
@@ -169,7 +203,7 @@ class ConsensusGame(Game):
             role=role,
             round=number,
             phase=phase,
-            system=render(self.prompt, role, phase, "system", values),
+            system=render(self.prompt, role, phase, "system", values) + self.told_of_network(agent),
             user=render(self.prompt, role, phase, "user", values),
             reply_model=model,
             sampling=p.propose if phase == "propose" else p.vote,
@@ -189,7 +223,12 @@ class ConsensusGame(Game):
             current_value=agent.current_value,
             last_round={proposal.agent: proposal.value for proposal in self.visible(agent, last)},
             this_round={proposal.agent: proposal.value for proposal in self.visible(agent, proposals or [])},
+            neighbors=self._links.neighbors(agent.name),
         )
+
+    def told_of_network(self, agent: Agent) -> str:
+        """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
+        return f"\n{self._links.disclosed(agent.name)}" if self.parameters.disclose_topology else ""
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
@@ -216,13 +255,14 @@ class ConsensusGame(Game):
         note = one_line(fields["internal_strategy"], self.parameters.strategy_chars)
         if note:
             agent.notes.append((number, note))
+        justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
+        told = peer_values(fields)
         if fields["value"] == "abstain":
-            return Proposal(agent.name, None)
+            return Proposal(agent.name, None, justification if told else "", told)
         if agent.current_value is not None and fields["value"] != agent.current_value:
             agent.changes += 1
         agent.current_value = fields["value"]
-        justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
-        return Proposal(agent.name, fields["value"], justification)
+        return Proposal(agent.name, fields["value"], justification, told)
 
     def close_round(
         self, number: int, proposals: list[Proposal], votes: Mapping[str, str | None], stopped: bool
@@ -240,12 +280,13 @@ class ConsensusGame(Game):
                 "stopped": stopped,
                 "honest_share": max(Counter(held).values()) / len(held) if held else None,
                 "honest_spread": max(held) - min(held) if held else None,
+                **self._links.trace(number, proposals),
             }
         )
 
     def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
         """Return what `agent` sees of the proposals of one round."""
-        return proposals
+        return self._links.visible(agent.name, proposals)
 
     def honest_values(self) -> list[int]:
         """Return the values that the honest agents hold."""
@@ -281,6 +322,7 @@ class ConsensusGame(Game):
                 "initial_values": {agent.name: agent.initial_value for agent in self.honest},
                 "honest_shares": [entry["honest_share"] for entry in self._trace],
                 "honest_spreads": [entry["honest_spread"] for entry in self._trace],
+                **self._links.facts([agent.name for agent in self.honest]),
             },
             trace=tuple(self._trace),
         )

@@ -6,17 +6,20 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
+    TypeAdapter,
     WithJsonSchema,
     create_model,
     model_validator,
 )
 
 from parley.games.base import GameParameters, Sampling
+from parley.topology import Complete, Topology
 
 HONEST = "honest"
 BYZANTINE = "byzantine"
@@ -58,6 +61,16 @@ class ConsensusParameters(GameParameters):
         default=Fraction(66, 100),
         description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
     )
+    topology: Topology = Field(
+        default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
+    )
+    disclose_topology: bool = Field(
+        default=False, description="Whether agents are told who their neighbors are; else they are told nothing of it."
+    )
+    equivocation: bool = Field(
+        default=False,
+        description="Whether Byzantine agents may send different values to different peers (excluded by the paper).",
+    )
     history_rounds: int = Field(default=1, ge=0, le=10_000, description="Earlier rounds that a prompt shows.")
     justification_chars: int = Field(
         default=200, ge=0, le=10_000, description="A peer's justification is cut to so many characters."
@@ -91,15 +104,37 @@ class ByzantineVote(_Strict):
 
 
 @cache
-def proposal_model(role: str, value_min: int, value_max: int, strategy: int, reasoning: int) -> type[BaseModel]:
-    """Return the model of a proposal (Figures 5, 11, 12), with the bounds and lengths of this game."""
+def proposal_model(
+    role: str, value_min: int, value_max: int, strategy: int, reasoning: int, peers: tuple[str, ...] | None = None
+) -> type[BaseModel]:
+    """Return the model of a proposal (Figures 5, 11, 12), with the bounds and lengths of this game.
+
+    `peers` are those to whom the agent may send a value of their own, in the field `peer_values`; None leaves it out.
+    """
     value: Any = Annotated[int, Field(ge=value_min, le=value_max)]
     if role == BYZANTINE:
         value = value | Literal["abstain"]
+    by_peer: dict[str, Any] = {}
+    if peers is not None:
+        by_peer["peer_values"] = (_by_peer(value, peers), Field(default_factory=dict))
     return create_model(
         f"{role.capitalize()}Proposal",
         __base__=_Strict,
         internal_strategy=(Annotated[str, Field(max_length=strategy)], ...),
         value=(value, ...),
         public_reasoning=(Annotated[str, Field(max_length=reasoning)], ...),
+        **by_peer,
     )
+
+
+def _by_peer(value: Any, peers: tuple[str, ...]) -> Any:
+    """Return the type of a mapping from some of `peers` to values; its schema lists them, as grammars want it."""
+
+    def known(given: dict[str, Any]) -> dict[str, Any]:
+        if unknown := [name for name in given if name not in peers]:
+            raise ValueError(f"{unknown[0]} is no peer of this agent")
+        return given
+
+    each = TypeAdapter(value).json_schema()
+    schema = {"type": "object", "properties": dict.fromkeys(peers, each), "additionalProperties": False}
+    return Annotated[dict[str, value], AfterValidator(known), WithJsonSchema(schema)]

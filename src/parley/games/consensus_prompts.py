@@ -11,7 +11,7 @@ Two listings lost the text between angle brackets in print (`"value": ,`): `<int
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -61,11 +61,15 @@ class PromptValues:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one agent told all others in one round; `value` is None when it was silent."""
+    """What one agent told the others in one round; `value` is None when it was silent.
+
+    `peer_values` are the peers that were told another value, or None, each with what it was told.
+    """
 
     agent: str
     value: int | None
     justification: str = ""
+    peer_values: Mapping[str, int | None] = field(default_factory=dict)
 
 
 def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:

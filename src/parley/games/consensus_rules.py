@@ -60,9 +60,17 @@ def random(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
     return _proposal(_uniform(view, rng))
 
 
+def minimum(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
+    """Propose the smallest value it has seen, so that one value floods the network; vote like `majority`."""
+    if view.phase == "vote":
+        return _stop_when_equal(view)
+    seen = [value for value in view.last_round.values() if value is not None]
+    return _proposal(min([_held_value(view, rng), *seen]))
+
+
 def _kind(rule: Rule) -> PolicyKind:
     summary = one_line((rule.__doc__ or "").splitlines()[0])
     return PolicyKind(rule.__name__, summary, rule=lambda parameters: rule)
 
 
-SCRIPTED: Mapping[str, PolicyKind] = {kind.name: kind for kind in map(_kind, (majority, stubborn, random))}
+SCRIPTED: Mapping[str, PolicyKind] = {kind.name: kind for kind in map(_kind, (majority, stubborn, random, minimum))}

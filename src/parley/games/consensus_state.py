@@ -11,8 +11,8 @@ from parley.games.consensus_parameters import HONEST
 class ConsensusView:
     """What one agent may see when it is asked, as data.
 
-    `last_round` and `this_round` map every agent's name to its proposal, or None where it was silent;
-    `this_round` is empty in the propose phase.
+    `last_round` and `this_round` map names of agents to their proposals, or None where one was silent;
+    `this_round` is empty in the propose phase. Both hold the agent and its neighbors, no others.
     """
 
     phase: str
@@ -25,6 +25,7 @@ class ConsensusView:
     current_value: int | None
     last_round: Mapping[str, int | None]
     this_round: Mapping[str, int | None]
+    neighbors: tuple[str, ...] = ()  # whom it hears, and who hears it
 
 
 @dataclass

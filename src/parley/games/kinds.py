@@ -27,8 +27,9 @@ class PolicyKind:
     """A policy as a game offers it.
 
     `rule` makes the scripted rule from the parameters, `instructions` what a language model is told besides the game's
-    prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `version` is raised whenever
-    the same view could lead to another reply; `fingerprint` is the SHA-256 of code that is not Parley's own.
+    prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a parameter of
+    the game that must be true where it plays. `version` is raised whenever the same view could lead to another reply;
+    `fingerprint` is the SHA-256 of code that is not Parley's own.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PolicyKind:
     rule: Callable[[Any], Rule] | None = None
     instructions: Callable[[Any], str] | None = None
     beyond: str = ""
+    needs: str = ""
     version: int = 1
     fingerprint: str = ""
 

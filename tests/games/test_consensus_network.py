@@ -16,7 +16,8 @@ from parley.games.base import Ask, Group, Outcome, parse_reply
 from parley.games.consensus import ConsensusGame
 from parley.games.consensus_state import ConsensusView
 from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
-from parley.identity import digest
+from parley.identity import digest, stream
+from parley.topology import build
 
 PATH_OF_4 = {"kind": "edges", "edges": [[1, 2], [2, 3], [3, 4]]}
 TOPOLOGIES: st.SearchStrategy[Any] = st.one_of(
@@ -193,6 +194,8 @@ def test_the_network_follows_from_seed_and_size_and_not_from_roles() -> None:
     random = {"kind": "erdos_renyi", "p": 0.5}
     networks = [consensus(*agents(8 - b, b), seed=4, topology=random).network for b in (0, 1, 4)]
     assert len(set(networks)) == 1
+    topology = ConsensusGame.Parameters(topology=random).topology
+    assert networks[0] == build(topology, 8, stream("topology", 4, 8))
     assert consensus(*agents(8), seed=5, topology=random).network not in networks
 
 

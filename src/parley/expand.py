@@ -104,7 +104,7 @@ class Expander:
                 if getattr(grid, key) is not None:
                     raise UsageError(f"{where}.{key}: the groups say it already; remove it")
         elif grid.model is None:
-            raise UsageError(f"{where}.model: required; name what plays the honest agents (or give groups)")
+            raise UsageError(f"{where}.model: missing; add it, or give groups")
         elif (grid.n is None) == (grid.honest is None):
             raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
 

@@ -15,7 +15,7 @@ from parley import paths
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.slurm import group_name, wait_for_former_jobs
-from parley.study import load_study
+from parley.study import SCRIPTED, load_study
 from parley.workflow import find_own_programs, hold_lock, refuse_to_replace, restart, run_token
 
 min_version("9.0")
@@ -69,6 +69,7 @@ container: "envs/parley.sif"
 
 wildcard_constraints:
     study=r"[A-Za-z0-9._-]+",
+    engine=r"[A-Za-z0-9._+-]+",
     model=r"[A-Za-z0-9._-]+",
     shard=r"\d+",
     condition=r"[^/]+=[^/]+(/[^/]+=[^/]+)*",

@@ -134,7 +134,7 @@ def _at_once(simulations: list[Simulation]) -> float:
     start = time.perf_counter()
     running = [
         subprocess.Popen(
-            [*PARLEY, "simulate", "bench.yaml", str(simulation.record("bench")), "--endpoint", "engine.json"],
+            [*PARLEY, "simulate", "bench.yaml", str(simulation.record("bench")), "engine.json"],
             stdout=subprocess.DEVNULL,
         )
         for simulation in simulations

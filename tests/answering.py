@@ -18,9 +18,9 @@ from parley.condition import Simulation
 from parley.engine.endpoint import Endpoint
 from parley.games.base import Ask
 from parley.policies import Completion, Policy
-from parley.policies.scripted import ScriptedPolicy
 from parley.record import write_record
 from parley.runner import play
+from playing import scripted
 
 # What the engine says of itself, and what its records say of it.
 ENGINE: dict[str, Any] = {
@@ -56,12 +56,10 @@ def record_with_model(
 ) -> Path:
     """Play a simulation whose model is the stand-in, and write its record."""
     game = simulation.game()
-    players = simulation.condition.players
-    policies: dict[str, Policy] = {}
-    for seat in game.seats:
-        player = players[seat.role]
-        by_model = policy or SeedPolicy()
-        policies[seat.name] = ScriptedPolicy(game.rules[player.name]) if player.entry is None else by_model
+    policies: dict[str, Policy] = {
+        name: scripted(player) if player.entry is None else policy or SeedPolicy()
+        for name, player in simulation.players(game).items()
+    }
     path = path or simulation.record("small")
     engines = {name: dict(engine) for name in simulation.condition.models}
     write_record(path, simulation, play(simulation.id, game, policies), {"engines": engines})

@@ -48,6 +48,7 @@ def study_factory(folder: Path) -> StudyFactory:
             Path("models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
         # A grid that says how many honest agents there are has no use for the default n.
         merged = [{**{k: v for k, v in GRID.items() if k != "n" or "honest" not in g}, **g} for g in grids or ({},)]
+        merged = [{k: v for k, v in grid.items() if v is not None} for grid in merged]  # None: without this key
         body = {"game": "consensus", **content, "grids": merged}
         file = Path(f"{name}.yaml")
         file.write_text(yaml.safe_dump(body), encoding="utf-8")

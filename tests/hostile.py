@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from parley.games import GAMES
-from parley.games.base import Game, new_game, parse_reply
+from parley.games.base import Game, Group, new_game, parse_reply
+from parley.games.kinds import Rule
 
 # Texts that would forge a line, a speaker, a header or a template, or tell a terminal or a page to do something.
 TEXTS = [
@@ -79,14 +80,20 @@ def new_games(game: type[Game]) -> Iterator[Game]:
     """Yield a small game of each prompt, with agents of every role, and one with those of the first role alone."""
     parameters = game.Parameters.model_validate(play_parameters(game))
     for prompt in game.prompts:
-        yield new_game(game, parameters, dict.fromkeys(game.roles, 2), prompt, 0)
-    yield new_game(game, parameters, {role: 3 * (role == game.roles[0]) for role in game.roles}, prompt, 0)
+        yield new_game(game, parameters, [Group(role, 2) for role in game.roles], prompt, 0)
+    yield new_game(game, parameters, [Group(game.roles[0], 3)], prompt, 0)
+
+
+def rules(game: type[Game]) -> list[Rule]:
+    """Return the scripted policies that all roles may be played by, and that need no parameters."""
+    kinds = [kind for kind in game.policies.values() if kind.rule is not None and not kind.roles]
+    return [kind.rule(kind.Parameters()) for kind in kinds if kind.rule is not None]
 
 
 def reply_kinds(game: type[Game]) -> dict[tuple[str, str], tuple[type[BaseModel], list[dict[str, Any]]]]:
     """Return for each role and phase its reply model and some proper replies, found by playing scripted games."""
     found: dict[tuple[str, str], tuple[type[BaseModel], list[dict[str, Any]]]] = {}
-    for rule in game.rules.values():
+    for rule in rules(game):
         for played in new_games(game):
             play, replies, rng = played.play(), None, np.random.default_rng(1)
             try:

@@ -1,19 +1,44 @@
 """Driving games by hand: a game is a generator, so plain lists of moves play it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply, Rule, Seat
+from parley.condition import Player, Simulation
+from parley.games.base import Ask, Game, Group, Outcome, Reply, Seat
 from parley.games.consensus import ConsensusGame, ConsensusParameters
+from parley.games.consensus_rules import SCRIPTED
+from parley.games.kinds import Rule
 from parley.identity import stream
-from parley.policies import Completion
+from parley.policies import Completion, Policy
 from parley.policies.scripted import ScriptedPolicy
 
 SILENT = None  # a reply that failed, retries and all
 INITIAL = [20, 42, 18, 16, 5, 32, 25, 47]  # what seed 0 deals to the first eight honest agents
 ROLES = {"h": "honest", "b": "byzantine"}
+# The scripted policies of the consensus game that need no parameters, as rules.
+RULES: Mapping[str, Rule] = {
+    name: kind.rule(kind.Parameters())
+    for name, kind in SCRIPTED.items()
+    if kind.rule and not any(field.is_required() for field in kind.Parameters.model_fields.values())
+}
+
+
+def groups(**counts: int) -> list[Group]:
+    """Return a group per role, which is played by the model of nobody."""
+    return [Group(role, count) for role, count in counts.items()]
+
+
+def scripted(player: Player) -> ScriptedPolicy:
+    """Return the scripted policy of a player."""
+    assert player.policy.kind.rule is not None
+    return ScriptedPolicy(player.policy.kind.rule(player.policy.parameters))
+
+
+def scripted_policies(simulation: Simulation, game: Game) -> dict[str, Policy]:
+    """Return what the study names for each agent; all of it is scripted."""
+    return {name: scripted(player) for name, player in simulation.players(game).items()}
 
 
 @dataclass(frozen=True)

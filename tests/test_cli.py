@@ -214,7 +214,7 @@ def test_simulating_what_is_not_in_the_study_exits_2(parley: Parley, study: list
 
 def test_simulating_a_model_without_an_engine_exits_2(parley: Parley, study_factory: StudyFactory) -> None:
     record = next(study_factory({"model": "tiny"}).simulations()).record("small")
-    assert "--endpoint" in one_line_error(parley("simulate", "small.yaml", record), 2)
+    assert "name its endpoint file" in one_line_error(parley("simulate", "small.yaml", record), 2)
 
 
 def test_a_replay_that_differs_exits_1(parley: Parley, study: list[str]) -> None:

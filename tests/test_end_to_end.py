@@ -72,7 +72,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
         assert replay(record).difference is None
 
     assert not list(paths.results("real").rglob("*.jsonl"))
-    assert not paths.endpoint("real", "smollm2-135m", 0).exists()
+    assert not paths.endpoint("real", "smollm2-135m", 0, "smollm2-135m").exists()
     assert "Nothing to be done" in snakemake("--dry-run", "--config", "study=real.yaml").stdout
 
 
@@ -108,7 +108,7 @@ def group_members(leader: int) -> list[int]:
 
 def simulate(record: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*PARLEY, "simulate", "real.yaml", str(record), "--endpoint", "endpoint.json"],
+        [*PARLEY, "simulate", "real.yaml", str(record), "endpoint.json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -125,7 +125,7 @@ def study(study_factory: StudyFactory) -> Study:
 
 def run(study: Study, engine: FakeEngine) -> list[str]:
     said: list[str] = []
-    simulate(study, next(study.simulations()).record("small"), engine.endpoint, 5.0, said.append)
+    simulate(study, next(study.simulations()).record("small"), [engine.endpoint], 5.0, said.append)
     return said
 
 

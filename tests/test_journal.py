@@ -10,10 +10,9 @@ import pytest
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import JournalError
-from parley.games.consensus_rules import RULES
 from parley.journal import Entry, Journal, release, restore, retire
 from parley.runner import Play, play
-from playing import CountingPolicy, new_consensus
+from playing import RULES, CountingPolicy, new_consensus
 
 ID = "f" * 64
 

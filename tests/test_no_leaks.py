@@ -59,7 +59,7 @@ def play(study: Study, folder: Path) -> None:
     told = server.engine_provenance(MODEL, entry, marker)
     with standing_in(folder, model=MODEL, engine=told) as (path, _):
         for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), path, 5.0, lambda text: None)
+            simulate(study, simulation.record(study.name), [path], 5.0, lambda text: None)
 
 
 def everything(study: Study) -> Iterator[tuple[str, str]]:

@@ -18,19 +18,16 @@ from parley.condition import Simulation
 from parley.errors import ParleyError, RecordError
 from parley.games.base import FAILURE_CLASSES
 from parley.policies import Policy
-from parley.policies.scripted import ScriptedPolicy
 from parley.record import SCHEMA, describe, read_record, read_summary, read_trace, write_record
 from parley.runner import Play, play
 from parley.study import Study
-from playing import ListPolicy
+from playing import ListPolicy, scripted_policies
 
 
 def play_of(simulation: Simulation, failing: Policy | None = None) -> Play:
     """Play by the study's scripted policies; agent_1 by `failing`."""
     game = simulation.game()
-    policies: dict[str, Policy] = {
-        seat.name: ScriptedPolicy(game.rules[simulation.condition.players[seat.role].name]) for seat in game.seats
-    }
+    policies = scripted_policies(simulation, game)
     if failing is not None:
         policies["agent_1"] = failing
     return play(simulation.id, game, policies)
@@ -244,7 +241,7 @@ def rewritten(path: Path, key: bytes, value: bytes | None) -> Path:
 
 
 @pytest.mark.parametrize(
-    "value", [None, b"", b"{", b"[]", b"null", b"7", b"{}", b'{"format": 999}', b'{"format": 1}', b"\xff\xfe"]
+    "value", [None, b"", b"{", b"[]", b"null", b"7", b"{}", b'{"format": 999}', b'{"format": 2}', b"\xff\xfe"]
 )
 def test_a_record_with_damaged_metadata_is_named(path: Path, value: bytes | None) -> None:
     assert re.search("damaged|not a record", refusal(rewritten(path, b"parley", value)))
@@ -252,7 +249,7 @@ def test_a_record_with_damaged_metadata_is_named(path: Path, value: bytes | None
 
 def test_a_record_of_another_version_is_named(path: Path) -> None:
     meta = json.loads(pq.read_schema(path).metadata[b"parley"])
-    other = rewritten(path, b"parley", json.dumps({**meta, "format": 2}).encode())
+    other = rewritten(path, b"parley", json.dumps({**meta, "format": 3}).encode())
     assert "not a record of this version of Parley; move it away" in refusal(other)
 
 

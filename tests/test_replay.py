@@ -133,7 +133,7 @@ def test_an_altered_seed_or_prompt_is_detected(path: Path, rewrite: Rewrite) -> 
 
 def test_a_record_of_another_protocol_version_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConsensusGame, "protocol_version", 99)
-    with pytest.raises(RecordError, match="recorded with version 1 of the consensus game, this is 99") as caught:
+    with pytest.raises(RecordError, match="recorded with version 2 of the consensus game, this is 99") as caught:
         replay(path)
     assert str(path) in str(caught.value)
 
@@ -145,8 +145,10 @@ def test_a_record_of_another_protocol_version_says_so(path: Path, monkeypatch: p
         {"prompt": "unknown"},
         {"parameters": {"max_rounds": -1}},
         {"parameters": None},
-        {"counts": {}},
-        {"counts": {"honest": "many", "byzantine": 0}},
+        {"groups": {}},
+        {"groups": [{"role": "honest", "count": "many", "policy": "majority"}]},
+        {"groups": [{"role": "king", "count": 1, "policy": "majority"}]},
+        {"groups": [{"role": "honest", "count": 1, "policy": "chess"}]},
     ],
 )
 def test_a_record_that_makes_no_sense_is_refused_in_one_line(

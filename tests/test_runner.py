@@ -6,12 +6,11 @@ import pytest
 
 from parley.errors import EngineError
 from parley.games.base import Ask, Outcome
-from parley.games.consensus_rules import RULES
 from parley.identity import request_seed
 from parley.policies import Completion, Policy
 from parley.policies.scripted import ScriptedPolicy
 from parley.runner import Exchange, Play, play
-from playing import INITIAL, CountingPolicy, ListPolicy, new_consensus
+from playing import INITIAL, RULES, CountingPolicy, ListPolicy, new_consensus
 
 ID = "a" * 64
 MAJORITY = ScriptedPolicy(RULES["majority"])

@@ -9,6 +9,7 @@ import pytest
 from answering import SERVED, StandInService, completion, service
 from conftest import StudyFactory
 from parley import paths
+from parley.engine.endpoint import Endpoint
 from parley.errors import UsageError
 from parley.record import read_summary
 from parley.study import Study
@@ -57,7 +58,7 @@ def test_a_study_of_a_service_is_played_shown_and_replayed_and_nothing_says_wher
     assert made.provenance["engines"] == {
         "tiny": {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
     }
-    assert made.simulation["players"]["honest"]["model"]["source"] == {"served": SERVED}
+    assert made.simulation["groups"][0]["model"]["source"] == {"served": SERVED}
     found = {**dict(everything(study)), "what the commands said": said}
     for name, content in found.items():
         for word in (KEY, VARIABLE, "127.0.0.1", f":{server.server_address[1]}"):
@@ -101,6 +102,7 @@ def test_verify_asks_the_service_again(study: Study, server: StandInService, par
 
     server.pages["/version"] = (404, {})
     assert "does not say that it is vLLM" in one_line_error(parley("verify", record, "--models", "models.yaml"), 1)
+    Endpoint(model="tiny", socket="/nowhere", pid=1).write(Path("e.json"))
     refused = one_line_error(parley("verify", record, "--engine", "e.json"), 2)
     assert "a service answered it, which needs no --engine" in refused
 
@@ -113,8 +115,9 @@ def test_play_needs_no_engine_of_its_own(study: Study, server: StandInService, p
 
 
 def test_an_endpoint_for_a_service_is_refused(study: Study, parley: Parley) -> None:  # noqa: F811
-    for command in (["simulate", "small.yaml", records(study)[0]], ["play", "small.yaml"]):
-        assert "tiny is a service" in one_line_error(parley(*command, "--endpoint", "e.json"), 2)
+    Endpoint(model="tiny", socket="/nowhere", pid=1).write(Path("e.json"))
+    for command in (["simulate", "small.yaml", records(study)[0]], ["play", "small.yaml", "--endpoint"]):
+        assert "tiny is a service" in one_line_error(parley(*command, "e.json"), 2)
 
 
 def test_a_missing_key_stops_what_asks_and_nothing_else(

@@ -20,6 +20,7 @@ from parley.replay import replay
 from parley.runner import play
 from parley.simulate import simulate
 from parley.study import Study
+from playing import RULES
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def first(study: Study) -> Simulation:
 
 def run(study: Study, record: Path, endpoint: Path | None = None) -> list[str]:
     said: list[str] = []
-    simulate(study, record, endpoint, 1.0, said.append)
+    simulate(study, record, [endpoint] if endpoint else [], 1.0, said.append)
     return said
 
 
@@ -51,7 +52,7 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
             return await super().answer(ask, seed, attempt)
 
     game = simulation.game()
-    policies = {seat.name: Mortal(game.rules[simulation.condition.players[seat.role].name]) for seat in game.seats}
+    policies = {name: Mortal(RULES[player.label]) for name, player in simulation.players(game).items()}
     opened = Journal(journal, simulation.id)
     with opened, pytest.raises(Death):
         play(simulation.id, game, policies, opened)
@@ -70,8 +71,8 @@ def test_a_simulation_becomes_a_record(study: Study, first: Simulation) -> None:
 
 def test_each_role_is_played_by_its_policy(study: Study, first: Simulation) -> None:
     run(study, first.record("small"))
-    players = read_summary(first.record("small")).simulation["players"]
-    assert {role: player["name"] for role, player in players.items()} == {"honest": "majority", "byzantine": "random"}
+    groups = read_summary(first.record("small")).simulation["groups"]
+    assert {group["role"]: group["player"] for group in groups} == {"honest": "majority", "byzantine": "random"}
 
 
 def test_progress_is_told_phase_by_phase(study: Study, first: Simulation) -> None:
@@ -237,7 +238,7 @@ def test_a_path_that_is_not_of_the_study_is_refused(study: Study) -> None:
 
 @pytest.mark.parametrize(
     ("endpoint", "message"),
-    [(None, "needs an engine for tiny; name it with --endpoint"), (Path("no.json"), "no endpoint file")],
+    [(None, "needs an engine for tiny; name its endpoint file"), (Path("no.json"), "no endpoint file")],
 )
 def test_a_model_needs_an_engine(study_factory: StudyFactory, endpoint: Path | None, message: str) -> None:
     study = study_factory({"model": "tiny"})

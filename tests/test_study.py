@@ -44,7 +44,7 @@ def test_records_have_the_documented_path(study_factory: StudyFactory) -> None:
 
 def test_honest_counts_honest_agents_and_n_counts_all(study_factory: StudyFactory) -> None:
     study = study_factory({"honest": 8, "b": [0, 4]}, {"n": 5, "b": 2})
-    found = [(c.axes["n"], dict(c.counts)) for c in study.conditions]
+    found = [(c.axes["n"], {role: c.count(role) for role in ("honest", "byzantine")}) for c in study.conditions]
     assert found == [
         (8, {"honest": 8, "byzantine": 0}),
         (12, {"honest": 8, "byzantine": 4}),
@@ -113,7 +113,7 @@ def test_varied_parameters_become_axes(study_factory: StudyFactory) -> None:
 
 def test_byzantine_agents_are_played_by_the_same_unless_said_otherwise(study_factory: StudyFactory) -> None:
     study = study_factory({"b": 1}, {"b": 1, "n": 4, "byzantine": "random"}, {"model": "tiny", "b": 1})
-    names = [{role: player.name for role, player in c.players.items()} for c in study.conditions]
+    names = [{group.role: group.player.label for group in c.groups} for c in study.conditions]
     assert names == [
         {"honest": "majority", "byzantine": "majority"},
         {"honest": "majority", "byzantine": "random"},
@@ -165,10 +165,10 @@ def test_the_papers_study_is_its_two_grids() -> None:
         for n in (4, 8, 16)
         for prompt in ("may_exist", "none_exist")
     }
-    assert {(s.condition.axes["model"], s.condition.counts["honest"], s.condition.prompt) for s in attacked} == {
+    assert {(s.condition.axes["model"], s.condition.count("honest"), s.condition.prompt) for s in attacked} == {
         ("qwen3-14b", 8, "may_exist")
     }
-    assert {s.condition.counts["byzantine"] for s in attacked} == {1, 2, 3, 4}
+    assert {s.condition.count("byzantine") for s in attacked} == {1, 2, 3, 4}
     assert {(s.condition.parameters.max_rounds) for s in study.simulations()} == {50}  # type: ignore[attr-defined]
 
 
@@ -247,7 +247,7 @@ def test_changing_a_varied_value_changes_that_condition_alone(study_factory: Stu
 
 def test_an_axis_is_named_by_the_path_and_not_by_the_spec(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4], "b": [0, 1], "vary": {"max_rounds": [5, 10]}})
-    benign = {c.spec for c in study.conditions if c.counts["byzantine"] == 0}
+    benign = {c.spec for c in study.conditions if c.count("byzantine") == 0}
     assert len(benign) == 1
     assert len(ids(study)) == 8
 

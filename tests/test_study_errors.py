@@ -35,6 +35,40 @@ def refusal(text: str, name: str = "bad.yaml", models: str | None = None) -> str
     return message
 
 
+HONEST = {"role": "honest", "count": 3, "policy": "majority"}
+BAD_GROUPS: dict[str, tuple[dict[str, Any], str]] = {
+    "with the short form": ({"n": 3}, "grids[0].n: the groups say it already; remove it"),
+    "with a number of Byzantine agents": ({"b": 0}, "grids[0].b: the groups say it already; remove it"),
+    "with Byzantine agents": ({"byzantine": "random"}, "grids[0].byzantine: the groups say it already; remove it"),
+    "none": ({"groups": []}, "grids[0].groups: []: "),
+    "of nobody": ({"groups": [{**HONEST, "count": 0}]}, "grids[0].groups: there must be at least one agent"),
+    "unknown role": (
+        {"groups": [HONEST, {**HONEST, "role": "king"}]},
+        "grids[0].groups[1].role: 'king': unknown role; choose one of: honest, byzantine",
+    ),
+    "no model": (
+        {"groups": [{"role": "honest", "count": 3}]},
+        "grids[0].groups[0]: llm: a model answers; name it with model",
+    ),
+    "unknown model": (
+        {"groups": [{"role": "honest", "count": 3, "model": "gpt"}]},
+        "grids[0].groups[0].model: 'gpt': unknown model; choose one of: other, tiny",
+    ),
+    "unknown policy": (
+        {"groups": [{**HONEST, "policy": "evil"}]},
+        "grids[0].groups[0].policy: 'evil': unknown policy; choose one of: llm, majority",
+    ),
+    "a rule with a model": (
+        {"groups": [{**HONEST, "model": "tiny"}]},
+        "grids[0].groups[0]: majority: a scripted policy, which asks no model; remove 'tiny'",
+    ),
+    "negative count": ({"groups": [{**HONEST, "count": -1}]}, "grids[0].groups[0].count[0]: -1: "),
+    "unknown key": ({"groups": [{**HONEST, "number": 3}]}, "grids[0].groups[0].number: unknown key"),
+    "too many": ({"groups": [HONEST] * 21}, "grids[0].groups: "),
+    "a name too long for a folder": ({"groups": [HONEST] * 20}, "grids[0].groups: 3-majority+3-majority"),
+}
+
+
 def in_grid(**changes: Any) -> str:
     grid = {"model": "majority", "n": 3, "prompt": "may_exist", **changes}
     return yaml.safe_dump({"game": "consensus", "grids": [{k: v for k, v in grid.items() if v != "drop"}]})
@@ -163,7 +197,7 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
     "empty axis": ({"vary": {"max_rounds": []}}, "grids[0].vary.max_rounds: []: "),
     "unknown model": (
         {"model": "gpt"},
-        "grids[0].model: 'gpt': unknown model or policy; choose one of: other, tiny, majority, stubborn, random",
+        "grids[0].model: 'gpt': unknown model or policy; choose one of: other, tiny, llm, majority, stubborn, random",
     ),
     "unknown policy for Byzantine agents": (
         {"b": 1, "byzantine": "evil"},
@@ -200,9 +234,27 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
     "no seeds": ({"seeds": 0}, "grids[0].seeds: 0: "),
     "repeated seeds": ({"seeds": [0, 0]}, "grids[0].seeds: [0, 0]: seed 0 is repeated"),
     "no seed number": ({"seeds": [-5]}, "grids[0].seeds[0]: -5: "),
-    "two models in one game": (
-        {"model": "tiny", "b": 1, "byzantine": "other"},
-        "grids[0].byzantine: 'other': one simulation cannot use two models",
+    "a policy that asks a model, without one": (
+        {"model": "llm"},
+        "grids[0].model: llm: a model answers; name it with model",
+    ),
+    "a rule with a model": (
+        {"model": {"name": "majority", "model": "tiny"}},
+        "grids[0].model: majority: a scripted policy, which asks no model; remove 'tiny'",
+    ),
+    "unknown parameter of a policy": (
+        {"model": {"name": "majority", "speed": 3}},
+        "grids[0].model: majority: speed: unknown key",
+    ),
+    "a policy without a name": ({"model": {"speed": 3}}, "grids[0].model[0].name: missing; add it"),
+    "own code that is not there": (
+        {"model": "no_such_module:Policy"},
+        "grids[0].model: no_such_module:Policy: no module no_such_module on Python's path",
+    ),
+    "own code above": ({"model": "..x:Policy"}, "grids[0].model[0]: '..x:Policy': use up to 64 letters"),
+    "the same conditions by an axis and without": (
+        {"b": 1, "byzantine": ["random", "random"]},
+        "byzantine=random: duplicate condition (also in grids[0]); list it once",
     ),
 }
 
@@ -211,6 +263,14 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.usefixtures("folder")
 def test_a_bad_grid_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
     line = refusal(in_grid(**changes))
+    assert line.startswith("bad.yaml: ")
+    assert message in line
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_GROUPS.values(), ids=BAD_GROUPS)
+@pytest.mark.usefixtures("folder")
+def test_bad_groups_are_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    line = refusal(in_grid(model="drop", **({"n": "drop", "groups": [HONEST]} | changes)))
     assert line.startswith("bad.yaml: ")
     assert message in line
 

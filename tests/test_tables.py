@@ -10,7 +10,6 @@ from conftest import StudyFactory
 from parley import paths
 from parley.errors import RecordError
 from parley.games.consensus import ConsensusGame
-from parley.policies.scripted import ScriptedPolicy
 from parley.record import read_summary, write_record
 from parley.runner import play
 from parley.stats import wilson_interval
@@ -25,16 +24,13 @@ from parley.tables import (
     simulation_row,
     summarize,
 )
-from playing import ListPolicy
+from playing import ListPolicy, scripted_policies
 
 
 def write_all(study: Study, provenance: dict[str, Any] | None = None, **failing: ListPolicy) -> None:
     for simulation in study.simulations():
         game = simulation.game()
-        policies: dict[str, Any] = {
-            seat.name: ScriptedPolicy(game.rules[simulation.condition.players[seat.role].name]) for seat in game.seats
-        }
-        played = play(simulation.id, game, {**policies, **failing})
+        played = play(simulation.id, game, {**scripted_policies(simulation, game), **failing})
         write_record(simulation.record(study.name), simulation, played, provenance or {})
 
 

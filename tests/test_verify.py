@@ -27,7 +27,7 @@ from parley.engine import client
 from parley.errors import EngineError, RecordError, UsageError
 from parley.games.base import Ask
 from parley.policies import Completion
-from parley.record import read_record
+from parley.record import read_record, read_summary
 from parley.verify import Verified, engine_differences, engine_facts, read_recorded, sampled
 from test_cli import Parley, one_line_error, parley  # noqa: F401
 from test_record import play_of
@@ -40,8 +40,13 @@ def simulation(study_factory: StudyFactory) -> Simulation:
     """A game of three agents of a model and a scripted one, which lasts three rounds."""
     grid = {"model": "tiny", "n": 4, "b": 1, "byzantine": "random"}
     models = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}, "chat_template_kwargs": {"thinking": False}}}
-    study = study_factory(grid, models=models, parameters={"max_rounds": 3, "stop_threshold": 1})
-    return next(study.simulations())
+    study = study_factory(grid, models=models, parameters={"max_rounds": 3, "stop_threshold": 1}, seeds=20)
+    return next(simulation for simulation in study.simulations() if lasts_three_rounds(simulation))
+
+
+def lasts_three_rounds(simulation: Simulation) -> bool:
+    path = record_with_model(simulation, Path("tried.parquet"))
+    return bool(read_summary(path).outcome["rounds"] == 3)
 
 
 @pytest.fixture
@@ -53,7 +58,7 @@ def run(
     path: Path, endpoint: Path | None, batch: int = 4, sample: int | None = None, said: Said | None = None
 ) -> list[Verified]:
     say = (said if said is not None else []).append
-    return list(verify.verify([path], endpoint, Path("models.yaml"), batch, sample, 5.0, say))
+    return list(verify.verify([path], [endpoint] if endpoint else [], Path("models.yaml"), batch, sample, 5.0, say))
 
 
 def attempts_of_the_model(path: Path) -> list[dict[str, Any]]:
@@ -129,7 +134,7 @@ def test_the_share_of_cached_tokens_is_told(path: Path, tmp_path: Path) -> None:
     with standing_in(tmp_path, answer) as (endpoint, server):
         results = run(path, endpoint)
     assert [result.cached for result in results] == [0.0, 0.0, 0.3, 0.3]
-    assert [verify.row(result)[5] for result in results] == ["0%", "0%", "30%", "30%"]
+    assert [verify.row(result)[6] for result in results] == ["0%", "0%", "30%", "30%"]
 
 
 def other_reply(seed: int, *, text: str | None = None, finish_reason: str = "stop") -> Answer:
@@ -255,20 +260,27 @@ def test_a_record_that_does_not_replay_is_refused_before_anything_is_asked(path:
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     with standing_in(tmp_path) as (endpoint, server):
         with pytest.raises(
-            RecordError, match=r"seed=0\.parquet: does not replay, so what was asked is unknown: round"
+            RecordError, match=r"seed=\d+\.parquet: does not replay, so what was asked is unknown: round"
         ):
             run(path, endpoint)
         assert server.bodies == []
 
 
 @pytest.mark.parametrize(
-    "players",
-    [None, [], {}, {"honest": None}, {"honest": {"model": {}}}, {"honest": {"name": "tiny", "model": 3}}],
+    "groups",
+    [
+        None,
+        [],
+        {},
+        [None],
+        [{"role": "honest", "count": 3, "policy": "llm", "model": {}}],
+        [{"role": "honest", "count": 3, "policy": "llm", "model_name": "tiny", "model": 3}],
+    ],
 )
-def test_a_record_that_does_not_say_who_played_is_refused(path: Path, players: Any) -> None:
+def test_a_record_that_does_not_say_who_played_is_refused(path: Path, groups: Any) -> None:
     table = pq.read_table(path, partitioning=None)
     content = json.loads(table.schema.metadata[b"parley"])
-    content["simulation"]["players"] = players
+    content["simulation"]["groups"] = groups
     metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
     metadata[record.CHECK_KEY] = record.checksum(metadata)
     pq.write_table(table.replace_schema_metadata(metadata), path)
@@ -285,7 +297,7 @@ def test_scripted_players_leave_nothing_to_ask(study_factory: StudyFactory, tmp_
     simulation = next(study_factory().simulations())
     path = simulation.record("small")
     record.write_record(path, simulation, play_of(simulation), {})
-    with pytest.raises(UsageError, match="only scripted players answered it; there is nothing to ask"):
+    with pytest.raises(UsageError, match="no language model answered it by itself; there is nothing to ask again"):
         run(path, tmp_path / "endpoint.json")
 
 
@@ -341,7 +353,7 @@ def endpoint_only(folder: Path) -> Any:
 
 
 def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_path: Path) -> None:
-    recorded = read_recorded(path)
+    [recorded] = read_recorded(path)
     every = [x.entry.key for x in recorded.attempts]
     assert len(set(every)) == len(every) > 12
     samples = [[x.entry.key for x in sampled("id", recorded.attempts, count)] for count in (3, 3, 9, 1000)]
@@ -408,9 +420,9 @@ def test_the_command_prints_a_table_and_exits_0(parley: Parley, path: Path, tmp_
         ran = parley("verify", path, "--engine", endpoint, "--batch", 3, "--sample", 5)
     assert ran.status == 0
     header, *rows = ran.out.splitlines()
-    assert header.split("  ")[0] == "batch"
-    assert [row.split()[:5] for row in rows] == [
-        [batch, cache, "5", "5", "0"] for batch in ("1", "3") for cache in ("cold", "warm")
+    assert header.split("  ")[0] == "model"
+    assert [row.split()[:6] for row in rows] == [
+        ["tiny", batch, cache, "5", "5", "0"] for batch in ("1", "3") for cache in ("cold", "warm")
     ]
     assert all(row.endswith(str(path)) for row in rows)
     assert len({row.index(str(path)) for row in rows}) == 1

@@ -270,6 +270,47 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     assert asked["simulate", "majority"] == [None, None, "400", "10", "short", None]
 
 
+def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own(folder: Path) -> None:
+    source = {"repo": "owner/name", "revision": "a" * 40}
+    models = {
+        "big": {"source": source, "gpus": 2, "cluster": {"memory_mb": 3000, "minutes": 30}},
+        "small": {"source": source, "cluster": {"memory_mb": 1000, "minutes": 90, "partition": "long"}},
+        "far": service_entry("far"),
+    }
+    groups = [{"role": "honest", "count": 1, "model": model} for model in models]
+    grid = {"groups": groups, "prompt": "may_exist"}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    content = {"game": "consensus", "seeds": 3, "shard_size": 2, "grids": [grid]}
+    Path("small.yaml").write_text(yaml.safe_dump(content))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    arguments = ["--dry-run", "--quiet", "host", "--printshellcmds", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+    text = planned.stdout + planned.stderr
+    counts = jobs(text)
+    assert (counts["serve"], counts["simulate"], counts.get("gather_shard")) == (4, 3, None)
+    commands = [line.split() for line in text.splitlines() if "parley serve" in line]
+    assert all(words[words.index("--beside") + 1] == "big+far+small" for words in commands)
+    ends = [
+        [Path(word) for word in line.split() if word.endswith(".json")]
+        for line in text.splitlines()
+        if "parley simulate" in line
+    ]
+    assert sorted(ends)[0] == [paths.endpoint("small", "big+far+small", 0, model) for model in ("big", "small")]
+    asked = [
+        dict(item.split("=", 1) for item in line.split("resources: ")[1].split(", "))
+        for line in text.splitlines()
+        if "resources: " in line and "gpu=" in line
+    ]
+    # GPUs and memory are each server's own; time and place are the job's.
+    keys = ("gpu", "mem_mb", "runtime", "slurm_partition")
+    assert sorted([found[key] for key in keys] for found in asked) == [
+        *[["1", "1000", "90", "long"]] * 2,
+        *[["2", "3000", "90", "long"]] * 2,
+    ]
+
+
 def service_entry(name: str, **cluster: object) -> dict[str, object]:
     return {"source": {"url": f"http://{name}.invalid:8000/v1", "served": name}, "cluster": cluster}
 

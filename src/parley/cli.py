@@ -121,7 +121,13 @@ def fetch_model(model: str, models: Path) -> None:
     help="Model entries.",
 )
 @click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
-def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
+@click.option(
+    "--beside",
+    metavar="MODEL+MODEL",
+    default="",
+    help="All models that are served by this job, this one included: each takes GPUs of its own, in this order.",
+)
+def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, beside: str) -> None:
     """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
 
     \b
@@ -133,7 +139,13 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> N
 
     entry = model_entry(model, models)
     marker = fetch(model, entry, models)
-    server.serve(model, entry, model_folder(model, entry, models), marker, endpoint, exit_with_parent)
+    first_gpu = 0
+    for other in beside.split("+") if beside else []:
+        if other == model:
+            break
+        first_gpu += model_entry(other, models).gpus_served
+    folder = model_folder(model, entry, models)
+    server.serve(model, entry, folder, marker, endpoint, exit_with_parent, first_gpu if "+" in beside else None)
 
 
 _TIMEOUT = click.option(

@@ -104,7 +104,7 @@ class Expander:
                 if getattr(grid, key) is not None:
                     raise UsageError(f"{where}.{key}: the groups say it already; remove it")
         elif grid.model is None:
-            raise UsageError(f"{where}.model: required; name what plays the honest agents (or give groups)")
+            raise UsageError(f"{where}.model: missing; add it, or give groups")
         elif (grid.n is None) == (grid.honest is None):
             raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
 
@@ -132,6 +132,8 @@ class Expander:
     def _grid(self, grid: Grid, where: str) -> Iterator[Condition]:
         populations = list(self._shorthand(grid, where) if grid.groups is None else self._groups(grid, where))
         varied = list(product(*(grid.vary.get(name, [None]) for name in self._varied)))
+        for population in populations:
+            self._check_place(population, where)
         for population, prompt, values in product(populations, grid.prompt, varied):
             chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
             parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
@@ -159,6 +161,18 @@ class Expander:
             except UsageError as error:
                 raise UsageError(f"{where}: {error}") from None
             yield condition
+
+    def _check_place(self, population: _Population, where: str) -> None:
+        """Refuse models that one cluster job cannot serve together."""
+        requests = {g.player.model: g.player.entry.cluster for g in population.groups if g.player.entry is not None}
+        for key in ("partition", "account", "constraint", "gpu_model"):
+            asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
+            if len(set(asked.values())) > 1:
+                told = ", ".join(f"{model}: {own}" for model, own in asked.items())
+                raise UsageError(
+                    f"{where}: models that play together share one cluster job, and ask for different "
+                    f"cluster.{key} ({told}); make them equal in {self._models_file}"
+                )
 
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
         return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)

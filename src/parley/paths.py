@@ -68,9 +68,9 @@ def _beside(record: Path, folder: str, suffix: str) -> Path:
     return Path(*parts).with_suffix(suffix)
 
 
-def endpoint(study: str, model: str, shard: int | str) -> Path:
-    """Endpoint file of the engine of one shard."""
-    return results(study) / "engines" / model / f"shard={shard}.json"
+def endpoint(study: str, engine: str, shard: int | str, model: str) -> Path:
+    """Endpoint file of the server of one model in one shard; `engine` names all models of the shard."""
+    return results(study) / "engines" / engine / f"shard={shard}" / f"{model}.json"
 
 
 def shard_marks(study: str) -> Path:

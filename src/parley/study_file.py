@@ -51,7 +51,9 @@ _POLICY_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.AS
 
 def _check_policy_name(name: str) -> str:
     if not is_slug(name) and not (_POLICY_NAME.fullmatch(name) and len(name) <= 200):
-        raise ValueError("use the name of a policy, or module:attribute for your own")
+        raise ValueError(
+            "use up to 64 letters, digits, '.', '_' or '-' for a model or a policy, module:attribute for your own"
+        )
     return name
 
 
@@ -77,7 +79,7 @@ class PlayerChoice(PolicyChoice):
 
 
 def _written_as(value: Any) -> str:
-    return tag("name") if isinstance(value, str) else tag("policy")
+    return tag("policy") if isinstance(value, dict | PolicyChoice) else tag("name")
 
 
 _Name = Annotated[Annotated[str, AfterValidator(_check_policy_name)], Tag(tag("name"))]

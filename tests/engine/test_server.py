@@ -12,6 +12,7 @@ import pytest
 
 from parley.engine import hardware, server
 from parley.engine.models import ModelEntry
+from parley.errors import EngineError
 
 H100 = (hardware.Gpu("NVIDIA H100", "550", (9, 0)),)
 
@@ -53,6 +54,20 @@ def test_deterministic_inference_is_float32_on_a_cpu(
     monkeypatch.setattr(server, "is_cpu_build", lambda: cpu_build)
     assert option(server.server_command("tiny", entry(deterministic=True), Path("m"), "s"), "dtype") == dtype
     assert option(server.server_command("tiny", entry(), Path("m"), "s"), "dtype") == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("visible", "first", "count", "share"),
+    [("0,1,2", 0, 1, "0"), ("0,1,2", 1, 2, "1,2"), ("GPU-a,GPU-b", 1, 1, "GPU-b"), (None, 2, 2, "2,3")],
+)
+def test_servers_of_one_job_take_gpus_of_their_own(visible: str | None, first: int, count: int, share: str) -> None:
+    assert server.gpu_share(visible, first, count) == share
+
+
+@pytest.mark.parametrize("visible", ["0,1", ""])
+def test_a_job_with_too_few_gpus_is_an_error(visible: str) -> None:
+    with pytest.raises(EngineError, match=r"needs GPUs 2 to 3 of its job, which has \d; ask for more"):
+        server.gpu_share(visible, 1, 2)
 
 
 def engine_provenance(folder: Path, **keys: object) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from answering import SERVED, StandInService, completion, service
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry, recorded_entry
-from parley.engine.service import Service, engine_place
+from parley.engine.service import Service, service_of
 from parley.errors import EngineError, UsageError
 from parley.policies import Completion
 from playing import new_consensus
@@ -40,7 +39,7 @@ def entry(url: str, **keys: Any) -> ModelEntry:
 
 
 def place(url: str) -> Service:
-    found = engine_place("tiny", entry(url), None, "--endpoint")
+    found = service_of("tiny", entry(url))
     assert isinstance(found, Service)
     return found
 
@@ -215,7 +214,7 @@ def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(
 
 def test_without_a_variable_no_key_is_sent(server: StandInService) -> None:
     source = {"url": server.url, "served": SERVED}
-    found = engine_place("tiny", ModelEntry.model_validate({"source": source}), None, "--endpoint")
+    found = service_of("tiny", ModelEntry.model_validate({"source": source}))
     assert isinstance(found, Service)
 
     async def run() -> None:
@@ -228,17 +227,6 @@ def test_without_a_variable_no_key_is_sent(server: StandInService) -> None:
 
 def test_the_key_is_in_no_representation() -> None:
     assert KEY not in repr(place("http://node17:8000/v1"))
-
-
-def test_an_endpoint_file_for_a_service_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--endpoint e\.json: tiny is a service, which needs no endpoint file"):
-        engine_place("tiny", entry("http://node17:8000/v1"), Path("e.json"), "--endpoint")
-
-
-def test_another_model_has_the_endpoint_that_was_given() -> None:
-    hub = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
-    assert engine_place("tiny", hub, Path("e.json"), "--endpoint") == Path("e.json")
-    assert engine_place("tiny", hub, None, "--endpoint") is None
 
 
 def test_place_and_key_of_a_service_are_no_identity() -> None:

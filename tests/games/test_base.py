@@ -14,6 +14,7 @@ from parley.games.consensus import (
     HonestVote,
     proposal_model,
 )
+from playing import groups
 
 HONEST = proposal_model("honest", 0, 50, 20, 30)
 BYZANTINE = proposal_model("byzantine", 0, 50, 20, 30)
@@ -286,8 +287,8 @@ def test_the_digest_of_an_ask_covers_messages_and_sampling(change: dict[str, Any
 
 
 def seats(honest: int, byzantine: int, seed: int) -> list[tuple[str, str]]:
-    counts = {"honest": honest, "byzantine": byzantine}
-    game = new_game(ConsensusGame, ConsensusParameters(), counts, "may_exist", seed)
+    agents = groups(honest=honest, byzantine=byzantine)
+    game = new_game(ConsensusGame, ConsensusParameters(), agents, "may_exist", seed)
     return [(seat.name, seat.role) for seat in game.seats]
 
 
@@ -314,6 +315,5 @@ def test_names_depend_on_the_seed_alone_for_a_group_size() -> None:
 
 
 def test_agents_are_asked_in_the_order_of_their_names() -> None:
-    counts = {"honest": 8, "byzantine": 4}
-    game = new_game(ConsensusGame, ConsensusParameters(), counts, "may_exist", 0)
+    game = new_game(ConsensusGame, ConsensusParameters(), groups(honest=8, byzantine=4), "may_exist", 0)
     assert [ask.agent for ask in next(game.play())] == [f"agent_{i}" for i in range(1, 13)]

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from parley.games.base import new_game
 from parley.games.consensus import ConsensusGame, ConsensusParameters
-from playing import INITIAL, SILENT, Played, Say, drive, new_consensus
+from playing import INITIAL, SILENT, Played, Say, drive, groups, new_consensus
 
 
 def outcome_class(played: Played) -> tuple[str, str | None, str | None]:
@@ -252,8 +252,8 @@ def test_peers_cannot_tell_a_silent_honest_agent_from_a_silent_byzantine_one() -
 
 def initial_values(honest: int, byzantine: int, seed: int, prompt: str = "may_exist", **parameters: Any) -> list[int]:
     """Return the honest initial values in the order in which they were drawn."""
-    counts = {"honest": honest, "byzantine": byzantine}
-    game = new_game(ConsensusGame, ConsensusParameters(**parameters), counts, prompt, seed)
+    agents = groups(honest=honest, byzantine=byzantine)
+    game = new_game(ConsensusGame, ConsensusParameters(**parameters), agents, prompt, seed)
     views = {ask.agent: ask.view.initial_value for ask in next(game.play())}
     assert all(views[seat.name] is None for seat in game.seats if seat.role == "byzantine")
     return [views[seat.name] for seat in game.seats if seat.role == "honest"]

@@ -6,8 +6,8 @@ import pytest
 
 from parley.games.base import parse_reply
 from parley.games.consensus import ByzantineVote, ConsensusView, HonestVote, proposal_model
-from parley.games.consensus_rules import RULES, majority, random, stubborn
-from playing import new_consensus
+from parley.games.consensus_rules import majority, random, stubborn
+from playing import RULES, new_consensus
 
 
 def view(phase: str = "propose", current: int | None = 9, **changes: Any) -> ConsensusView:

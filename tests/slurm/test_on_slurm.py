@@ -113,7 +113,7 @@ def undisturbed(study: Study, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patch:
         patch.chdir(elsewhere)
         for record in records(study):
-            simulate(study, record, None, 1.0, lambda text: None)
+            simulate(study, record, [], 1.0, lambda text: None)
         return digests(study)
 
 
@@ -314,7 +314,7 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
         devices.add(re.search(r"CUDA_VISIBLE_DEVICES=(\d)", environment)[1])
     assert devices == {"0", "1"}
 
-    engine = paths.endpoint("study", "smollm2-135m", 0)
+    engine = paths.endpoint("study", "smollm2-135m", 0, "smollm2-135m")
     supervisor = yaml.safe_load(engine.read_text())["pid"]
     server = next(pid for pid in processes("api_server", str(folder)) if _parent(pid) == supervisor)
     os.kill(server, signal.SIGKILL)

@@ -4,8 +4,8 @@ def prepared_model(wildcards):
 
 
 def shard_group(wildcards):
-    """One cluster job per shard: its server, or what ties it together without one, and its simulations."""
-    return group_name(wildcards.study, wildcards.model, wildcards.shard)
+    """One cluster job per shard: its servers, or what ties it together without one, and its simulations."""
+    return group_name(wildcards.study, wildcards.engine, wildcards.shard)
 
 
 def shard_of(wildcards):
@@ -24,25 +24,28 @@ def is_there_when_planned(wildcards):
     return workflow.is_main_process and record.exists()
 
 
-def has_server(engine):
-    """Whether a shard has a server of its own: scripted simulations need none, and a service is somebody else's."""
-    return engine != "scripted" and not STUDY.models[engine].is_service
+def models_of(engine):
+    """The models of a shard's engine; none for scripted simulations."""
+    return [] if engine == SCRIPTED else engine.split("+")
 
 
-def engine_endpoint(wildcards):
-    """The endpoint of the shard's server; nothing for a shard without one."""
+def servers_of(engine):
+    """The models that a shard has servers for: a service is somebody else's."""
+    return [model for model in models_of(engine) if not STUDY.models[model].is_service]
+
+
+def engine_endpoints(wildcards):
+    """The endpoints of the shard's servers; nothing for a shard without one."""
     engine, shard = shard_of(wildcards)
-    return (
-        str(paths.endpoint(wildcards.study, engine, shard))
-        if has_server(engine) and not is_there_when_planned(wildcards)
-        else []
-    )
+    if is_there_when_planned(wildcards):
+        return []
+    return [str(paths.endpoint(wildcards.study, engine, shard, model)) for model in servers_of(engine)]
 
 
 def shard_mark(wildcards):
     """What ties a simulation to its shard; nothing for one whose shard has a server, which does that."""
     engine, shard = shard_of(wildcards)
-    if has_server(engine) or is_there_when_planned(wildcards):
+    if servers_of(engine) or is_there_when_planned(wildcards):
         return []
     return str(paths.shard_mark(wildcards.study, engine, RUN, shard))
 
@@ -54,14 +57,17 @@ def simulation_group(wildcards):
 
 def simulation_threads(wildcards):
     """None beside a server, which has all cores; one without, so that the cores say how many play at once."""
-    return 0 if has_server(shard_of(wildcards)[0]) else 1
+    return 0 if servers_of(shard_of(wildcards)[0]) else 1
 
 
 def server_threads(wildcards):
-    """All cores: on one machine the shards run one after the other; several servers at once starve each other.
+    """All cores: on one machine the shards run one after the other; servers of several shards starve each other.
 
-    Without --cores (a report, a cluster) nothing is known of them.
+    The servers of one shard must run at once, so only the first counts. Without --cores (a report, a cluster) nothing
+    is known of them.
     """
+    if wildcards.model != servers_of(wildcards.engine)[0]:
+        return 0
     try:
         return workflow.cores
     except WorkflowError:
@@ -80,20 +86,20 @@ def server_gpus(wildcards):
 
 def simulation_memory(wildcards):
     """Beside a server none of its own: what the model's entry, or the profile, says is the whole job's."""
-    return 0 if has_server(shard_of(wildcards)[0]) else 400
+    return 0 if servers_of(shard_of(wildcards)[0]) else 400
 
 
 def simulation_minutes(wildcards, attempt):
     """Beside a server none of its own: the server's time is the job's. Without one, simulations take turns."""
     engine, _ = shard_of(wildcards)
-    if engine == "scripted":
+    if engine == SCRIPTED:
         return 10
-    return None if has_server(engine) else requested("runtime", "minutes")(wildcards, attempt)
+    return None if servers_of(engine) else requested("runtime", "minutes")(wildcards, attempt)
 
 
 def requests(*keys):
     """Resources that a model's entry may ask a cluster for; those that no entry names are left to the profile."""
-    used = [STUDY.models[engine] for engine in {engine for engine, _ in SHARDS.values()} - {"scripted"}]
+    used = [STUDY.models[model] for model in {model for engine, _ in SHARDS.values() for model in models_of(engine)}]
     names = {
         "memory_mb": "mem_mb",
         "minutes": "runtime",
@@ -108,12 +114,15 @@ def requests(*keys):
 
 
 def requested(resource, key):
-    """A function of the wildcards: what the shard's model asks for, else the profile's default."""
+    """A function of the wildcards: what the shard's models ask for, else the profile's default."""
 
     def value(wildcards, attempt):
-        engine = getattr(wildcards, "model", None) or ("condition" in wildcards.keys() and shard_of(wildcards)[0])
-        if engine in STUDY.models and (own := getattr(STUDY.models[engine].cluster, key)) is not None:
-            return own
+        engine = wildcards.engine if "engine" in wildcards.keys() else shard_of(wildcards)[0]
+        # A job has one place: what one model of it asks for is asked for all. Memory is each server's own.
+        models = [wildcards.model] if key == "memory_mb" else models_of(engine)
+        asked = [own for model in models if (own := getattr(STUDY.models[model].cluster, key)) is not None]
+        if asked:
+            return max(asked) if key == "minutes" else asked[0]
         default = (workflow.resource_settings.default_resources or {}).get(resource)
         if default is None:
             return None

@@ -1,11 +1,11 @@
 rule serve:
-    """Serve one model for one shard; Snakemake ends it after the shard's last simulation."""
+    """Serve one model of one shard; Snakemake ends it after the shard's last simulation."""
     input:
         marker=ancient(prepared_model),
     output:
-        endpoint=service(str(paths.endpoint("{study}", "{model}", "{shard}"))),
+        endpoint=service(str(paths.endpoint("{study}", "{engine}", "{shard}", "{model}"))),
     log:
-        str(paths.log("{study}", "serve", "{model}", "shard={shard}")),
+        str(paths.log("{study}", "serve", "{engine}", "shard={shard}", "{model}")),
     group:
         shard_group
     conda:
@@ -19,4 +19,5 @@ rule serve:
         'started={log}.$(date -u +%Y%m%dT%H%M%S.%N); ln -sfn "$(basename "$started")" {log}; '
         # exec: a shell with a redirection would not pass Snakemake's SIGTERM on to the server.
         f"exec parley serve {{wildcards.model}} {MODELS_OPTION} --endpoint {{output.endpoint}}"
+        " --beside {wildcards.engine}"
         ' --exit-with-parent > "$started" 2>&1'

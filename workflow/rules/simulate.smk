@@ -1,9 +1,9 @@
 rule gather_shard:
     """Tie the simulations of a shard without a server together: a cluster job holds what hangs together."""
     output:
-        shard=temp(touch(str(paths.shard_mark("{study}", "{model}", RUN, "{shard}")))),
+        shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN, "{shard}")))),
     log:
-        str(paths.log("{study}", "gather_shard", "{model}", "shard={shard}")),
+        str(paths.log("{study}", "gather_shard", "{engine}", "shard={shard}")),
     group:
         shard_group
     conda:
@@ -17,9 +17,9 @@ rule gather_shard:
 
 
 rule simulate:
-    """Play one simulation; all of a shard ask the same engine."""
+    """Play one simulation; all of a shard ask the same servers."""
     input:
-        endpoint=engine_endpoint,
+        endpoints=engine_endpoints,
         shard=shard_mark,
     output:
         record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
@@ -38,5 +38,5 @@ rule simulate:
         runtime=simulation_minutes,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
-        f"parley simulate {STUDY_OPTIONS} {{output.record}} --endpoint '{{input.endpoint}}' > {{log}} 2>&1"
+        f"parley simulate {STUDY_OPTIONS} {{output.record}} {{input.endpoints}} > {{log}} 2>&1"
         " || (cat {log} >> {log}.failed; exit 1)"

@@ -190,6 +190,11 @@ class ModelEntry(BaseModel):
         """Whether somebody else serves it: then no engine is started."""
         return isinstance(self.source, ServiceSource)
 
+    @property
+    def gpus_served(self) -> int:
+        """GPUs of its server; none for a service."""
+        return 0 if self.is_service else self.gpus
+
     def identity(self) -> dict[str, Any]:
         """Return what can change a reply: it goes into the spec hash of every simulation, and into its record.
 

@@ -30,6 +30,7 @@ from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
+_GPUS = "CUDA_VISIBLE_DEVICES"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 20.0
 _POLL_SECONDS = 0.25
@@ -116,16 +117,43 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
     return found
 
 
+def gpu_share(visible: str | None, first: int, count: int) -> str:
+    """Return `count` of the GPUs that a job sees (`CUDA_VISIBLE_DEVICES`), from place `first` on.
+
+    A job that was given none by number sees all. Raises EngineError if there are not enough.
+    """
+    if visible is None:
+        return ",".join(str(number) for number in range(first, first + count))
+    names = [name for name in visible.split(",") if name]
+    share = names[first : first + count]
+    if len(share) < count:
+        raise EngineError(
+            f"the server needs GPUs {first + 1} to {first + count} of its job, which has {len(names)}; ask for more"
+        )
+    return ",".join(share)
+
+
 def _determinism(entry: ModelEntry) -> hardware.Determinism:
     cpu_build = is_cpu_build()
     return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
 
 
-def serve(name: str, entry: ModelEntry, folder: Path, marker: Path, endpoint: Path, exit_with_parent: bool) -> None:
+def serve(
+    name: str,
+    entry: ModelEntry,
+    folder: Path,
+    marker: Path,
+    endpoint: Path,
+    exit_with_parent: bool,
+    first_gpu: int | None = None,
+) -> None:
     """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies.
 
-    The endpoint file is written at once. It is removed on a clean stop, and names the error otherwise.
+    The endpoint file is written at once. It is removed on a clean stop, and names the error otherwise. `first_gpu` is
+    the place of its first GPU among those of the job, where other servers take the rest; None gives it all.
     """
+    if first_gpu is not None and entry.gpus:
+        os.environ[_GPUS] = gpu_share(os.environ.get(_GPUS), first_gpu, entry.gpus)
     private = Path(tempfile.mkdtemp(prefix="parley-", dir=_runtime_folder()))
     socket = str(private / "engine.sock")
     if len(os.fsencode(socket)) > _SOCKET_BYTES:

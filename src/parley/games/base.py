@@ -264,6 +264,8 @@ def new_game(game: type[Game], parameters: GameParameters, groups: Sequence[Grou
     """
     if unknown := {group.role for group in groups} - set(game.roles):
         raise ValueError(f"unknown role: {sorted(unknown)[0]}")
+    if not any(group.count > 0 for group in groups):
+        raise ValueError("there must be at least one agent")
     order = sorted(range(len(groups)), key=lambda index: game.roles.index(groups[index].role))
     seated = [index for index in order for _ in range(groups[index].count)]
     roles = [groups[index].role for index in seated]

@@ -19,7 +19,9 @@ def schemas() -> dict[str, dict[str, Any]]:
     parameters = [game.Parameters.model_json_schema(mode="validation") for _, game in sorted(GAMES.items())]
     definitions = study.setdefault("$defs", {})
     for schema in parameters:
-        definitions |= schema.pop("$defs", {})
+        added = schema.pop("$defs", {})
+        assert all(definitions.get(name, found) == found for name, found in added.items()), "two models of one name"
+        definitions |= added
         definitions[schema["title"]] = schema
     study["properties"]["parameters"]["anyOf"] = [{"$ref": f"#/$defs/{schema['title']}"} for schema in parameters]
     return {"study": study, "models": ModelsFile.model_json_schema()}

@@ -75,7 +75,7 @@ class Star(_Topology):
         return nx.star_graph(n - 1)
 
 
-class Path(_Topology):
+class PathGraph(_Topology):
     """A ring that is cut open."""
 
     kind: Literal["path"] = "path"
@@ -85,7 +85,7 @@ class Path(_Topology):
         return nx.path_graph(n)
 
 
-class Grid(_Topology):
+class GridGraph(_Topology):
     """Rows and columns, as nearly square as the number of agents allows: 12 stand in 3 rows of 4."""
 
     kind: Literal["grid"] = "grid"
@@ -202,7 +202,18 @@ class Edges(_Topology):
         return graph
 
 
-_Kind = Complete | Ring | Star | Path | Grid | RandomRegular | WattsStrogatz | BarabasiAlbert | ErdosRenyi | Edges
+_Kind = (
+    Complete
+    | Ring
+    | Star
+    | PathGraph
+    | GridGraph
+    | RandomRegular
+    | WattsStrogatz
+    | BarabasiAlbert
+    | ErdosRenyi
+    | Edges
+)
 _KINDS: dict[str, type[_Topology]] = {kind.model_fields["kind"].default: kind for kind in get_args(_Kind)}
 _NAMES = Literal["complete", "ring", "star", "path", "grid"]  # those without parameters
 
@@ -221,8 +232,8 @@ Topology = Annotated[
     Annotated[Complete, Tag(tag("complete"))]
     | Annotated[Ring, Tag(tag("ring"))]
     | Annotated[Star, Tag(tag("star"))]
-    | Annotated[Path, Tag(tag("path"))]
-    | Annotated[Grid, Tag(tag("grid"))]
+    | Annotated[PathGraph, Tag(tag("path"))]
+    | Annotated[GridGraph, Tag(tag("grid"))]
     | Annotated[RandomRegular, Tag(tag("random_regular"))]
     | Annotated[WattsStrogatz, Tag(tag("watts_strogatz"))]
     | Annotated[BarabasiAlbert, Tag(tag("barabasi_albert"))]

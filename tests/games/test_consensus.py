@@ -310,6 +310,8 @@ def test_metrics_of_a_small_game_by_hand() -> None:
         "initial_values": {"agent_1": 20, "agent_2": 42, "agent_3": 18},
         "honest_shares": pytest.approx([2 / 3, 2 / 3, 1.0, 2 / 3, 1.0]),
         "honest_spreads": [2, 20, 0, 1, 0],
+        **{"diameter": 1, "connectivity": 3, "edges": 6, "components": 1},
+        **{"honest_diameter": 1, "honest_connectivity": 2, "honest_edges": 3, "honest_components": 1},
     }
     assert [entry["round"] for entry in outcome.trace] == [1, 2, 3, 4, 5]
     assert [entry["stop_votes"] for entry in outcome.trace] == [0, 1, 0, 0, 3]

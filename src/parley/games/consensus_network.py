@@ -15,7 +15,7 @@ from parley.games.consensus_parameters import BYZANTINE, ConsensusParameters
 from parley.games.consensus_prompts import FOLDER, Proposal
 from parley.network import Network
 
-DISCLOSED = FOLDER / "network_disclosed.txt"
+DISCLOSED = FOLDER / "network" / "disclosed.txt"
 
 
 class ConsensusNetwork:

@@ -181,6 +181,23 @@ def simulate(
     run(_load(study, models), record, endpoints, engine_timeout, _say)
 
 
+@commands.command("simulate-shard")
+@_STUDY
+@click.argument("number", type=click.IntRange(min=0))
+@_MODELS
+def simulate_shard(study: str, number: int, models: Path | None) -> None:
+    """Play the scripted simulations of one shard, one after the other in this process.
+
+    Those that are finished are left alone. The workflow uses it where a study has more than 1,000 of them.
+
+    \b
+    Example:  parley simulate-shard theory 0
+    """
+    from parley.simulate import simulate_shard as run
+
+    run(_load(study, models), number, _say)
+
+
 @commands.command()
 @_STUDY
 @_MODELS

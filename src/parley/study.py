@@ -22,6 +22,7 @@ from parley.study_file import SAME, StudyFile
 from parley.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED = "scripted"  # the engine of simulations that need none
+MOST_SCRIPTED_JOBS = 1_000  # of one simulation each
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -60,6 +61,12 @@ class Study:
             counts[engine] = position + 1
             shards[simulation.record(self.name)] = (engine, position // self.shard_size)
         return shards
+
+    @cached_property
+    def plays_scripted_by_shard(self) -> bool:
+        """Whether one job plays all of a scripted shard: of many, a process for each would take a second for each."""
+        scripted = sum(len(condition.seeds) for condition in self.conditions if not condition.models)
+        return scripted > MOST_SCRIPTED_JOBS
 
     def notes(self) -> dict[str, str]:
         """Return what readers should know of the models that are used, by name."""

@@ -1,7 +1,7 @@
 rule figures:
     """Draw the figures of the study's game."""
     input:
-        records=ancient(RECORDS),
+        records=ancient(RECORDS + PLAYED),
         tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "figures", STUDY.plan)),

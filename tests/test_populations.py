@@ -104,9 +104,7 @@ def test_a_policy_is_named_with_the_values_that_it_was_given(study_factory: Stud
 
 
 def test_a_policy_is_refused_for_a_role_that_may_not_have_it(study_factory: StudyFactory, crash: PolicyKind) -> None:
-    with pytest.raises(
-        UsageError, match="crashing: only for byzantine agents; choose another policy"
-    ):
+    with pytest.raises(UsageError, match="crashing: only for byzantine agents; choose another policy"):
         study_factory({"model": {"name": "crashing", "round": 3}})
 
 

@@ -176,7 +176,7 @@ def endings(simulations: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
-    for spec in study.game.figures:
+    for spec in study.figures:
         path = paths.figure(study.name, spec.name, ".svg")
         try:
             svg = path.read_bytes()

@@ -146,14 +146,17 @@ class FigureSpec:
     """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
 
     Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
-    `trajectories` (single simulations as lines over rounds).
+    `trajectories` (single simulations as lines over rounds), `map` (the first outcome's rate as cells; its rows are
+    the first axis of `y` that varies). A figure is drawn for studies in which all axes of `needs` vary.
     """
 
     name: str
-    kind: Literal["rates", "stacked", "trajectories"]
+    kind: Literal["rates", "stacked", "trajectories", "map"]
     title: str
     caption: str
     x: str = ""
+    y: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

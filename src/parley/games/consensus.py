@@ -67,6 +67,25 @@ class ConsensusGame(Game):
             x="b",
         ),
         FigureSpec(
+            name="valid_by_adversary",
+            kind="map",
+            title="Valid consensus by adversary",
+            caption="Rate of valid consensus by what plays the Byzantine agents and by their number, with 95% Wilson "
+            "intervals; `none` are the conditions without Byzantine agents.",
+            x="b",
+            y=("byzantine",),
+            needs=("b", "byzantine"),
+        ),
+        FigureSpec(
+            name="valid_by_topology",
+            kind="map",
+            title="Valid consensus by topology",
+            caption="Rate of valid consensus by topology, with 95% Wilson intervals.",
+            x="topology",
+            y=("byzantine", "b", "n", "model", "prompt"),
+            needs=("topology",),
+        ),
+        FigureSpec(
             name="trajectories",
             kind="trajectories",
             title="Proposals over rounds",

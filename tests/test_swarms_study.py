@@ -1,5 +1,6 @@
 """Studies of the swarms protocol: what they may say, their axes, and that their records replay."""
 
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import UsageError
+from parley.games import consensus_swarms_prompts
 from parley.games.consensus import ConsensusGame, ConsensusParameters
+from parley.games.consensus_prompts import FOLDER
 from parley.record import read_summary, read_trace
 from parley.replay import replay
 from parley.show import study_files, write_study
@@ -97,6 +100,24 @@ def test_the_protocol_can_be_an_axis(study_factory: StudyFactory) -> None:
         study_factory({"vary": {"protocol": ["swarms"]}}, parameters={"max_rounds": 0})
 
 
+def test_a_changed_template_changes_the_identity_where_it_is_used(
+    study_factory: StudyFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def identities() -> list[str]:
+        consensus_swarms_prompts.templates.cache_clear()
+        study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
+        return [condition.identity for condition in study.conditions]
+
+    before = identities()
+    shutil.copytree(FOLDER / "swarms", tmp_path / "swarms")
+    monkeypatch.setattr(consensus_swarms_prompts, "_FOLDER", tmp_path / "swarms")
+    with (tmp_path / "swarms" / "round_prompt.txt").open("a") as file:
+        file.write("changed\n")
+    after = identities()
+    consensus_swarms_prompts.templates.cache_clear()
+    assert [a == b for a, b in zip(after, before, strict=True)] == [True, False]
+
+
 @pytest.mark.parametrize("leaks", [[], ALL])
 def test_a_recorded_game_replays_and_its_study_can_be_written_again(
     study_factory: StudyFactory, quiet: Callable[[str], None], leaks: list[str]
@@ -116,7 +137,7 @@ def test_a_recorded_game_replays_and_its_study_can_be_written_again(
     assert again.condition.path == simulation.condition.path
 
 
-@pytest.mark.parametrize(("name", "conditions", "simulations"), [("swarms", 7, 70), ("swarms-demo", 14, 208)])
+@pytest.mark.parametrize(("name", "conditions", "simulations"), [("swarms", 7, 70), ("swarms-demo", 14, 68)])
 def test_the_studies_that_come_with_parley_are_read(name: str, conditions: int, simulations: int) -> None:
     study = load_study(paths.study_file(name))
     assert (len(study.conditions), len(list(study.simulations()))) == (conditions, simulations)

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply, Seat
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.identity import stream
+from parley.games.base import Ask, Outcome, Reply
+from parley.games.consensus import ConsensusGame
+from playing import SILENT, new_consensus
 
-SILENT = None  # a reply that failed, retries and all
-INITIAL = [20, 42, 18, 16, 5, 32, 25, 47]  # what seed 0 deals to the first eight honest agents
-ROLES = {"h": "honest", "b": "byzantine"}
 ALL = ["names", "missing_value", "early_vote"]
 
 
@@ -38,10 +35,8 @@ class Played:
 
 
 def new_swarms(roles: str = "hhh", *leaks: str, prompt: str = "may_exist", **parameters: Any) -> ConsensusGame:
-    """Return a game with one agent per letter, named in order; honest ones hold INITIAL."""
-    seats = tuple(Seat(f"agent_{i + 1}", ROLES[letter]) for i, letter in enumerate(roles))
-    given = ConsensusParameters(protocol="swarms", leaks=leaks, **parameters)  # type: ignore[arg-type]
-    return ConsensusGame(given, seats, prompt, stream("game", "consensus", 0))
+    """Return a game of the swarms protocol, otherwise like `playing.new_consensus`."""
+    return new_consensus(roles, prompt=prompt, protocol="swarms", leaks=leaks, **parameters)
 
 
 def reply_to(ask: Ask, move: Any) -> Reply:

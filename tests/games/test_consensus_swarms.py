@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.games.base import Group, new_game
+from parley.games.base import new_game
 from parley.games.consensus import ConsensusGame, ConsensusParameters
 from parley.games.consensus_prompts import Proposal
 from parley.games.consensus_state import Agent
@@ -14,7 +14,8 @@ from parley.games.consensus_swarms import in_turns
 from parley.games.kinds import PolicyKind
 from parley.policies.scripted import ScriptedPolicy
 from parley.runner import play
-from turns import ALL, INITIAL, SILENT, Turn, new_swarms, take_turns
+from playing import INITIAL, SILENT, groups
+from turns import ALL, Turn, new_swarms, take_turns
 
 STOP, GO = "stop", "continue"
 
@@ -30,8 +31,8 @@ def history_of(user: str) -> str:
 def swarms_game(roles: str, seed: int, *leaks: str) -> ConsensusGame:
     """Return a game as a study makes it, names included."""
     parameters = ConsensusParameters(protocol="swarms", leaks=leaks)  # type: ignore[arg-type]
-    groups = [Group("honest", roles.count("h")), Group("byzantine", roles.count("b"))]
-    game = new_game(ConsensusGame, parameters, [group for group in groups if group.count], "may_exist", seed)
+    seated = groups(honest=roles.count("h"), byzantine=roles.count("b"))
+    game = new_game(ConsensusGame, parameters, seated, "may_exist", seed)
     assert isinstance(game, ConsensusGame)
     return game
 

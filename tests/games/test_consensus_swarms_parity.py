@@ -11,9 +11,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.base import Group, Reply, new_game
+from parley.games.base import Reply, new_game
 from parley.games.consensus import ConsensusGame, ConsensusParameters
 from parley.games.consensus_prompts import FOLDER
+from playing import groups
 from turns import ALL
 
 Said = dict[str, Any]  # {} is no usable reply
@@ -78,8 +79,8 @@ def published(replies: list[list[Said]], honest: int, rounds: int, initial: list
 def parleys(replies: list[list[Said]], honest: int, rounds: int, seed: int, task: str) -> tuple[Result, list[int]]:
     """Play the same replies with all leaks; return also the honest initial values."""
     parameters = ConsensusParameters(protocol="swarms", leaks=ALL, max_rounds=rounds, task=task)  # type: ignore[arg-type]
-    groups = [Group("honest", honest), Group("byzantine", len(replies[0]) - honest)]
-    game = new_game(ConsensusGame, parameters, [group for group in groups if group.count], "may_exist", seed)
+    seated = groups(honest=honest, byzantine=len(replies[0]) - honest)
+    game = new_game(ConsensusGame, parameters, seated, "may_exist", seed)
     assert isinstance(game, ConsensusGame)
     initial = [agent.initial_value or 0 for agent in game.honest]
     flat = iter([said for of_round in replies for said in of_round])

@@ -457,7 +457,9 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 @click.option("--game", default="consensus", show_default=True, help="Game.")
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
 @click.option("--awareness", "prompt", default="may_exist", show_default=True, help="Prompt variant.")
-@click.option("--phase", default="propose", show_default=True, help="Phase of the round.")
+@click.option(
+    "--phase", default="propose", show_default=True, help="Phase of the round; `turn` in the swarms protocol."
+)
 @click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
 @click.option("--template", is_flag=True, help="Print the template, unrendered.")
 @click.option("--agent-id", default="agent_1", show_default=True)

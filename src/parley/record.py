@@ -86,6 +86,7 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
 def describe(simulation: Simulation) -> dict[str, Any]:
     """Return what a simulation is, as plain JSON values: enough to play it again."""
     condition = simulation.condition
+    roles = [group.role for group in condition.groups]
     return {
         "id": simulation.id,
         "seed": simulation.seed,
@@ -96,7 +97,7 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "parameters": condition.parameters.model_dump(mode="json"),
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
-        "prompt_digests": condition.game.prompt_digests(condition.prompt, [group.role for group in condition.groups]),
+        "prompt_digests": condition.game.prompt_digests(condition.prompt, roles, condition.parameters),
     }
 
 

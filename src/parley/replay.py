@@ -84,8 +84,8 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{path}: recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
                 f"{game.protocol_version}; use the release that made it"
             )
-        game.prompt_digests(simulation["prompt"], game.roles)  # an unknown prompt is a LookupError
         parameters = game.Parameters.model_validate(simulation["parameters"])
+        game.templates(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
         groups = [Group(g["role"], g["count"], recorded_policy(game, g)) for g in simulation["groups"]]
         return new_game(game, parameters, groups, simulation["prompt"], simulation["seed"])
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:

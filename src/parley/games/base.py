@@ -221,14 +221,19 @@ class Game(ABC):
         return names
 
     @classmethod
-    def prompt_digests(cls, prompt: str, roles: Sequence[str]) -> dict[str, str]:
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files of the templates that agents are sent, by name; raises KeyError for an unknown prompt."""
+        return cls.prompts[prompt]
+
+    @classmethod
+    def prompt_digests(cls, prompt: str, roles: Sequence[str], parameters: GameParameters) -> dict[str, str]:
         """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
 
         Templates are named after their role; these hashes are part of a simulation's identity.
         """
         return {
             template: hashlib.sha256(path.read_bytes()).hexdigest()
-            for template, path in sorted(cls.prompts[prompt].items())
+            for template, path in sorted(cls.templates(prompt, parameters).items())
             if template.startswith(tuple(f"{role}_" for role in roles))
         }
 

@@ -7,11 +7,13 @@ stops when enough of all agents vote to stop, else at the deadline.
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel
 
+from parley.games import consensus_swarms, consensus_swarms_prompts
 from parley.games.base import (
     Ask,
     FigureSpec,
@@ -34,6 +36,7 @@ from parley.games.consensus_parameters import (
 from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.consensus_state import Agent, ConsensusView
+from parley.games.consensus_swarms_parameters import NAMES
 from parley.games.kinds import LLM, PolicyKind
 from parley.text import one_line
 
@@ -95,7 +98,7 @@ class ConsensusGame(Game):
     )
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
-    policies: ClassVar[Mapping[str, PolicyKind]] = {LLM.name: LLM, **SCRIPTED}
+    policies: ClassVar[Mapping[str, PolicyKind]] = consensus_swarms.in_turns({LLM.name: LLM, **SCRIPTED})
 
     parameters: ConsensusParameters
 
@@ -113,13 +116,15 @@ class ConsensusGame(Game):
             value = int(rng.integers(low, high + 1)) if seat.role == HONEST else None
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
-        self.agents = sorted(agents, key=lambda agent: _name_key(agent.name))
+        self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: _name_key(a.name))
         self.honest = [agent for agent in self.agents if agent.honest]
         self._history: list[tuple[int, list[Proposal]]] = []
         self._trace: list[dict[str, Any]] = []
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play rounds of proposals and votes until enough agents vote to stop, or the deadline."""
+        if self.parameters.protocol == "swarms":
+            return (yield from consensus_swarms.play(self))
         for number in range(1, self.parameters.max_rounds + 1):
             replies = yield [self._ask(agent, number, "propose", None) for agent in self.agents]
             proposals = [
@@ -131,17 +136,35 @@ class ConsensusGame(Game):
             stopped = Fraction(stop_votes, len(self.agents)) >= self.parameters.stop_threshold
             self.close_round(number, proposals, votes, stopped)
             if stopped:
-                return self._outcome(number, stopped=True)
-        return self._outcome(self.parameters.max_rounds, stopped=False)
+                return self.outcome(number, stopped=True)
+        return self.outcome(self.parameters.max_rounds, stopped=False)
+
+    @classmethod
+    def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """Return a name for each agent: neutral ones, unless the swarms protocol leaks the roles by them."""
+        if not _named_by_role(parameters):
+            return super().seat_names(parameters, roles, rng)
+        return [f"{role.capitalize()}-{roles[:place].count(role) + 1}" for place, role in enumerate(roles)]
+
+    @classmethod
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files of the templates of the protocol that is played."""
+        if isinstance(parameters, ConsensusParameters) and parameters.protocol == "swarms":
+            return consensus_swarms_prompts.templates(prompt, parameters.leaks)
+        return super().templates(prompt, parameters)
 
     @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
-        """Return the unrendered text of one prompt."""
+        """Return the unrendered text of one prompt; the phase `turn` is the swarms protocol's."""
+        if phase == "turn":
+            return consensus_swarms_prompts.template(prompt, role, part)
         return template(prompt, role, phase, part)
 
     @classmethod
     def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
         """Return one prompt filled with sample values."""
+        if phase == "turn":
+            return consensus_swarms_prompts.sample(prompt, role, part, given)
         return sample(prompt, role, phase, part, given)
 
     @classmethod
@@ -151,7 +174,8 @@ class ConsensusGame(Game):
         series: dict[str, list[tuple[int, float]]] = {name: [(0, v)] for name, v in initial.items()}
         for entry in trace:
             for name, value in entry["values"].items():
-                if name in initial or entry["proposals"][name] is not None:
+                # What a Byzantine agent proposed in the round that stops a game is not always applied (swarms).
+                if name in initial or (entry["proposals"][name] is not None and value is not None):
                     series.setdefault(name, []).append((entry["round"], value))
         return Trajectory(
             series=dict(sorted(series.items(), key=lambda item: _name_key(item[0]))),
@@ -272,7 +296,8 @@ class ConsensusGame(Game):
 
     # How it ended
 
-    def _outcome(self, rounds: int, *, stopped: bool) -> Outcome:
+    def outcome(self, rounds: int, *, stopped: bool) -> Outcome:
+        """Return how the game ended after `rounds` rounds, by the values that honest agents hold."""
         held = set(self.honest_values())
         agreed = len(held) == 1
         initial = [agent.initial_value for agent in self.honest]
@@ -319,6 +344,10 @@ def _decision(reply: Reply) -> str | None:
     return None if reply.value is None else str(reply.value.model_dump()["decision"])
 
 
+def _named_by_role(parameters: GameParameters) -> bool:
+    return isinstance(parameters, ConsensusParameters) and NAMES in parameters.leaks
+
+
 def _name_key(name: str) -> tuple[str, int]:
-    stem, _, number = name.rpartition("_")
+    stem, _, number = name.replace("-", "_").rpartition("_")
     return (stem, int(number)) if number.isdigit() else (name, 0)

@@ -83,7 +83,8 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
     for condition in loaded.conditions:
         seeds = condition.seeds
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
-        click.echo(f"{condition.path}/spec={condition.spec}  seeds={written}")
+        threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
+        click.echo(f"{condition.path}/spec={condition.spec}{threat}  seeds={written}")
     shards = len(set(loaded.shards().values()))
     click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
 
@@ -462,6 +463,12 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 )
 @click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
 @click.option("--template", is_flag=True, help="Print the template, unrendered.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    help="Add what the policy llm_strategies tells a Byzantine agent; may be repeated.",
+)
 @click.option("--agent-id", default="agent_1", show_default=True)
 @click.option("--round", "round_number", default=1, show_default=True, type=click.IntRange(min=1))
 @click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(min=1))
@@ -473,20 +480,48 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
     type=int,
     help="Value that the agent holds; default: the initial one, none for a Byzantine agent.",
 )
-def prompts(game: str, role: str, prompt: str, phase: str, part: str, template: bool, **values: Any) -> None:
+def prompts(
+    game: str,
+    role: str,
+    prompt: str,
+    phase: str,
+    part: str,
+    template: bool,
+    strategies: tuple[str, ...],
+    **values: Any,
+) -> None:
     """Print a prompt as an agent would receive it, filled with sample values.
 
     \b
-    Example:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
+    Examples:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
+               parley prompts --role byzantine --strategy stall
     """
+    from parley.catalog import told_to
     from parley.games import game_class
+    from parley.games.kinds import with_instructions
 
     chosen = game_class(game)
-    click.echo(
+    text = (
         chosen.prompt_template(prompt, role, phase, part)
         if template
         else chosen.sample_prompt(prompt, role, phase, part, values)
     )
+    click.echo(with_instructions(text, told_to(chosen, role, part, strategies)) if strategies else text)
+
+
+@commands.command()
+@click.option("--game", default="consensus", show_default=True, help="Game.")
+def policies(game: str) -> None:
+    """List what may play the agents of a game: policies, their parameters and defaults.
+
+    \b
+    Example:  parley policies --game consensus
+    """
+    from parley.catalog import policy_lines
+    from parley.games import game_class
+
+    for line in policy_lines(game_class(game)):
+        click.echo(line)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,16 @@ class Condition:
         players = [group.player for group in self.groups]
         return {player.model: player.entry for player in players if player.model is not None and player.entry}
 
+    @property
+    def seating(self) -> list[base.Group]:
+        """The groups as the game knows them."""
+        return [base.Group(group.role, group.count, group.player.policy) for group in self.groups]
+
+    @cached_property
+    def threat_model(self) -> str:
+        """Whether the paper's threat model allows its adversaries: "none", "paper", or what is beyond or unknown."""
+        return self.game.threat_model(self.parameters, self.seating)
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role."""
         return sum(group.count for group in self.groups if group.role == role)
@@ -119,8 +129,7 @@ class Simulation:
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""
         condition = self.condition
-        groups = [base.Group(group.role, group.count, group.player.policy) for group in condition.groups]
-        return new_game(condition.game, condition.parameters, groups, condition.prompt, self.seed)
+        return new_game(condition.game, condition.parameters, condition.seating, condition.prompt, self.seed)
 
     def players(self, game: Game) -> dict[str, Player]:
         """Return what plays each agent of `game`, by the agent's name."""

@@ -149,6 +149,7 @@ class Expander:
         for population, prompt, values in product(populations, grid.prompt, varied):
             chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
             parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
+            self._check_fit(population.groups, parameters, where)
             counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
             axes: dict[str, str | int | float] = {
                 "model": population.model,
@@ -183,6 +184,11 @@ class Expander:
 
     def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
         return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
+
+    def _check_fit(self, groups: Sequence[Group], parameters: GameParameters, where: str) -> None:
+        for group in groups:
+            if problem := group.player.policy.misfit(parameters):
+                raise UsageError(f"{where}: {group.role}: {group.player.policy.kind.name}: {problem}")
 
     def _axis_value(self, value: Any, where: str) -> str | int | float:
         """Return a parameter's value as it stands in a path and in the tables; a label is what it is called there."""

@@ -155,6 +155,7 @@ def condition_row(study: Study, row: Any, by: Sequence[str]) -> dict[str, Any]:
     median, failed = row["median_rounds"], row["failed_reply_rate"]
     return {
         "axes": [row[axis] for axis in by],
+        "threat_model": row["threat_model"],
         "simulations": row["simulations"],
         "outcomes": rates,
         "median_rounds": "-" if pd.isna(median) else f"{median:g}",

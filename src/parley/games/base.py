@@ -214,6 +214,14 @@ class Game(ABC):
         """Return what happened, round by round, from the outcome and the trace of a record."""
 
     @classmethod
+    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+        """Return whether the paper's threat model allows the adversaries among `groups`, and why not; "none" if none.
+
+        A game that has adversaries says it for each of its conditions.
+        """
+        return "none"
+
+    @classmethod
     def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
         """Return a name for each agent: neutral, and in shuffled order, so that neither says anything of its role."""
         names = [f"agent_{i + 1}" for i in range(len(roles))]

@@ -19,12 +19,14 @@ from parley.games.base import (
     FigureSpec,
     Game,
     GameParameters,
+    Group,
     Outcome,
     OutcomeClass,
     Reply,
     Seat,
     Trajectory,
 )
+from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_parameters import (
     BYZANTINE,
     HONEST,
@@ -36,8 +38,10 @@ from parley.games.consensus_parameters import (
 from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.consensus_state import Agent, ConsensusView
+from parley.games.consensus_strategies import LLM_STRATEGIES
 from parley.games.consensus_swarms_parameters import NAMES
-from parley.games.kinds import LLM, PolicyKind
+from parley.games.consensus_threat import threat_model
+from parley.games.kinds import LLM, PolicyKind, with_instructions
 from parley.text import one_line
 
 
@@ -98,7 +102,9 @@ class ConsensusGame(Game):
     )
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
-    policies: ClassVar[Mapping[str, PolicyKind]] = consensus_swarms.in_turns({LLM.name: LLM, **SCRIPTED})
+    policies: ClassVar[Mapping[str, PolicyKind]] = consensus_swarms.in_turns(
+        {LLM.name: LLM, **SCRIPTED, LLM_STRATEGIES.name: LLM_STRATEGIES, **ADVERSARIES}
+    )
 
     parameters: ConsensusParameters
 
@@ -168,6 +174,11 @@ class ConsensusGame(Game):
         return sample(prompt, role, phase, part, given)
 
     @classmethod
+    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+        """Return whether the paper's threat model allows the Byzantine agents among `groups`, and why not."""
+        return threat_model(parameters, groups)
+
+    @classmethod
     def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
@@ -212,7 +223,7 @@ class ConsensusGame(Game):
             role=role,
             round=number,
             phase=phase,
-            system=render(self.prompt, role, phase, "system", values),
+            system=with_instructions(render(self.prompt, role, phase, "system", values), agent.seat.policy),
             user=render(self.prompt, role, phase, "user", values),
             reply_model=model,
             sampling=p.propose if phase == "propose" else p.vote,

@@ -37,7 +37,7 @@ from parley.games.consensus_prompts import Proposal
 from parley.games.consensus_state import Agent, ConsensusView
 from parley.games.consensus_swarms_parameters import EARLY_VOTE, MISSING_VALUE
 from parley.games.consensus_swarms_prompts import filled, format_proposals, template
-from parley.games.kinds import PolicyKind, Rule
+from parley.games.kinds import PolicyKind, Rule, with_instructions
 from parley.text import one_line
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ class _Rounds:
             role=role,
             round=number,
             phase="turn",
-            system=filled(template(game.prompt, role, "system", p.leaks), values),
+            system=with_instructions(
+                filled(template(game.prompt, role, "system", p.leaks), values), agent.seat.policy
+            ),
             user=filled(template(game.prompt, role, "user", p.leaks), values),
             reply_model=turn_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars),
             sampling=p.turn,

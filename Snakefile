@@ -30,8 +30,23 @@ except ParleyError as error:
     sys.exit(error.exit_code)
 
 SHARDS = STUDY.shards()
+find_own_programs()
+RUN = run_token(new=workflow.is_main_process)
+
+
+include: "workflow/rules/common.smk"
+
+
 # The process of one job plans that job alone: it need not know all records, and K such processes share a node.
-RECORDS = [str(record) for record in SHARDS] if workflow.is_main_process else []
+RECORDS = [str(record) for record in SHARDS if not played_by_shard(record)] if workflow.is_main_process else []
+# Of many scripted simulations, those of a shard that are missing are played by one job: its mark stands for them.
+PLAYED = sorted(
+    {
+        str(paths.played_mark(STUDY.name, RUN, shard))
+        for record, (_, shard) in SHARDS.items()
+        if workflow.is_main_process and played_by_shard(record) and not record.exists()
+    }
+)
 TABLES = ("simulations", "conditions", "outcomes")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
@@ -39,8 +54,6 @@ STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}
 # Used with --software-deployment-method conda; else jobs run in the environment that Snakemake runs in.
 ENVIRONMENT = workflow.source_path("envs/cpu.yaml")
 CUDA_ENVIRONMENT = workflow.source_path("envs/cuda.yaml")
-find_own_programs()
-RUN = run_token(new=workflow.is_main_process)
 
 
 onstart:
@@ -60,7 +73,8 @@ onstart:
 onsuccess:
     # Only a killed run leaves marks here.
     if workflow.is_main_process:
-        shutil.rmtree(paths.shard_marks(STUDY.name), ignore_errors=True)
+        for marks in (paths.shard_marks(STUDY.name), paths.played_marks(STUDY.name)):
+            shutil.rmtree(marks, ignore_errors=True)
 
 
 # Used with --software-deployment-method apptainer.
@@ -77,10 +91,10 @@ wildcard_constraints:
     seed=r"\d+",
 
 
-include: "workflow/rules/common.smk"
 include: "workflow/rules/fetch_model.smk"
 include: "workflow/rules/serve.smk"
 include: "workflow/rules/simulate.smk"
+include: "workflow/rules/simulate_shard.smk"
 include: "workflow/rules/summarize.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
@@ -91,6 +105,7 @@ rule all:
     default_target: True
     input:
         RECORDS,
+        PLAYED,
         expand(
             [*rules.summarize.output, *rules.figures.output, *rules.report.output],
             study=STUDY.name,

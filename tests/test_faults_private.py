@@ -75,11 +75,15 @@ server.serve("tiny", entry, Path("model"), Path("marker"), Path("endpoint.json")
 """
 
 
-def test_a_running_server_is_its_owners_whatever_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_server_is_its_owners_whatever_the_umask(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The supervisor is real; in vLLM's place a process listens where the command tells it to."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run").mkdir(mode=0o777)
-    environment = {**os.environ, "XDG_RUNTIME_DIR": "", "TMPDIR": str(tmp_path / "run")}
+    # A folder with a short name: below one that is named after this test, a socket's path comes close to its limit.
+    run = tmp_path_factory.mktemp("run")
+    run.chmod(0o777)
+    environment = {**os.environ, "XDG_RUNTIME_DIR": "", "TMPDIR": str(run)}
     process = subprocess.Popen([sys.executable, "-c", SUPERVISOR % SERVER], env=environment)
     try:
         end, path = time.monotonic() + 30, Path("endpoint.json")

@@ -44,7 +44,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def svg_text(study: Study, kind: str) -> list[str]:
     """The texts of the study's figure of this kind, in order; a wrapped line is a text of its own."""
-    (spec,) = (spec for spec in study.game.figures if spec.kind == kind)
+    (spec,) = (spec for spec in study.figures if spec.kind == kind)
     root = ElementTree.parse(paths.figure(study.name, spec.name, ".svg")).getroot()
     return ["".join(node.itertext()).strip() for node in root.iter("{http://www.w3.org/2000/svg}text")]
 
@@ -63,7 +63,7 @@ def test_every_spec_is_drawn_as_png_and_svg(here: Path) -> None:
     study = make_study()
     written = figures.figures(study)
     assert written == [
-        paths.figure("tiny", spec.name, suffix) for spec in study.game.figures for suffix in (".png", ".svg")
+        paths.figure("tiny", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg")
     ]
     for path in written:
         if path.suffix == ".png":
@@ -186,7 +186,7 @@ def test_equal_lines_stay_apart(here: Path) -> None:
     points = [(0, 5.0), (1, 5.0)]
     same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
     with figures_page.own_style():
-        _, axes = figures_page.page(study, study.game.figures[0], (1, 1), (2.0, 2.0), [], [])
+        _, axes = figures_page.page(study, study.figures[0], (1, 1), (2.0, 2.0), [], [])
         figures_trajectories.draw(axes[0][0], same, 0.0, 10.0)
     a, b, c = (line for line in axes[0][0].lines if len(line.get_xdata()) == 2 and line.get_marker() != "None")
     heights = {line.get_ydata()[0] for line in (a, b, c)}

@@ -229,7 +229,7 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
 
 def written(study: Study) -> list[Path]:
     tables = [paths.table(study.name, table, ".csv") for table in ("simulations", "conditions")]
-    return [*tables, *(paths.figure(study.name, spec.name, ".svg") for spec in study.game.figures)]
+    return [*tables, *(paths.figure(study.name, spec.name, ".svg") for spec in study.figures)]
 
 
 def test_the_hostile_texts_are_hostile() -> None:

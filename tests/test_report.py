@@ -89,8 +89,8 @@ def test_figures_are_embedded_as_images_with_captions(here: Path) -> None:
     study = make_study(GRIDS)
     parsed = Page(page(study))
     images = [attributes for tag, attributes in parsed.tags if tag == "img"]
-    assert len(images) == len(study.game.figures)
-    for image, spec in zip(images, study.game.figures, strict=True):
+    assert len(images) == len(study.figures)
+    for image, spec in zip(images, study.figures, strict=True):
         kind, _, content = str(image["src"]).partition(",")
         assert kind == "data:image/svg+xml;base64"
         assert base64.b64decode(content) == paths.figure("tiny", spec.name, ".svg").read_bytes()

@@ -38,6 +38,7 @@ def a_row(outcome: str, rounds: int, finished: bool = True, **changes: Any) -> d
     row: dict[str, Any] = {
         "model": "m",
         "n": 4,
+        "threat_model": "none",
         "outcome": outcome,
         "rounds": rounds,
         "finished_early": finished,

@@ -49,6 +49,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study that the workflow has played, which takes 10 s; tests work on copies."""
+    made = tmp_path_factory.mktemp("played")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        write(made)
+        result = snakemake("--config", "study=small.yaml")
+    assert result.returncode == 0, result.stderr
+    return made
+
+
+@pytest.fixture
+def played(played_once: Path, folder: Path) -> Study:
+    """A study that the workflow has played, in the working directory."""
+    shutil.copytree(played_once, folder, symlinks=True, dirs_exist_ok=True)
+    return load_study(Path("small.yaml"))
+
+
 def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
     (folder / "config").symlink_to(REPOSITORY / "config")
     planned = snakemake("--dry-run", "--config", "study=paper")
@@ -60,14 +79,12 @@ def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
     assert counts["fetch_model"] == 2
 
 
-def test_a_study_runs_once_and_added_seeds_run_alone(folder: Path) -> None:
-    study = write(folder)
-    first = snakemake("--config", "study=small.yaml")
-    assert first.returncode == 0, first.stderr
+def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path) -> None:
+    study = played
     planned = {simulation.record("small") for simulation in study.simulations()}
     assert set(paths.simulations("small").rglob("*.parquet")) == planned
     stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report")]
-    figures = [paths.figure("small", f.name, suffix) for f in study.game.figures for suffix in (".png", ".svg")]
+    figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg")]
     tables = [paths.table("small", name, s) for name in ("simulations", "conditions") for s in (".csv", ".parquet")]
     assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small")])
     assert not paths.journal(next(iter(planned))).parent.exists()
@@ -96,10 +113,8 @@ def test_a_study_runs_once_and_added_seeds_run_alone(folder: Path) -> None:
     assert "Nothing to be done" in back.stdout + back.stderr
 
 
-def test_what_is_missing_is_made_again(folder: Path) -> None:
-    study = write(folder)
-    assert snakemake("--config", "study=small.yaml").returncode == 0
-    next(study.simulations()).record("small").unlink()
+def test_what_is_missing_is_made_again(played: Study) -> None:
+    next(played.simulations()).record("small").unlink()
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     counts = jobs(planned.stdout + planned.stderr)
     assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
@@ -142,9 +157,8 @@ def test_an_unknown_config_key_is_refused(folder: Path) -> None:
     assert "--config Study: unknown key" in result.stderr
 
 
+@pytest.mark.usefixtures("played")
 def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None:
-    write(folder)
-    assert snakemake("--config", "study=small.yaml").returncode == 0
     write(folder, seeds=1)
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     counts = jobs(planned.stdout + planned.stderr)
@@ -193,9 +207,8 @@ def test_a_bad_study_stops_before_any_job(folder: Path, content: str, words: str
     assert not Path("results").exists()
 
 
-def test_the_report_of_snakemake_holds_tables_and_figures(folder: Path) -> None:
-    write(folder)
-    assert snakemake("--config", "study=small.yaml").returncode == 0
+@pytest.mark.usefixtures("played")
+def test_the_report_of_snakemake_holds_tables_and_figures() -> None:
     made = snakemake("--config", "study=small.yaml", "--report", "all.html", cores=[])
     assert made.returncode == 0, made.stderr
     page = Path("all.html").read_text()
@@ -217,10 +230,8 @@ def test_a_record_that_is_there_is_not_played_with_its_shard(folder: Path, model
 
 
 @pytest.mark.parametrize("forced", [["--forceall"], ["--forcerun", "simulate"]])
-def test_a_forced_run_deletes_no_record(folder: Path, forced: list[str]) -> None:
-    study = write(folder, seeds=1)
-    assert snakemake("--config", "study=small.yaml").returncode == 0
-    records = [simulation.record("small") for simulation in study.simulations()]
+def test_a_forced_run_deletes_no_record(played: Study, forced: list[str]) -> None:
+    records = [simulation.record("small") for simulation in played.simulations()]
     before = [record.stat().st_ino for record in records]
     refused = snakemake("--config", "study=small.yaml", *forced)
     assert refused.returncode == 1
@@ -229,10 +240,8 @@ def test_a_forced_run_deletes_no_record(folder: Path, forced: list[str]) -> None
     assert [record.stat().st_ino for record in records] == before
 
 
-def test_a_record_that_snakemake_thinks_incomplete_stays(folder: Path) -> None:
-    study = write(folder, seeds=1)
-    assert snakemake("--config", "study=small.yaml").returncode == 0
-    record = next(study.simulations()).record("small")
+def test_a_record_that_snakemake_thinks_incomplete_stays(played: Study) -> None:
+    record = next(played.simulations()).record("small")
     # The mark of a job that began and whose end was not seen: the name of the file in base64.
     mark = Path(".snakemake/incomplete") / base64.b64encode(str(record).encode()).decode()
     mark.parent.mkdir(exist_ok=True)

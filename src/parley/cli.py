@@ -83,7 +83,8 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
     for condition in loaded.conditions:
         seeds = condition.seeds
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
-        click.echo(f"{condition.path}/spec={condition.spec}  seeds={written}")
+        threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
+        click.echo(f"{condition.path}/spec={condition.spec}{threat}  seeds={written}")
     shards = len(set(loaded.shards().values()))
     click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
 
@@ -179,6 +180,23 @@ def simulate(
     from parley.simulate import simulate as run
 
     run(_load(study, models), record, endpoints, engine_timeout, _say)
+
+
+@commands.command("simulate-shard")
+@_STUDY
+@click.argument("number", type=click.IntRange(min=0))
+@_MODELS
+def simulate_shard(study: str, number: int, models: Path | None) -> None:
+    """Play the scripted simulations of one shard, one after the other in this process.
+
+    Those that are finished are left alone. The workflow uses it where a study has more than 1,000 of them.
+
+    \b
+    Example:  parley simulate-shard theory 0
+    """
+    from parley.simulate import simulate_shard as run
+
+    run(_load(study, models), number, _say)
 
 
 @commands.command()
@@ -440,9 +458,17 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 @click.option("--game", default="consensus", show_default=True, help="Game.")
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
 @click.option("--awareness", "prompt", default="may_exist", show_default=True, help="Prompt variant.")
-@click.option("--phase", default="propose", show_default=True, help="Phase of the round.")
+@click.option(
+    "--phase", default="propose", show_default=True, help="Phase of the round; `turn` in the swarms protocol."
+)
 @click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
 @click.option("--template", is_flag=True, help="Print the template, unrendered.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    help="Add what the policy llm_strategies tells a Byzantine agent; may be repeated.",
+)
 @click.option("--agent-id", default="agent_1", show_default=True)
 @click.option("--round", "round_number", default=1, show_default=True, type=click.IntRange(min=1))
 @click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(min=1))
@@ -457,20 +483,48 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 @click.option(
     "--neighbors", metavar="NAME,NAME", help="Add what an agent with these neighbors is told of its network."
 )
-def prompts(game: str, role: str, prompt: str, phase: str, part: str, template: bool, **values: Any) -> None:
+def prompts(
+    game: str,
+    role: str,
+    prompt: str,
+    phase: str,
+    part: str,
+    template: bool,
+    strategies: tuple[str, ...],
+    **values: Any,
+) -> None:
     """Print a prompt as an agent would receive it, filled with sample values.
 
     \b
-    Example:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
+    Examples:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
+               parley prompts --role byzantine --strategy stall
     """
+    from parley.catalog import told_to
     from parley.games import game_class
+    from parley.games.kinds import with_instructions
 
     chosen = game_class(game)
-    click.echo(
+    text = (
         chosen.prompt_template(prompt, role, phase, part)
         if template
         else chosen.sample_prompt(prompt, role, phase, part, values)
     )
+    click.echo(with_instructions(text, told_to(chosen, role, part, strategies)) if strategies else text)
+
+
+@commands.command()
+@click.option("--game", default="consensus", show_default=True, help="Game.")
+def policies(game: str) -> None:
+    """List what may play the agents of a game: policies, their parameters and defaults.
+
+    \b
+    Example:  parley policies --game consensus
+    """
+    from parley.catalog import policy_lines
+    from parley.games import game_class
+
+    for line in policy_lines(game_class(game)):
+        click.echo(line)
 
 
 if __name__ == "__main__":

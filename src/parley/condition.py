@@ -93,6 +93,11 @@ class Condition:
         """The groups as the game knows them."""
         return [base.Group(group.role, group.count, group.player.policy) for group in self.groups]
 
+    @cached_property
+    def threat_model(self) -> str:
+        """Whether the paper's threat model allows its adversaries: "none", "paper", or what is beyond or unknown."""
+        return self.game.threat_model(self.parameters, self.seating)
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role."""
         return sum(group.count for group in self.groups if group.role == role)

@@ -65,7 +65,7 @@ class Expander:
 
     def conditions(self) -> tuple[Condition, ...]:
         """Expand all grids; every condition may appear once. Raises UsageError."""
-        self._parameters({}, f"{self._where}: parameters")
+        self._check_fixed()
         for index, grid in enumerate(self._content.grids):
             self._check_keys(grid, f"{self._where}: grids[{index}]")
         self._check_size()
@@ -89,6 +89,18 @@ class Expander:
         return tuple(conditions)
 
     # What is checked before anything is expanded
+
+    def _check_fixed(self) -> None:
+        where = f"{self._where}: parameters"
+        try:
+            self._parameters({}, where)
+        except UsageError as error:
+            # Whether a parameter is allowed may hang on one that is varied.
+            first = {name: values[0] for name, values in self._content.grids[0].vary.items()}
+            try:
+                self._parameters(first, where)
+            except UsageError:
+                raise error from None
 
     def _check_keys(self, grid: Grid, where: str) -> None:
         known = ", ".join(self._game.Parameters.model_fields)
@@ -185,7 +197,7 @@ class Expander:
         if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type
             exact = str(float(value))
             value = exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
-        if not isinstance(value, str | int | float) or not is_slug(str(value)):
+        if not isinstance(value, str | int | float) or not is_slug(str(value).replace("+", "-")):
             raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
         return value
 

@@ -18,6 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from parley import tables
+from parley.figures_map import rate_map
 from parley.figures_page import (
     MOST_PANELS,
     WIDEST,
@@ -46,12 +47,18 @@ def figures(study: Study) -> list[Path]:
     """
     conditions = tables.read_table(study.name, "conditions")
     written = []
-    for spec in study.game.figures:
+    for spec in study.figures:
         with own_style():
-            single = spec.kind == "trajectories"
-            figure = trajectories(study, spec) if single else _along_x(study, spec, conditions)
-            written += save(figure, study, spec)
+            written += save(_draw(study, spec, conditions), study, spec)
     return written
+
+
+def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
+    if spec.kind == "trajectories":
+        return trajectories(study, spec)
+    if spec.kind == "map":
+        return rate_map(study, spec, conditions)
+    return _along_x(study, spec, conditions)
 
 
 # Conditions along an axis: rates and stacked bars

@@ -86,6 +86,16 @@ def shard_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
     return shard_marks(study) / engine / f"run={run}" / f"shard={shard}"
 
 
+def played_marks(study: str) -> Path:
+    """Folder of the marks of `played_mark`."""
+    return results(study) / "engines" / ".played"
+
+
+def played_mark(study: str, run: str, shard: int | str) -> Path:
+    """Mark that `run` played the missing simulations of a scripted shard."""
+    return played_marks(study) / f"run={run}" / f"shard={shard}"
+
+
 def table(study: str, name: str, suffix: str) -> Path:
     """One table: `simulations`, `conditions` or `outcomes`, `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"

@@ -34,9 +34,14 @@ def play(
     condition = _choose(study, axes)
     show(f"{condition.path}, seed {seed}")
 
+    heading = ""
+
     def on_phase(exchanges: list[Exchange]) -> None:
+        nonlocal heading
         first = exchanges[0].entry
-        show(f"Round {first.round}, {first.phase}")
+        before, heading = heading, f"Round {first.round}, {first.phase}"
+        if heading != before:  # where agents speak in turn, each is a phase of its own
+            show(heading)
         for exchange in exchanges:
             for line in _reply_lines(exchange, reasoning):
                 show(line)

@@ -21,7 +21,7 @@ def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> d
     return {
         "parley": __version__,
         "python": platform.python_version(),
-        "packages": _versions(),
+        "packages": dict(_versions()),
         "git": git_state(),
         "machine": f"{platform.system()}, {hardware.cpu()}",
         "started": started.isoformat(timespec="seconds"),
@@ -39,6 +39,7 @@ def warnings(made: Mapping[str, Any]) -> list[str]:
     ]
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {}
     for package in _PACKAGES:

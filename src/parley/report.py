@@ -155,6 +155,7 @@ def condition_row(study: Study, row: Any, by: Sequence[str]) -> dict[str, Any]:
     median, failed = row["median_rounds"], row["failed_reply_rate"]
     return {
         "axes": [row[axis] for axis in by],
+        "threat_model": row["threat_model"],
         "simulations": row["simulations"],
         "outcomes": rates,
         "median_rounds": "-" if pd.isna(median) else f"{median:g}",
@@ -176,7 +177,7 @@ def endings(simulations: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
-    for spec in study.game.figures:
+    for spec in study.figures:
         path = paths.figure(study.name, spec.name, ".svg")
         try:
             svg = path.read_bytes()

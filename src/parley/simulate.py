@@ -1,6 +1,7 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -19,12 +20,13 @@ from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance, warnings
 from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
-from parley.study import Study
+from parley.study import SCRIPTED, Study
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
     from parley.engine.service import Service
 
+_TELL_SECONDS = 10.0
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 
@@ -63,6 +65,34 @@ def simulate(
         retire(record)
     outcome = played.outcome
     say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
+
+
+def simulate_shard(study: Study, number: int, say: Callable[[str], None]) -> None:
+    """Make the records of one scripted shard of `study`; those that are there already are left alone.
+
+    No journal is kept: nothing is asked of anyone, and what a death takes is played again in milliseconds. Raises
+    UsageError if the study has no such shard.
+    """
+    shards = study.shards()
+    mine = [
+        simulation for simulation in study.simulations() if shards[simulation.record(study.name)] == (SCRIPTED, number)
+    ]
+    if not mine:
+        raise UsageError(f"{study.file}: no scripted shard {number}; `parley expand {study.file}` counts them")
+    missing = [simulation for simulation in mine if not restore(simulation.record(study.name))]
+    say(f"shard {number}: {len(mine)} simulations, {len(mine) - len(missing)} finished before")
+    asyncio.run(_play_scripted(study, missing, say))
+
+
+async def _play_scripted(study: Study, simulations: Sequence[Simulation], say: Callable[[str], None]) -> None:
+    told = time.monotonic()
+    for done, simulation in enumerate(simulations, start=1):
+        started = datetime.now(UTC)
+        played, _ = await play_simulation(simulation, {}, 0.0, None, say, lambda exchanges: None)
+        write_record(simulation.record(study.name), simulation, played, provenance(started, {}))
+        if time.monotonic() - told > _TELL_SECONDS or done == len(simulations):
+            told = time.monotonic()
+            say(f"{done} of {len(simulations)} played")
 
 
 def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from parley import paths
 from parley.condition import Condition, Simulation
@@ -16,12 +17,13 @@ from parley.engine.models import ModelEntry, load_models
 from parley.errors import UsageError
 from parley.expand import NOBODY, Expander
 from parley.games import game_class
-from parley.games.base import Game
+from parley.games.base import FigureSpec, Game
 from parley.identity import digest
 from parley.study_file import SAME, StudyFile
 from parley.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED = "scripted"  # the engine of simulations that need none
+MOST_SCRIPTED_JOBS = 1_000  # of one simulation each
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -60,6 +62,22 @@ class Study:
             counts[engine] = position + 1
             shards[simulation.record(self.name)] = (engine, position // self.shard_size)
         return shards
+
+    @cached_property
+    def plays_scripted_by_shard(self) -> bool:
+        """Whether one job plays all of a scripted shard: of many, a process for each would take a second for each."""
+        scripted = sum(len(condition.seeds) for condition in self.conditions if not condition.models)
+        return scripted > MOST_SCRIPTED_JOBS
+
+    @cached_property
+    def figures(self) -> tuple[FigureSpec, ...]:
+        """The figures of the game that this study has the axes for."""
+        values: dict[str, set[Any]] = {}
+        for condition in self.conditions:
+            for axis, value in condition.axes.items():
+                values.setdefault(axis, set()).add(value)
+        varying = {axis for axis, found in values.items() if len(found) > 1}
+        return tuple(spec for spec in self.game.figures if varying.issuperset(spec.needs))
 
     def notes(self) -> dict[str, str]:
         """Return what readers should know of the models that are used, by name."""

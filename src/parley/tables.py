@@ -85,6 +85,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
     outcome = summary.outcome
     return {
         **simulation.condition.axes,
+        "threat_model": simulation.condition.threat_model,
         "seed": simulation.seed,
         "outcome": outcome["name"],
         "detail": outcome["detail"],
@@ -124,6 +125,8 @@ def engine_label(provenance: Mapping[str, Any]) -> str:
 def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
     """Return a row per condition: axes, `simulations` (the n of every rate), per outcome count, rate, limits.
 
+    `threat_model` says whether the paper allows its adversaries ("none", "paper", "beyond: ...", "unknown: ...").
+
     `median_rounds` is the Kaplan-Meier median of the rounds until the game stopped, missing where fewer than half
     did. Tokens and calls are means per simulation; failed replies are a share of all calls.
     """
@@ -131,6 +134,7 @@ def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
     for values, group in rows.groupby(list(by), sort=False):
         n = len(group)
         row: dict[str, Any] = dict(zip(by, values, strict=True))
+        row["threat_model"] = group["threat_model"].iloc[0]
         row["simulations"] = n
         for outcome in game.outcomes:
             count = int((group["outcome"] == outcome.name).sum())
@@ -174,6 +178,8 @@ def read_table(study: str, name: str) -> pd.DataFrame:
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
     """Return the table of conditions as text: axes, n, and each outcome's rate with its interval."""
     shown = table[list(by)].copy()
+    if (table["threat_model"] != "none").any():
+        shown["threat model"] = table["threat_model"]
     shown["simulations"] = table["simulations"]
     for outcome in game.outcomes:
         cells = []

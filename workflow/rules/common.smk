@@ -14,6 +14,11 @@ def shard_of(wildcards):
     return SHARDS[record]
 
 
+def played_by_shard(record):
+    """Whether a record is made by the job of its shard, without a job of its own."""
+    return STUDY.plays_scripted_by_shard and SHARDS[record][0] == SCRIPTED
+
+
 def is_there_when_planned(wildcards):
     """Whether the run is being planned, and the record is there.
 

@@ -1,13 +1,13 @@
 rule figures:
     """Draw the figures of the study's game."""
     input:
-        records=ancient(RECORDS),
+        records=ancient(RECORDS + PLAYED),
         tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "figures", STUDY.plan)),
-        png=[str(paths.figure("{study}", f.name, ".png")) for f in STUDY.game.figures],
+        png=[str(paths.figure("{study}", f.name, ".png")) for f in STUDY.figures],
         svg=report(
-            [str(paths.figure("{study}", f.name, ".svg")) for f in STUDY.game.figures],
+            [str(paths.figure("{study}", f.name, ".svg")) for f in STUDY.figures],
             caption="../report/figures.rst",
             category="Figures",
         ),

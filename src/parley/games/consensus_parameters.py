@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from parley.games.base import GameParameters, Sampling
+from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
 from parley.topology import Complete, Topology
 
 HONEST = "honest"
@@ -52,8 +53,13 @@ Share = Annotated[
 
 
 class ConsensusParameters(GameParameters):
-    """Fixed parameters of the consensus game; the defaults are the paper's."""
+    """Fixed parameters of the consensus game; the defaults are the paper's, and with `protocol: swarms` that one's."""
 
+    protocol: Literal["paper", "swarms"] = Field(
+        default="paper",
+        description="How a round goes: as in the paper, or as in the published Swarms code, whose defaults are other "
+        "ones: max_rounds 10, stop_threshold 2/3, history_rounds 3.",
+    )
     max_rounds: int = Field(default=50, ge=1, le=10_000, description="Deadline, in rounds (T_max).")
     value_min: int = Field(default=0, ge=-1_000_000, le=1_000_000, description="Smallest value.")
     value_max: int = Field(default=50, ge=-1_000_000, le=1_000_000, description="Largest value.")
@@ -79,6 +85,39 @@ class ConsensusParameters(GameParameters):
     strategy_chars: int = Field(default=400, ge=1, le=10_000, description="Longest internal_strategy.")
     propose: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Proposals.")
     vote: Sampling = Field(default=Sampling(temperature=0.3, max_tokens=200), description="Votes.")
+
+    turn: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Turns (swarms).")
+    task: Task | None = Field(default=None, description="What is to be agreed on, one line (swarms).")
+    leaks: LeakList = Field(
+        default_factory=Leaks,
+        description="What the published code gives away (swarms): names, missing_value, early_vote.",
+        json_schema_extra={"default": []},
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("protocol") == "swarms":
+            return {**SWARMS_DEFAULTS, **given}
+        return given
+
+    @model_validator(mode="after")
+    def _of_its_protocol(self) -> "ConsensusParameters":
+        swarms = self.protocol == "swarms"
+        for name in ("propose", "vote") if swarms else ("turn", "task", "leaks"):
+            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
+                remedy = "turn samples both" if swarms else "set protocol: swarms, or remove it"
+                raise ValueError(f"{name} has no effect with protocol {self.protocol}; {remedy}")
+        if swarms and (self.disclose_topology or self.equivocation):
+            raise ValueError("protocol swarms knows neither disclose_topology nor equivocation; remove them")
+        if swarms and self.task is None:
+            raise ValueError("protocol swarms needs a task; remove the key for the published one")
+        if swarms and EARLY_VOTE not in self.leaks and (self.history_rounds < 1 or self.max_rounds < 2):
+            raise ValueError(
+                "protocol swarms without the leak early_vote needs history_rounds >= 1 and max_rounds >= 2, since a "
+                "vote is about the round before"
+            )
+        return self
 
     @model_validator(mode="after")
     def _ordered(self) -> "ConsensusParameters":
@@ -138,3 +177,14 @@ def _by_peer(value: Any, peers: tuple[str, ...]) -> Any:
     each = TypeAdapter(value).json_schema()
     schema = {"type": "object", "properties": dict.fromkeys(peers, each), "additionalProperties": False}
     return Annotated[dict[str, value], AfterValidator(known), WithJsonSchema(schema)]
+
+
+@cache
+def turn_model(role: str, value_min: int, value_max: int, strategy: int, reasoning: int) -> type[BaseModel]:
+    """Return the model of a turn of the swarms protocol: a proposal and a vote in one reply."""
+    words: Any = Literal["stop", "continue", "abstain"] if role == BYZANTINE else Literal["stop", "continue"]
+    return create_model(
+        f"{role.capitalize()}Turn",
+        __base__=proposal_model(role, value_min, value_max, strategy, reasoning),
+        vote=(words, ...),
+    )

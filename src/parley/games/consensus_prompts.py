@@ -124,7 +124,7 @@ def template(prompt: str, role: str, phase: str, part: str) -> str:
         known = sorted({name.rsplit("_", 2)[0] for name in next(iter(PROMPTS.values()))})
         raise UsageError(
             f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(PROMPTS)}; roles: "
-            f"{', '.join(known)}; phases: propose, vote; parts: system, user"
+            f"{', '.join(known)}; phases: propose, vote, turn (the swarms protocol); parts: system, user"
         ) from None
     return path.read_text(encoding="utf-8").rstrip("\n")
 
@@ -135,13 +135,19 @@ def render(prompt: str, role: str, phase: str, part: str, values: PromptValues) 
     return _PATTERN.sub(lambda match: _EXPRESSIONS[match.group(0)](values), text)
 
 
-def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, int | str | None]) -> str:
-    """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
+def check_given(given: Mapping[str, int | str | None]) -> None:
+    """Raise UsageError if the values that a user gave for a sample contradict each other."""
     number = int(given["round_number"] or 1)
     if number > int(given["max_rounds"] or 1):
         raise UsageError(f"--round {number} is after the last, --max-rounds {given['max_rounds']}")
     if int(given["value_min"] or 0) > int(given["value_max"] or 0):
         raise UsageError(f"--value-min {given['value_min']} is above --value-max {given['value_max']}")
+
+
+def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, int | str | None]) -> str:
+    """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
+    check_given(given)
+    number = int(given["round_number"] or 1)
     agent = str(given["agent_id"])
     initial = given["initial_value"] if role == "honest" else None
     current = given["current_value"] if given["current_value"] is not None else initial

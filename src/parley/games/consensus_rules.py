@@ -1,76 +1,152 @@
-"""The scripted policies of the consensus game: baselines for science, and the engine-free policies of the tests.
+"""The scripted policies of the consensus game that anyone may be played by, and what adversaries share with them.
 
-Each is a pure function of a `ConsensusView` (what the agent may see) and a generator; it returns the reply as a
-mapping, which goes through the same strict parser as a model's.
+Each is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters; it returns the
+reply as a mapping, which goes through the same strict parser as a model's.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from parley.games.consensus_state import ConsensusView
-from parley.games.kinds import PolicyKind, Rule
+from parley.games.kinds import PolicyKind, PolicyParameters
 from parley.text import one_line
 
 
-def _proposal(value: int) -> Mapping[str, Any]:
+class _GameValue:
+    """Marks parameters that are values of the game, and must be within its range."""
+
+
+# A value that agents propose, or None; what None means is said where it is used.
+GameValue = Annotated[int | None, _GameValue(), Field(ge=-1_000_000, le=1_000_000)]
+
+
+def outside_range(given: PolicyParameters, game: Any) -> str:
+    """Return which of the values that a policy is given is not one of the game; "" if all are."""
+    for name, field in type(given).model_fields.items():
+        value = getattr(given, name)
+        if value is None or not any(isinstance(mark, _GameValue) for mark in field.metadata):
+            continue
+        if not game.value_min <= value <= game.value_max:
+            return f"{name}: {value}: not a value of the game; choose one from {game.value_min} to {game.value_max}"
+    return ""
+
+
+def scripted_kind(
+    rule: Callable[..., Mapping[str, Any]],
+    parameters: type[PolicyParameters] = PolicyParameters,
+    roles: tuple[str, ...] = (),
+    beyond: str = "",
+    needs: str = "",
+) -> PolicyKind:
+    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring."""
+    return PolicyKind(
+        name=rule.__name__,
+        summary=one_line((rule.__doc__ or "").splitlines()[0]),
+        roles=roles,
+        Parameters=parameters,
+        rule=lambda given: partial(rule, given=given),
+        beyond=beyond,
+        needs=needs,
+        misfit=outside_range,
+    )
+
+
+# What rules are made of
+
+
+def proposal(value: int) -> Mapping[str, Any]:
     """Return a proposal; all rules give the same reason, which says nothing of who gives it."""
     return {"internal_strategy": "", "value": value, "public_reasoning": "This value may help us to agree."}
 
 
-def _uniform(view: ConsensusView, rng: np.random.Generator) -> int:
+def uniform(view: ConsensusView, rng: np.random.Generator) -> int:
+    """Return a value that is uniform on the range of the game."""
     return int(rng.integers(view.value_min, view.value_max + 1))
 
 
-def _held_value(view: ConsensusView, rng: np.random.Generator) -> int:
+def held_value(view: ConsensusView, rng: np.random.Generator) -> int:
     """Return the value it holds; an agent that starts without one (Byzantine) draws it."""
-    return _uniform(view, rng) if view.current_value is None else view.current_value
+    return uniform(view, rng) if view.current_value is None else view.current_value
 
 
-def _stop_when_equal(view: ConsensusView) -> Mapping[str, Any]:
+def most_frequent(values: Iterable[int | None]) -> int | None:
+    """Return the most frequent value, the smallest on a tie; None if nobody proposed one."""
+    counts = Counter(value for value in values if value is not None)
+    return min(counts, key=lambda value: (-counts[value], value)) if counts else None
+
+
+def stop_when_equal(view: ConsensusView) -> Mapping[str, Any]:
     """Vote stop when all proposals that it sees are equal; a silent agent made none."""
     seen = {value for value in view.this_round.values() if value is not None}
     return {"decision": "stop" if len(seen) == 1 else "continue"}
 
 
-def majority(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
-    """Adopt the most frequent value of the last round, the smallest on a tie."""
+# The policies
+
+NOTHING_GIVEN = PolicyParameters()
+
+
+class Stubborn(PolicyParameters):
+    """What `stubborn` proposes, and how it votes."""
+
+    value: GameValue = Field(
+        default=None, description="What it proposes; default: its initial value, which a Byzantine agent draws."
+    )
+    vote: Literal["honest", "stop", "continue"] = Field(
+        default="honest", description="Its votes; `honest` is stop when all proposals it sees are equal."
+    )
+
+
+def majority(
+    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters = NOTHING_GIVEN
+) -> Mapping[str, Any]:
+    """Propose the most frequent value of the last round, the smallest on a tie; vote stop when all are equal."""
     if view.phase == "vote":
-        return _stop_when_equal(view)
-    counts = Counter(value for value in view.last_round.values() if value is not None)
-    if not counts:
-        return _proposal(_held_value(view, rng))
-    most = max(counts.values())
-    return _proposal(min(value for value, count in counts.items() if count == most))
+        return stop_when_equal(view)
+    leading = most_frequent(view.last_round.values())
+    return proposal(held_value(view, rng) if leading is None else leading)
 
 
-def stubborn(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
-    """Propose the first value forever; vote like `majority`."""
+_STUBBORN = Stubborn()
+
+
+def stubborn(view: ConsensusView, rng: np.random.Generator, given: Stubborn = _STUBBORN) -> Mapping[str, Any]:
+    """Propose the same value forever; vote stop when all are equal, or as it is told."""
     if view.phase == "vote":
-        return _stop_when_equal(view)
-    return _proposal(_held_value(view, rng))
+        return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
+    return proposal(held_value(view, rng) if given.value is None else given.value)
 
 
-def random(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
+def random(
+    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters = NOTHING_GIVEN
+) -> Mapping[str, Any]:
     """Propose a value uniform on the range, and vote stop or continue with equal chance, each time anew."""
     if view.phase == "vote":
         return {"decision": ("stop", "continue")[int(rng.integers(2))]}
-    return _proposal(_uniform(view, rng))
+    return proposal(uniform(view, rng))
 
 
-def minimum(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
+def minimum(
+    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters = NOTHING_GIVEN
+) -> Mapping[str, Any]:
     """Propose the smallest value it has seen, so that one value floods the network; vote like `majority`."""
     if view.phase == "vote":
-        return _stop_when_equal(view)
+        return stop_when_equal(view)
     seen = [value for value in view.last_round.values() if value is not None]
-    return _proposal(min([_held_value(view, rng), *seen]))
+    return proposal(min([held_value(view, rng), *seen]))
 
 
-def _kind(rule: Rule) -> PolicyKind:
-    summary = one_line((rule.__doc__ or "").splitlines()[0])
-    return PolicyKind(rule.__name__, summary, rule=lambda parameters: rule)
-
-
-SCRIPTED: Mapping[str, PolicyKind] = {kind.name: kind for kind in map(_kind, (majority, stubborn, random, minimum))}
+SCRIPTED: Mapping[str, PolicyKind] = {
+    kind.name: kind
+    for kind in (
+        scripted_kind(majority),
+        scripted_kind(stubborn, Stubborn),
+        scripted_kind(random),
+        scripted_kind(minimum),
+    )
+}

@@ -28,7 +28,8 @@ class PolicyKind:
 
     `rule` makes the scripted rule from the parameters, `instructions` what a language model is told besides the game's
     prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a parameter of
-    the game that must be true where it plays. `version` is raised whenever the same view could lead to another reply;
+    the game that must be true where it plays; `misfit` says, from its parameters and the game's, which of them does
+    not fit the game ("" if all do). `version` is raised whenever the same view could lead to another reply;
     `fingerprint` is the SHA-256 of code that is not Parley's own.
     """
 
@@ -40,6 +41,7 @@ class PolicyKind:
     instructions: Callable[[Any], str] | None = None
     beyond: str = ""
     needs: str = ""
+    misfit: Callable[[Any, Any], str] | None = None
     version: int = 1
     fingerprint: str = ""
 
@@ -87,6 +89,12 @@ class ChosenPolicy:
         """What a language model is told besides the game's prompts; "" for nothing."""
         return self.kind.instructions(self.parameters) if self.kind.instructions else ""
 
+    def misfit(self, parameters: Any) -> str:
+        """Return why it cannot play a game with these parameters: key, value, remedy; "" if it can."""
+        if self.kind.needs and not getattr(parameters, self.kind.needs, False):
+            return f"plays only with {self.kind.needs}: true among the game's parameters; add it"
+        return self.kind.misfit(self.parameters, parameters) if self.kind.misfit else ""
+
     def identity(self) -> dict[str, Any]:
         """Return all that can change what it answers to the same ask, as JSON values."""
         found: dict[str, Any] = {"policy": self.kind.name, "version": self.kind.version}
@@ -97,6 +105,11 @@ class ChosenPolicy:
         if self.instructions:
             found["instructions_sha256"] = hashlib.sha256(self.instructions.encode()).hexdigest()
         return found
+
+
+def with_instructions(system: str, policy: ChosenPolicy) -> str:
+    """Return a system prompt with what the policy tells a language model besides, which stands on lines of its own."""
+    return f"{system}\n{policy.instructions}" if policy.instructions else system
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,93 @@
+"""The prompts of the swarms protocol, word for word as in the published code.
+
+The source is the page "Byzantine consensus" of the Swarms documentation (docs.swarms.world), whose constants
+HONEST_PROMPT, COOPERATIVE_PROMPT, BYZANTINE_PROMPT and ROUND_PROMPT the template files hold as printed, with the
+doubled braces of Python's `str.format`. They are filled by fixed replacement in one pass: nothing in a value is
+searched for fields again. One sentence is our own, `vote_on_last_round.txt`; it follows the system prompt unless
+the leak `early_vote` is there.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from parley.errors import UsageError
+from parley.games.consensus_parameters import BYZANTINE, HONEST
+from parley.games.consensus_prompts import FOLDER, Proposal, check_given
+from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS
+
+_FOLDER = FOLDER / "swarms"
+_HONEST: Mapping[str, Path] = {
+    "may_exist": _FOLDER / "honest_prompt.txt",
+    "none_exist": _FOLDER / "cooperative_prompt.txt",
+}
+_OWN_SENTENCE = "turn_vote_on_last_round"
+
+
+@cache
+def templates(prompt: str, leaks: tuple[str, ...] = ()) -> Mapping[str, Path]:
+    """Return the files that agents are sent, by role, phase and part; raises KeyError for an unknown prompt."""
+    found: dict[str, Path] = {}
+    for role, system in ((HONEST, _HONEST[prompt]), (BYZANTINE, _FOLDER / "byzantine_prompt.txt")):
+        found |= {f"{role}_turn_system": system, f"{role}_turn_user": _FOLDER / "round_prompt.txt"}
+        if EARLY_VOTE not in leaks:
+            found[f"{role}_{_OWN_SENTENCE}"] = _FOLDER / "vote_on_last_round.txt"
+    return found
+
+
+@cache
+def template(prompt: str, role: str, part: str, leaks: tuple[str, ...] = ()) -> str:
+    """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
+    try:
+        files = templates(prompt, leaks)
+        paths = [files[f"{role}_turn_{part}"]]
+    except KeyError:
+        raise UsageError(
+            f"no prompt for {prompt}, {role}, turn, {part}; prompts: {', '.join(_HONEST)}; roles: {BYZANTINE}, "
+            f"{HONEST}; parts: system, user"
+        ) from None
+    if part == "system" and f"{role}_{_OWN_SENTENCE}" in files:
+        paths.append(files[f"{role}_{_OWN_SENTENCE}"])
+    return "\n\n".join(path.read_text(encoding="utf-8").rstrip("\n") for path in paths)
+
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """Return a template with its fields replaced once, in one pass; a doubled brace becomes a single one.
+
+    Raises KeyError for a field without a value.
+    """
+    return _FIELD.sub(lambda match: str(values[match[1]]) if match[1] else match[0][0], text)
+
+
+def format_proposals(proposals: Sequence[Proposal]) -> str:
+    """Return one line per proposal, as the published code does; a reason is quoted, so that it can forge nothing."""
+    lines = []
+    for proposal in proposals:
+        why = json.dumps(proposal.justification, ensure_ascii=False) if proposal.justification else ""
+        lines.append(f"- {proposal.agent}: value={proposal.value}, reasoning={why}")
+    return "\n".join(lines) or "- No proposals yet."
+
+
+def sample(prompt: str, role: str, part: str, given: Mapping[str, int | str | None]) -> str:
+    """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
+    check_given(given)
+    agent, number = str(given["agent_id"]), int(given["round_number"] or 1)
+    current = given["current_value"]
+    if current is None and role == HONEST:
+        current = given["initial_value"]
+    peer = Proposal("agent_2" if agent != "agent_2" else "agent_1", 23, "A value in the middle suits all of us.")
+    values = {
+        **given,
+        "task": SWARMS_DEFAULTS["task"],
+        "current_value": current,
+        "proposals": format_proposals([peer]),
+        "history": format_proposals([peer]) if number > 1 else "No previous rounds.",
+        "private_notes": "Most agents are close to 20." if number > 1 else "None.",
+    }
+    return filled(template(prompt, role, part), values)

@@ -1,0 +1,131 @@
+"""`parley policies`, `parley prompts --strategy`, and that docs/adversaries.md tells of the same policies."""
+
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from parley.catalog import parameter_lines, policy_lines, threat_text, told_to
+from parley.cli import commands
+from parley.errors import UsageError
+from parley.games.consensus import ConsensusGame
+from parley.games.consensus_strategies import HEADING, STRATEGIES
+
+KINDS = ConsensusGame.policies
+PAGE = Path("docs/adversaries.md").read_text(encoding="utf-8")
+
+
+def run(*arguments: str) -> str:
+    ran = CliRunner().invoke(commands, list(arguments), catch_exceptions=False)
+    assert ran.exit_code == 0
+    return ran.output
+
+
+# parley policies
+
+
+def test_every_policy_and_every_parameter_is_listed() -> None:
+    paragraphs = re.split(r"\n(?=\S)", run("policies", "--game", "consensus").rstrip())
+    assert [paragraph.split("  ")[0] for paragraph in paragraphs] == [*KINDS, "module:attribute"]
+    for paragraph, kind in zip(paragraphs[:-1], KINDS.values(), strict=True):
+        assert kind.summary in paragraph
+        assert re.findall(r"(?m)^    - (\w+): ", paragraph) == list(kind.Parameters.model_fields)
+        assert ("byzantine agents" in paragraph) == (kind.roles == ("byzantine",))
+        assert ("asks a model" in paragraph) == kind.asks_model
+        assert threat_text(kind) in paragraph
+
+
+def test_types_bounds_and_defaults_of_parameters_are_told() -> None:
+    def starts(name: str) -> dict[str, str]:
+        return {line.split(":")[0]: line for line in parameter_lines(KINDS[name])}
+
+    assert starts("crash")["round"].startswith("round: integer from 1 to 10000, required. ")
+    assert starts("stubborn")["vote"].startswith("vote: honest | stop | continue, default honest. ")
+    assert "optional" in starts("stubborn")["value"]
+    assert starts("llm_strategies")["strategies"].startswith("strategies: one or a list of stall | split | ")
+    assert starts("llm_strategies")["after"].startswith("after: integer from 1 to 10000, default 3. ")
+
+
+def test_policies_say_what_they_need_and_what_is_beyond_the_paper() -> None:
+    [line] = [line for line in policy_lines(ConsensusGame) if line.startswith("equivocate")]
+    assert "needs equivocation: true" in line
+    assert "beyond the paper's threat model: equivocates" in line
+
+
+def test_every_parameter_has_a_description() -> None:
+    for kind in KINDS.values():
+        assert all(field.description for field in kind.Parameters.model_fields.values())
+
+
+# parley prompts --strategy
+
+
+@pytest.mark.parametrize("phase", ["propose", "vote"])
+def test_strategies_are_shown_below_the_papers_prompt(phase: str) -> None:
+    plain = run("prompts", "--role", "byzantine", "--phase", phase)
+    shown = run("prompts", "--role", "byzantine", "--phase", phase, "--strategy", "split", "--strategy", "stall")
+    policy = told_to(ConsensusGame, "byzantine", "system", ["stall", "split"])
+    assert shown == f"{plain}{policy.instructions}\n"
+    assert HEADING not in plain
+    template = run("prompts", "--role", "byzantine", "--phase", phase, "--template", "--strategy", "stall")
+    assert "{max_rounds}" in template
+    assert "STALL" in template
+
+
+@pytest.mark.parametrize(("role", "part"), [("honest", "system"), ("byzantine", "user")])
+def test_strategies_where_nobody_is_told_any_are_refused(role: str, part: str) -> None:
+    with pytest.raises(UsageError, match="--strategy: it is told to byzantine agents in their system prompts; add"):
+        told_to(ConsensusGame, role, part, ["stall"])
+
+
+def test_an_unknown_strategy_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match=r"--strategy: strategies\[0\]: 'lie': input should be 'stall', 'split'"):
+        told_to(ConsensusGame, "byzantine", "system", ["lie"])
+
+
+def test_a_game_without_strategies_says_so() -> None:
+    class Plain(ConsensusGame):
+        name = "plain"
+        policies: ClassVar[Any] = {}
+
+    with pytest.raises(UsageError, match="the game plain has no strategies"):
+        told_to(Plain, "byzantine", "system", ["stall"])
+
+
+# docs/adversaries.md
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """Return the rows of the first table after a heading, by the name in their first cell."""
+    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines() if "| " in line]
+    return {row[0].strip("`| "): row for row in cells[1:]}
+
+
+def test_the_page_has_a_row_for_every_policy_with_its_parameters_and_defaults() -> None:
+    table = rows("The policies")
+    assert set(table) == set(KINDS)
+    for name, kind in KINDS.items():
+        given = table[name][1]
+        assert set(re.findall(r"`(\w+)` \(", given)) == set(kind.Parameters.model_fields)
+        for parameter, field in kind.Parameters.model_fields.items():
+            told = given.split(f"`{parameter}` (")[1].split(")")[0]
+            if field.is_required():
+                assert told == "required"
+            elif field.default is not None:
+                assert told.strip("`") == str(field.default)
+        assert table[name][2] == ("Byzantine" if kind.roles else "any")
+        assert table[name][6].strip("| ") == (f"beyond: {kind.beyond}" if kind.beyond else "within")
+
+
+def test_the_page_has_a_row_for_every_strategy() -> None:
+    assert list(rows("Strategies of language models")) == list(STRATEGIES)
+
+
+def test_the_study_in_the_page_is_one(study_factory: Any) -> None:
+    text = PAGE.split("    grids:\n")[1].split("\n\n")[0]
+    grids = yaml.safe_load("grids:\n" + text.replace("qwen3-8b", "tiny"))["grids"]
+    assert {condition.threat_model for condition in study_factory(*grids).conditions} == {"paper"}

@@ -61,8 +61,6 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
 def test_a_topology_that_is_not_complete_is_beyond_the_paper() -> None:
     for topology, expected in (("complete", "paper"), ("ring", "beyond: topology ring")):
         assert model(6, (1, by("silent")), parameters=SimpleNamespace(topology=topology)) == expected
-        named = SimpleNamespace(topology=SimpleNamespace(name=topology))
-        assert model(6, (1, by("silent")), parameters=named) == expected
     assert model(6, parameters=SimpleNamespace(topology="ring")) == "none"
 
 

@@ -11,7 +11,7 @@ from parley.engine.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.errors import UsageError
 from parley.runner import Exchange
-from parley.simulate import engine_place_of, play_simulation
+from parley.simulate import engine_place_of, play_simulation, purse_for
 from parley.study import Condition, Simulation, Study
 from parley.text import one_line
 
@@ -42,7 +42,8 @@ def play(
 
     with _engine(study, condition, endpoint, show) as place:
         simulation = Simulation(condition, seed)
-        played, _ = asyncio.run(play_simulation(simulation, place, engine_timeout, None, show, on_phase))
+        purse = purse_for(study, simulation, show)
+        played, _ = asyncio.run(play_simulation(simulation, place, engine_timeout, None, show, on_phase, purse))
     outcome = played.outcome
     parts = [outcome.name, outcome.detail, outcome.diagnosis]
     show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")

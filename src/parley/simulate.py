@@ -20,6 +20,7 @@ from parley.study import Condition, Simulation, Study
 
 if TYPE_CHECKING:
     from parley.engine.service import Service
+    from parley.spending import Purse
 
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
@@ -52,7 +53,9 @@ def simulate(
             return
         if journal.entries:
             say(f"going on from the journal: {len(journal.entries)} replies")
-        played, engines = asyncio.run(play_simulation(simulation, place, engine_timeout, journal, say, _progress(say)))
+        purse = purse_for(study, simulation, say)
+        playing = play_simulation(simulation, place, engine_timeout, journal, say, _progress(say), purse)
+        played, engines = asyncio.run(playing)
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
     outcome = played.outcome
@@ -72,6 +75,15 @@ def engine_place_of(condition: Condition, endpoint: Path | None) -> "Path | Serv
     return None
 
 
+def purse_for(study: Study, simulation: Simulation, say: Callable[[str], None]) -> "Purse | None":
+    """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
+    if not simulation.condition.models:
+        return None
+    from parley.spending import purse_of  # with an event loop's locks; a scripted simulation has no use for it
+
+    return purse_of(study, say)
+
+
 async def play_simulation(
     simulation: Simulation,
     place: "Path | Service | None",
@@ -79,10 +91,12 @@ async def play_simulation(
     journal: Journal | None,
     say: Callable[[str], None],
     on_phase: Callable[[list[Exchange]], None],
+    purse: "Purse | None" = None,
 ) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
-    `place` is what `engine_place_of` gives: an endpoint file or a service, None for scripted simulations.
+    `place` is what `engine_place_of` gives: an endpoint file or a service, None for scripted simulations. `purse` pays
+    the requests of a study that has a budget.
     """
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine, LLMPolicy
@@ -101,7 +115,9 @@ async def play_simulation(
                 assert place is not None
                 if isinstance(place, Path):
                     read_endpoint(place).require(player.name, place)
-                engine = await stack.enter_async_context(Engine(place))
+                if purse is not None:
+                    await stack.enter_async_context(purse)
+                engine = await stack.enter_async_context(Engine(place, say, purse))
                 await engine.wait_ready(engine_timeout, lambda s: say(f"waiting for the engine, {s:.0f} s"))
                 engines[player.name] = await engine.provenance()  # one model plays in a simulation
             by_role[role] = LLMPolicy(engine, player.entry.chat_template_kwargs)
@@ -109,6 +125,8 @@ async def play_simulation(
             say(f"warning: {text}")
         policies = {seat.name: by_role[seat.role] for seat in game.seats}
         played = await play_async(simulation.id, game, policies, journal, on_phase)
+        if engine is not None:
+            engines = {name: {**told, **engine.effort()} for name, told in engines.items()}
     return played, engines
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from parley import paths
+from parley.budget import Budget, check_prices
 from parley.engine.models import ModelEntry, load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
@@ -110,6 +111,7 @@ class StudyFile(BaseModel):
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
+    budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ class Study:
     shard_size: int
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
+    budget: Budget | None = None
 
     def simulations(self) -> Iterator[Simulation]:
         """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
@@ -263,7 +266,9 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
     for name in models:
         if name in game.rules or name in (SAME, "scripted"):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    expander = _Expander(where, content, game, models, models_file)
+    conditions = _Expander(where, content, game, models, models_file).conditions()
+    used = (name for condition in conditions for name in condition.models)
+    check_prices(content.budget, used, models, where, models_file)
     return Study(
         name=file.stem,
         file=file,
@@ -271,8 +276,9 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
         title=content.title or file.stem,
         game=game,
         shard_size=content.shard_size,
-        conditions=expander.conditions(),
+        conditions=conditions,
         models=models,
+        budget=content.budget,
     )
 
 

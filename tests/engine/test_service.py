@@ -35,8 +35,9 @@ def server() -> Iterator[StandInService]:
 
 
 def entry(url: str, **keys: Any) -> ModelEntry:
+    """Return an entry without patience: what its errors say is told at once."""
     source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
-    return ModelEntry.model_validate({"source": source, **keys})
+    return ModelEntry.model_validate({"source": source, "limits": {"patience_seconds": 0}, **keys})
 
 
 def place(url: str) -> Service:
@@ -242,7 +243,9 @@ def test_another_model_has_the_endpoint_that_was_given() -> None:
 
 
 def test_place_and_key_of_a_service_are_no_identity() -> None:
-    one, two = entry("http://node17:8000/v1"), entry("https://other.example/x/v1", cluster={"minutes": 5})
+    one = entry("http://node17:8000/v1")
+    keys: dict[str, Any] = {"limits": {"concurrent": 3}, "price": {"prompt": 1, "completion": 2}}
+    two = entry("https://other.example/x/v1", cluster={"minutes": 5}, **keys)
     assert one.identity() == two.identity()
     assert one.identity()["source"] == {"served": SERVED}
     other = ModelEntry.model_validate({"source": {"url": "http://node17:8000/v1", "served": "another"}})
@@ -282,8 +285,28 @@ def test_a_served_name_that_is_a_path_or_none_is_refused(served: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"engine_args": {"seed": 1}}, {"server_args": {"max-num-seqs": 8}}, {"deterministic": True}]
+    "keys",
+    [
+        {"engine_args": {"seed": 1}},
+        {"server_args": {"max-num-seqs": 8}},
+        {"deterministic": True},
+        {"gpus": 2},
+        {"gpus": 0},
+        {"cluster": {"gpu_model": "a100"}},
+        {"cluster": {"memory_mb": 1024}},
+    ],
 )
 def test_what_is_for_a_server_of_ours_is_refused(keys: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=f"{next(iter(keys))} is for a server that Parley starts"):
+    with pytest.raises(ValidationError, match=f"{next(iter(keys))}.* is for a server that Parley starts"):
         entry("http://node17/v1", **keys)
+
+
+def test_the_gpus_that_every_entry_has_are_no_request() -> None:
+    assert entry("http://node17/v1", gpus=1, cluster={"minutes": 5, "partition": "cpu"}).gpus == 1
+
+
+def test_limits_of_a_server_of_ours_are_refused() -> None:
+    hub = {"repo": "owner/tiny", "revision": "a" * 40}
+    with pytest.raises(ValidationError, match="limits are for a service"):
+        ModelEntry.model_validate({"source": hub, "limits": {"concurrent": 2}})
+    assert ModelEntry.model_validate({"source": hub, "price": {"prompt": 1, "completion": 2}}).price is not None

@@ -117,5 +117,13 @@ class SharedState:
         os.ftruncate(self._fd, len(line))
 
 
+def peek(folder: Path) -> dict[str, Any]:
+    """Return what processes share in a folder, without waiting for them; nothing if it cannot be read just now."""
+    try:
+        return parse_line(paths.shared_state(folder).read_bytes()) or {}
+    except OSError:
+        return {}
+
+
 def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -24,7 +24,7 @@ from parley.engine.terms import Price, Tokens
 from parley.errors import BudgetError, JournalError, RecordError, UsageError
 from parley.files import checked_line, parse_line, write_atomically
 from parley.journal import journaled
-from parley.shared import SharedState
+from parley.shared import SharedState, peek
 from parley.study import Study
 
 _TAIL_BYTES = 1 << 16  # enough for the last line
@@ -206,8 +206,11 @@ class Purse:
     async def require(self, model: str, most: Tokens) -> None:
         """Raise BudgetError if the budget has no room for a request that can use `most`."""
         if self._budget is not None:
-            async with self._shared.changing():
-                self._check(self._sum(), model, most)
+            async with self._shared.changing() as state:
+                account = self._sum()
+                room = self._has_room(account, [(model, most)], state)
+            if not room:
+                raise self._spent(account, model, most)
 
     @asynccontextmanager
     async def paying(self, model: str, most: Tokens) -> AsyncIterator[Bill]:
@@ -224,8 +227,8 @@ class Purse:
                 used = most if bill.used is None else bill.used
                 if used.total:
                     self._log.append(self._sum(), model, used, self._prices.get(model), lost=bill.used is None)
-                own = state["aside"][self._shared.owner]
-                prompt, completion = own[model]
+                own = state.setdefault("aside", {}).setdefault(self._shared.owner, {})
+                prompt, completion = own.get(model, (most.prompt, most.completion))
                 own[model] = [prompt - most.prompt, completion - most.completion]
 
     async def _set_aside(self, model: str, most: Tokens) -> None:
@@ -233,15 +236,17 @@ class Purse:
         while True:
             async with self._shared.changing() as state:
                 account = self._sum()
-                self._check(account, model, most)
+                room = self._has_room(account, [(model, most)], state)
                 aside = state.setdefault("aside", {})
-                if self._has_room(account, [(model, most), *_listed(aside)]):
+                if self._fits(account, [(model, most), *_listed(aside)]):
                     prompt, completion = aside.setdefault(self._shared.owner, {}).get(model, (0, 0))
                     aside[self._shared.owner][model] = [prompt + most.prompt, completion + most.completion]
                     return
                 now = time.monotonic()
-                if now - self._buried >= _BURY_SECONDS:
+                if room and now - self._buried >= _BURY_SECONDS:
                     self._charge_the_dead(state, account)
+            if not room:
+                raise self._spent(account, model, most)
             if now - began >= _TELL_SECONDS and now - self._told >= _TELL_SECONDS:
                 self._told = now
                 self._say("waiting for requests in flight: they may leave enough of the budget")
@@ -262,26 +267,44 @@ class Purse:
                 if tokens.total:
                     self._log.append(account, model, tokens, self._prices.get(model), lost=True)
 
-    def _has_room(self, account: Account, more: list[tuple[str, Tokens]]) -> bool:
-        budget = self._budget
-        if budget is None:
-            return True
-        if budget.tokens is not None and account.tokens + sum(tokens.total for _, tokens in more) > budget.tokens:
-            return False
-        return budget.cost is None or account.cost(self._prices) + self._most_cost(more) <= budget.cost + _CENT
+    def _has_room(self, account: Account, request: list[tuple[str, Tokens]], state: dict[str, Any]) -> bool:
+        """Whether the budget has room for a request if those in flight leave all; remembers one that has none."""
+        fits = self._fits(account, request)
+        if not fits:
+            state["refused"] = [[model, tokens.prompt, tokens.completion] for model, tokens in request]
+        return fits
 
-    def _most_cost(self, more: list[tuple[str, Tokens]]) -> float:
-        return sum(price.most(tokens) for model, tokens in more if (price := self._prices.get(model)) is not None)
+    def _fits(self, account: Account, more: list[tuple[str, Tokens]]) -> bool:
+        return self._budget is None or _fits(self._budget, account, more, self._prices)
 
-    def _check(self, account: Account, model: str, most: Tokens) -> None:
-        if not self._has_room(account, [(model, most)]):
-            assert self._budget is not None
-            cost = f" or cost {self._most_cost([(model, most)]):.4g}" if self._budget.cost is not None else ""
-            raise BudgetError(
-                f"the budget of {self._study} is spent: {budget_line(self._budget, account, self._prices)}, and the "
-                f"next request may use {most.total:,} tokens{cost}; raise `budget` in the study file, and the same "
-                "command goes on from the journals"
-            )
+    def _spent(self, account: Account, model: str, most: Tokens) -> BudgetError:
+        assert self._budget is not None
+        return BudgetError(_spent_line(self._study, self._budget, account, [(model, most)], self._prices))
+
+
+def _fits(budget: Budget, account: Account, more: list[tuple[str, Tokens]], prices: Prices) -> bool:
+    tokens = account.tokens + sum(tokens.total for _, tokens in more)
+    if budget.tokens is not None and tokens > budget.tokens:
+        return False
+    return budget.cost is None or account.cost(prices) + _most_cost(more, prices) <= budget.cost + _CENT
+
+
+def _most_cost(more: list[tuple[str, Tokens]], prices: Prices) -> float:
+    return sum(price.most(tokens) for model, tokens in more if (price := prices.get(model)) is not None)
+
+
+def _spent_line(
+    study: str, budget: Budget, account: Account, request: list[tuple[str, Tokens]], prices: Prices
+) -> str:
+    needs = []
+    if budget.tokens is not None:
+        needs.append(f"use {sum(tokens.total for _, tokens in request):,} tokens")
+    if budget.cost is not None:
+        needs.append(f"cost {_most_cost(request, prices):.4g}")
+    return (
+        f"the budget of {study} is spent: {budget_line(budget, account, prices)}, and the next request may "
+        f"{' and '.join(needs)}; raise `budget` in the study file, and the same command goes on from the journals"
+    )
 
 
 def _listed(aside: Mapping[str, Mapping[str, list[int]]]) -> list[tuple[str, Tokens]]:
@@ -304,6 +327,17 @@ def spending_line(study: Study) -> str | None:
         return None
     account = _Log(paths.spent(study.name)).account() or spent_before(study)
     return f"budget: {budget_line(study.budget, account, _prices(study))}"
+
+
+def spent_line(study: Study) -> str | None:
+    """Return in words that the budget has no room for the request that was refused last; None if it has."""
+    if study.budget is None:
+        return None
+    refused = [(model, Tokens(*tokens)) for model, *tokens in peek(paths.spending(study.name)).get("refused", [])]
+    account = _Log(paths.spent(study.name)).account()
+    if not refused or account is None or _fits(study.budget, account, refused, _prices(study)):
+        return None
+    return _spent_line(study.name, study.budget, account, refused, _prices(study))
 
 
 def budget_line(budget: Budget, account: Account, prices: Prices) -> str:

@@ -14,7 +14,7 @@ import httpx
 
 from parley.engine.backoff import RETRIED, given_up, is_final, pause, retry_after
 from parley.engine.limits import Limiter, Turn
-from parley.engine.service import PROBE_SECONDS, Service, error_code
+from parley.engine.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError
 from parley.policies import used_tokens
 
@@ -92,7 +92,7 @@ class Hosted:
                 if response.status_code not in RETRIED:
                     return response
                 failure = self._service.refused(response)
-                final = error_code(response) == "insufficient_quota"
+                final = has_no_quota(response)
             except httpx.HTTPError as error:
                 failure, final = self._service.lost(error), is_final(error)
             if final:

@@ -142,10 +142,10 @@ def error_message(response: httpx.Response) -> str:
         return response.text
 
 
-def error_code(response: httpx.Response) -> str:
-    """Return the code, else the type, of an error in OpenAI's form; "" where there is none."""
+def has_no_quota(response: httpx.Response) -> bool:
+    """Whether an error says, in OpenAI's form, that no money is left there: no pause changes that."""
     try:
         error: Any = response.json()["error"]
-        return str(error.get("code") or error.get("type") or "")
+        return "insufficient_quota" in (error.get("code"), error.get("type"))
     except (ValueError, LookupError, TypeError, AttributeError):
-        return ""
+        return False

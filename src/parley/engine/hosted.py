@@ -19,6 +19,7 @@ from parley.errors import EngineError
 from parley.policies import used_tokens
 
 _TELL_SECONDS = 10.0
+_sleep = asyncio.sleep
 
 Send = Callable[[], Awaitable[httpx.Response]]
 
@@ -107,7 +108,7 @@ class Hosted:
             used += wait
             self._retried += 1
             self._paused += wait
-            await asyncio.sleep(wait)
+            await _sleep(wait)
 
     @asynccontextmanager
     async def _turn(self, tokens: int | None) -> AsyncIterator[Turn]:

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -129,6 +132,72 @@ def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandI
         server.pages["/v1/models"] = (307, f"{other.url}/models")
         assert "redirects are not followed" in error(server.url)
         assert other.heads == []
+
+
+class _Forwarding(BaseHTTPRequestHandler):
+    """A proxy: sends what it gets on to the one server there is, whatever its name, and remembers for whom."""
+
+    server: Any
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        self._forward()
+
+    def do_POST(self) -> None:
+        self._forward()
+
+    def _forward(self) -> None:
+        self.server.asked.append(self.path)
+        if self.server.refusing:
+            self.send_error(407)
+            return
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        path = "/" + self.path.split("/", 3)[3]
+        with httpx.Client(trust_env=False) as onward:
+            got = onward.request(
+                self.command,
+                self.server.target + path,
+                content=content,
+                headers={"Authorization": self.headers["Authorization"]},
+            )
+        self.send_response(got.status_code)
+        self.send_header("Content-Length", str(len(got.content)))
+        self.end_headers()
+        self.wfile.write(got.content)
+
+
+@pytest.fixture
+def proxy(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Forwarding) as found:
+        forwarding: Any = found
+        forwarding.asked, forwarding.refusing = [], False
+        forwarding.target = server.url.removesuffix("/v1")
+        thread = threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{found.server_address[1]}")
+        yield forwarding
+        found.shutdown()
+        thread.join()
+
+
+def test_requests_go_through_the_proxy_of_the_environment(
+    server: StandInService, proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("http://service.invalid/v1")  # a name that only the proxy knows
+    paths = ("/v1/models", "/version", "/v1/chat/completions")
+    assert proxy.asked == [f"http://service.invalid{path}" for path in paths]
+    assert server.heads == [(path, f"Bearer {KEY}") for path in paths]
+
+    proxy.asked.clear()
+    ask(server.url)  # NO_PROXY names its host
+    assert proxy.asked == []
+
+    proxy.refusing = True
+    assert "answered 407" in error("http://service.invalid/v1")
 
 
 @pytest.mark.parametrize("status", [401, 500])

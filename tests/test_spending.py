@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -222,27 +223,32 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
     asked = len(server.bodies)
     server.bodies.clear()
     server.contents.clear()
-    stuck = threading.Event()
     go_on = threading.Event()
+    given: list[int] = []
+    stuck: list[int] = []
 
     def answer(body: dict[str, Any]) -> Any:
-        if len(server.bodies) >= 5:
-            stuck.set()
-            go_on.wait(60)
-            return None
-        return as_recorded(body)
+        """Answer the first phase, of three requests, and perhaps one of the second."""
+        with server.guard:
+            (given if len(server.bodies) < 5 else stuck).append(body["seed"])
+        if body["seed"] in given:
+            return as_recorded(body)
+        go_on.wait(60)
+        return None
 
     server.answer = answer
     study = make({"tokens": 10**6})
     [process] = run_all(study)
-    assert stuck.wait(60)
-    while len(server.bodies) < 6:  # the phase has three requests: one of the second phase is answered
-        pass
+    journal = paths.journal(records(study)[0])
+    end = time.monotonic() + 120
+    while len(given) + len(stuck) < 6 or len(journaled(journal)) < len(given):
+        assert time.monotonic() < end
+        time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     server.answer = as_recorded
     go_on.set()
-    answered = len(journaled(paths.journal(records(study)[0])))
+    answered = len(journaled(journal))
     lost = sum(len(content) + json.loads(content)["max_tokens"] for content in server.contents[answered:])
     play(study)
     assert digests(study) == expected

@@ -1,6 +1,7 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -43,17 +44,17 @@ def entry(url: str, **keys: Any) -> ModelEntry:
     return ModelEntry.model_validate({"source": source, "limits": {"patience_seconds": 0}, **keys})
 
 
-def place(url: str) -> Service:
-    found = engine_place("tiny", entry(url), None, "--endpoint")
+def place(url: str, **keys: Any) -> Service:
+    found = engine_place("tiny", entry(url, **keys), None, "--endpoint")
     assert isinstance(found, Service)
     return found
 
 
-def ask(url: str, arguments: dict[str, Any] | None = None) -> tuple[Completion, dict[str, Any]]:
+def ask(url: str, arguments: dict[str, Any] | None = None, **keys: Any) -> tuple[Completion, dict[str, Any]]:
     """Wait for the service and ask it once; return the reply and the provenance."""
 
     async def run() -> tuple[Completion, dict[str, Any]]:
-        async with Engine(place(url)) as engine:
+        async with Engine(place(url, **keys)) as engine:
             await engine.wait_ready(60)
             told = await engine.provenance()
             first = next(new_consensus("h").play())[0]
@@ -148,8 +149,14 @@ class _Forwarding(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._forward()
 
+    def do_CONNECT(self) -> None:
+        self.server.asked.append(self.path)
+        self.server.heads = dict(self.headers)
+        self.send_error(403)
+
     def _forward(self) -> None:
         self.server.asked.append(self.path)
+        self.server.heads = dict(self.headers)
         if self.server.refusing:
             self.send_error(407)
             return
@@ -197,7 +204,19 @@ def test_requests_go_through_the_proxy_of_the_environment(
     assert proxy.asked == []
 
     proxy.refusing = True
-    assert "answered 407" in error("http://service.invalid/v1")
+    monkeypatch.setenv("http_proxy", f"http://me:pass-word@127.0.0.1:{proxy.server_address[1]}")
+    told = error("http://service.invalid/v1")
+    assert "answered 407" in told
+    assert "pass-word" not in told
+    assert proxy.heads["Proxy-Authorization"] == f"Basic {base64.b64encode(b'me:pass-word').decode()}"
+
+
+def test_a_proxy_learns_the_name_of_an_https_service_and_no_more(proxy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
+    with pytest.raises(EngineError, match="403"):
+        ask("https://service.invalid/v1", limits={})  # a proxy that forbids it is not asked again
+    assert proxy.asked == ["service.invalid:443"]
+    assert "Authorization" not in proxy.heads
 
 
 @pytest.mark.parametrize("status", [401, 500])

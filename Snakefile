@@ -15,8 +15,16 @@ from parley import paths
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.slurm import group_name, wait_for_former_jobs
+from parley.spending import spent_line
 from parley.study import SCRIPTED, load_study
-from parley.workflow import find_own_programs, hold_lock, refuse_to_replace, restart, run_token
+from parley.workflow import (
+    find_own_programs,
+    hold_lock,
+    refuse_to_replace,
+    require_key_and_budget,
+    restart,
+    run_token,
+)
 
 min_version("9.0")
 
@@ -66,8 +74,16 @@ onstart:
             # As --forceall would.
             planned = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "simulate"]
             refuse_to_replace(record for job in planned for record in job.output)
+            # Once, not once per job; a dry run needs neither.
+            require_key_and_budget(STUDY, {record for job in planned for record in job.output})
         except ParleyError as error:
             raise WorkflowError(str(error)) from None
+
+
+onerror:
+    # The last word: the jobs that found the budget spent have each said so, somewhere above.
+    if workflow.is_main_process and (line := spent_line(STUDY)):
+        logger.error(line)
 
 
 onsuccess:

@@ -46,6 +46,6 @@ def _ten_thousand() -> Iterator[Row]:
     yield Row("expansion and dry run of 10,000", str(cost(*dry, "--config", "study=large.yaml")), "30 s")
     study = load_study(Path("large.yaml"))
     for simulation in study.simulations():
-        simulate(study, simulation.record("large"), None, 0.0, lambda text: None)
+        simulate(study, simulation.record("large"), [], 0.0, lambda text: None)
     yield Row("tables of 10,000 simulations", str(cost(*PARLEY, "summarize", "large.yaml")), "30 s")
     assert paths.table("large", "conditions", ".csv").exists()

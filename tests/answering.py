@@ -66,7 +66,8 @@ def record_with_model(
     return path
 
 
-Answer = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+# Status and body of the answer to a request; a third part is more headers. None hangs up.
+Answer = Callable[[dict[str, Any]], Any]
 
 
 def completion(text: str, finish_reason: str = "stop", cached: int = 0) -> tuple[int, dict[str, Any]]:
@@ -89,6 +90,7 @@ class _Answering(socketserver.ThreadingMixIn):
         self.answer = answer
         self.seconds = seconds
         self.bodies: list[dict[str, Any]] = []
+        self.contents: list[bytes] = []  # the same, as they came
         self.heads: list[tuple[str, str | None]] = []  # path, and the header Authorization
         self.pages: dict[str, Any] = {}  # path -> status and body
         self.in_flight = 0
@@ -129,8 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.server.heads.append((self.path, self.headers["Authorization"]))
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(content)
         with self.server.guard:
+            self.server.contents.append(content)
             self.server.bodies.append(body)
             self.server.in_flight += 1
             self.server.most.append(self.server.in_flight)
@@ -138,13 +142,18 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.server.answer(body)
         with self.server.guard:
             self.server.in_flight -= 1
+        if answer is None:
+            self.close_connection = True
+            return
         self._send(*answer)
 
-    def _send(self, status: int, body: Any) -> None:
+    def _send(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         if 300 <= status < 400:
             self.send_header("Location", str(body))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

@@ -31,7 +31,7 @@ def make_study(grids: str = GRIDS, title: str = "A study", name: str = "tiny", p
     study = load_study(file)
     if play:
         for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), None, 1.0, lambda text: None)
+            simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
         tables.summarize(study, lambda text: None)
     return study
 

@@ -16,8 +16,12 @@ from parley import paths
 from parley.engine.models import model_entry
 from parley.engine.server import _environment, is_cpu_build
 from parley.engine.weights import fetch, model_folder
+from parley.errors import BudgetError
+from parley.files import parse_line
 from parley.record import read_summary
 from parley.replay import replay
+from parley.simulate import simulate
+from parley.spending import budget_line, spending_line, spent_before
 from test_end_to_end import folder, write  # noqa: F401
 from test_workflow import snakemake
 
@@ -77,9 +81,13 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     source = {"url": f"http://127.0.0.1:{port}/v1", "served": SERVED, "key_variable": VARIABLE}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": {"source": source}}}))
+    limits = {"concurrent": 3, "requests_per_minute": 1000, "tokens_per_minute": 100_000}
+    entry = {"source": source, "limits": limits, "price": {"prompt": 1.0, "completion": 2.0, "cached": 0.5}}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": entry}}))
     parameters = {"max_rounds": 1, "retries": 0, "propose": {"temperature": 0.5, "max_tokens": 60}}
-    study = write(folder, {"model": "theirs", "n": 2, "prompt": "none_exist"}, parameters=parameters, seeds=2)
+    grid = {"model": "theirs", "n": 2, "prompt": "none_exist"}
+    little = write(folder, grid, parameters=parameters, seeds=2, budget={"tokens": 100})
+    study = write(folder, grid, parameters=parameters, seeds=2, budget={"tokens": 100_000, "cost": 1})
     records = [simulation.record("real") for simulation in study.simulations()]
 
     monkeypatch.setenv(VARIABLE, KEY[::-1])
@@ -89,6 +97,8 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     assert said == {f"parley: the service for theirs answered 401: Unauthorized; check the key in {VARIABLE}\n"}
 
     monkeypatch.setenv(VARIABLE, KEY)
+    with pytest.raises(BudgetError, match="0 of 100 tokens spent, and the next request may use"):
+        simulate(little, records[0], None, 60.0, print)
     result = snakemake("--config", "study=real.yaml")
     assert result.returncode == 0, result.stderr
     assert "serve " not in result.stdout + result.stderr
@@ -97,9 +107,22 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
         assert summary.telemetry["calls"] == 4
         assert summary.telemetry["prompt_tokens"] > 4 * 200
         assert summary.telemetry["completion_tokens"] > 0
-        assert set(summary.provenance["engines"]["theirs"]) == {"engine", "served", "versions"}
+        assert set(summary.provenance["engines"]["theirs"]) - {"effort"} == {"engine", "served", "versions"}
         assert re.fullmatch(r"\d+\.\d+.*", summary.provenance["engines"]["theirs"]["versions"]["vllm"])
         assert replay(record).difference is None
+
+    used = [read_summary(record).telemetry for record in records]
+    account = spent_before(study)
+    assert account.tokens == sum(told["prompt_tokens"] + told["completion_tokens"] for told in used)
+    prices = {"theirs": study.models["theirs"].price}
+    assert account.models["theirs"].used.cached == sum(told["cached_tokens"] for told in used)
+    # What was counted while it was spent is what the records say.
+    assert spending_line(study) == f"budget: {budget_line(study.budget, account, prices)}"  # type: ignore[arg-type]
+    [state] = paths.service_use("x").parent.rglob("state")
+    shared = parse_line(state.read_bytes())
+    assert shared is not None
+    assert (shared["queue"], shared["flying"]) == ([], {})
+    assert shared["window"]  # requests of the last minute
 
     assert listening(port) == {"0100007F"}  # 127.0.0.1 alone
     files = [path for root in (paths.RESULTS, paths.LOGS, Path(".snakemake")) for path in root.rglob("*")]

@@ -255,7 +255,7 @@ def test_names_of_the_study_do_not_change_what_is_said(
     for name in ("small", "other"):
         study = study_factory({"model": "random"}, name=name, parameters={"max_rounds": 3})
         record = next(study.simulations()).record(name)
-        simulate(study, record, None, 1.0, quiet)
+        simulate(study, record, [], 1.0, quiet)
         digests.append(read_summary(record).digest)
     assert digests[0] == digests[1]
 

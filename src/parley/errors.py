@@ -6,7 +6,8 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
     ParleyError              1   something failed while working
     ├── UsageError           2   a study, model entry or argument is wrong; nothing was started
     ├── EngineError          1   the engine did not start, died, or answered with an error
-    ├── JournalError         1   a journal belongs to something else, is in use, or cannot be written or locked
+    ├── BudgetError          1   the study's budget is spent; nothing is lost, and it can be raised
+    ├── JournalError         1   a journal, or what processes share, cannot be used, written or locked
     └── RecordError          1   a result file is cut short, foreign or damaged
 """
 
@@ -27,8 +28,12 @@ class EngineError(ParleyError):
     """The engine did not start in time, died, or answered a request with an error."""
 
 
+class BudgetError(ParleyError):
+    """The study's budget has no room for a request; what was answered is kept, and raising the budget goes on."""
+
+
 class JournalError(ParleyError):
-    """A journal belongs to another simulation, is in use, or cannot be written or locked."""
+    """A journal belongs to another simulation or is in use, or it or what processes share cannot be written."""
 
 
 class RecordError(ParleyError):

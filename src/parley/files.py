@@ -1,13 +1,15 @@
-"""Files that survive: whole or not at all, synced, locked; and the marks of finished stages."""
+"""Files that survive: whole or not at all, synced, locked; lines with a checksum; and the marks of finished stages."""
 
 import errno
 import fcntl
 import glob
+import json
 import os
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from parley import paths
 from parley.errors import JournalError, RecordError
@@ -69,7 +71,8 @@ def sync_folder(path: Path) -> None:
 def try_lock(fd: int, path: Path) -> bool:
     """Lock an open file until it is closed, whatever ends this process; whether nobody else has it.
 
-    Raises JournalError where the file system knows no locks: without them two processes would play one simulation.
+    Raises JournalError where the file system knows no locks: without them two processes would play one simulation,
+    or use more of a service than it allows.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,6 +84,31 @@ def try_lock(fd: int, path: Path) -> bool:
             "work in a folder on another file system"
         ) from error
     return True
+
+
+def unlock(fd: int) -> None:
+    """Give up the lock of `try_lock` before the file is closed."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def checked_line(data: Mapping[str, Any]) -> bytes:
+    """Return `data` as one line of a file that is only appended to: the CRC-32 of the rest, a space, JSON."""
+    body = json.dumps(data, separators=(",", ":")).encode("ascii")
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the content of a line of `checked_line`, or None if it is not whole."""
+    if not line.endswith(b"\n") or len(line) < 10:
+        return None
+    checksum, body = line[:8], line[9:-1]
+    try:
+        if int(checksum, 16) != zlib.crc32(body):
+            return None
+        data = json.loads(body)
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
 
 
 def mark_done(study: str, stage: str, plan: str) -> None:

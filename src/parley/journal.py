@@ -1,14 +1,12 @@
 """The journal: the append-only record of every reply of one simulation, written as it arrives.
 
-One line per reply: the CRC-32 of the rest, a space, JSON. Lines are written at once and synced per phase. Whatever
+One line per reply (`files.checked_line`). Lines are written at once and synced per phase. Whatever
 kind of death comes, the next start reads the lines that are whole, cuts off what is not, and goes on.
 """
 
 import errno
-import json
 import os
 import time
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -19,7 +17,9 @@ from typing import Any
 from parley import paths
 from parley.errors import JournalError
 from parley.files import (
+    checked_line,
     make_folder,
+    parse_line,
     remove_leftovers,
     sync_folder,
     temporary_name,
@@ -118,7 +118,7 @@ class Journal:
             content = file.read()
         good = 0
         for number, line in enumerate(content.splitlines(keepends=True)):
-            data = _parse(line)
+            data = parse_line(line)
             if data is None:
                 break
             if number == 0:
@@ -146,8 +146,7 @@ class Journal:
             file.write(content)
 
     def _write(self, data: Mapping[str, Any]) -> None:
-        body = json.dumps(data, separators=(",", ":")).encode("ascii")
-        line = b"%08x %s\n" % (zlib.crc32(body), body)
+        line = checked_line(data)
         start = os.lseek(self._fd, 0, os.SEEK_END)
         try:
             written = 0
@@ -163,18 +162,22 @@ class Journal:
         return JournalError(f"{self.path}: cannot be {what}: {error.strerror}; {remedy} and run again")
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """Return the content of one line, or None if it is not whole."""
-    if not line.endswith(b"\n") or len(line) < 10:
-        return None
-    checksum, body = line[:8], line[9:-1]
+def journaled(path: Path) -> list[Entry]:
+    """Return the replies in a journal that another process may be writing: its whole lines. Changes nothing.
+
+    Raises JournalError if it cannot be read.
+    """
     try:
-        if int(checksum, 16) != zlib.crc32(body):
-            return None
-        data = json.loads(body)
-    except ValueError:
-        return None
-    return data if isinstance(data, dict) else None
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror}; look at the folder and its disk") from error
+    entries = []
+    for line in lines[1:]:
+        data = parse_line(line)
+        if data is None or set(data) != set(_FIELDS):
+            break
+        entries.append(Entry(**data))
+    return entries
 
 
 def retire(record: Path) -> None:

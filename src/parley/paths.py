@@ -96,6 +96,36 @@ def played_mark(study: str, run: str, shard: int | str) -> Path:
     return played_marks(study) / f"run={run}" / f"shard={shard}"
 
 
+def service_use(service: str) -> Path:
+    """Folder in which processes count their use of a service; `service` is a hash. No study has such a name."""
+    return RESULTS / ".services" / service
+
+
+def spending(study: str) -> Path:
+    """Folder in which processes count what a study spends of its budget."""
+    return results(study) / "spending"
+
+
+def spent(study: str) -> Path:
+    """What a study spent: a line per reply, the last of which has the sum."""
+    return spending(study) / "spent.jsonl"
+
+
+def shared_state(folder: Path) -> Path:
+    """File in which processes keep what they share."""
+    return folder / "state"
+
+
+def shared_owner(folder: Path, owner: str) -> Path:
+    """File that one of these processes keeps locked as long as it lives."""
+    return folder / f"process-{owner}"
+
+
+def shared_owner_of(path: Path) -> str:
+    """Return the owner whose file has this name."""
+    return path.name.removeprefix("process-")
+
+
 def table(study: str, name: str, suffix: str) -> Path:
     """One table: `simulations`, `conditions` or `outcomes`, `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"

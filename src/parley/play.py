@@ -12,7 +12,7 @@ from parley.engine.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.errors import UsageError
 from parley.runner import Exchange
-from parley.simulate import engine_places, play_simulation
+from parley.simulate import engine_places, play_simulation, purse_for
 from parley.study import Study
 from parley.text import one_line
 
@@ -48,7 +48,9 @@ def play(
 
     with _engines(study, condition, endpoints, show) as places:
         simulation = Simulation(condition, seed)
-        played, _ = asyncio.run(play_simulation(simulation, places, engine_timeout, None, show, on_phase))
+        purse = purse_for(study, simulation, show)
+        playing = play_simulation(simulation, places, engine_timeout, None, show, on_phase, purse)
+        played, _ = asyncio.run(playing)
     outcome = played.outcome
     parts = [outcome.name, outcome.detail, outcome.diagnosis]
     show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")

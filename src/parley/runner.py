@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from parley.errors import JournalError
+from parley.errors import BudgetError, JournalError
 from parley.games.base import Ask, Game, Outcome, Reply, parse_reply
 from parley.identity import digest, request_seed
 from parley.journal import Entry, Journal
-from parley.policies import Policy
+from parley.policies import Policy, token_count
 from parley.text import one_line, valid_unicode
 
 
@@ -91,14 +91,28 @@ async def _answer_all(
     retries: int,
     journal: Journal | None,
 ) -> list[list[Exchange]]:
-    """Have all asks of a phase in flight at once; the first error of any ends all."""
+    """Have all asks of a phase in flight at once; the first error of any ends all.
+
+    Only a budget that is spent lets those in flight finish first: they are paid, and the journal keeps the replies.
+    """
+    refused: list[BudgetError] = []
+
+    async def answer(ask: Ask) -> list[Exchange]:
+        try:
+            return await _answer(simulation_id, ask, policies[ask.agent], retries, journal)
+        except BudgetError as error:
+            refused.append(error)
+            return []
+
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(_answer(simulation_id, ask, policies[ask.agent], retries, journal)) for ask in asks
-            ]
+            tasks = [group.create_task(answer(ask)) for ask in asks]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
+    if refused:
+        if journal is not None:
+            journal.sync()
+        raise refused[-1]
     return [task.result() for task in tasks]
 
 
@@ -146,14 +160,9 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         ask=ask.digest,
         text=valid_unicode(completion.text),
         finish_reason=one_line(completion.finish_reason, 40),
-        prompt_tokens=_count(completion.prompt_tokens),
-        completion_tokens=_count(completion.completion_tokens),
-        cached_tokens=_count(completion.cached_tokens),
+        prompt_tokens=token_count(completion.prompt_tokens),
+        completion_tokens=token_count(completion.completion_tokens),
+        cached_tokens=token_count(completion.cached_tokens),
         started=round(started, 3),
         seconds=round(time.perf_counter() - clock, 4),
     )
-
-
-def _count(tokens: object) -> int | None:
-    """Return a number of tokens that a record can hold; an engine may say anything in its place."""
-    return tokens if type(tokens) is int and 0 <= tokens < 2**31 else None

@@ -25,6 +25,7 @@ from parley.study import SCRIPTED, Study
 if TYPE_CHECKING:
     from parley.engine.client import Engine
     from parley.engine.service import Service
+    from parley.spending import Purse
 
 _TELL_SECONDS = 10.0
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -59,7 +60,8 @@ def simulate(
             return
         if journal.entries:
             say(f"going on from the journal: {len(journal.entries)} replies")
-        playing = play_simulation(simulation, places, engine_timeout, journal, say, _progress(say))
+        purse = purse_for(study, simulation, say)
+        playing = play_simulation(simulation, places, engine_timeout, journal, say, _progress(say), purse)
         played, engines = asyncio.run(playing)
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
@@ -118,6 +120,15 @@ def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str,
     return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
+def purse_for(study: Study, simulation: Simulation, say: Callable[[str], None]) -> "Purse | None":
+    """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
+    if not simulation.condition.models:
+        return None
+    from parley.spending import purse_of  # with an event loop's locks; a scripted simulation has no use for it
+
+    return purse_of(study, say)
+
+
 async def play_simulation(
     simulation: Simulation,
     places: "Mapping[str, Path | Service]",
@@ -125,14 +136,16 @@ async def play_simulation(
     journal: Journal | None,
     say: Callable[[str], None],
     on_phase: Callable[[list[Exchange]], None],
+    purse: "Purse | None" = None,
 ) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
-    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation.
+    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `purse`
+    pays the requests of a study that has a budget.
     """
     game = simulation.game()
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, places, engine_timeout, say) if places else {}
+        engines = await _connect(stack, places, engine_timeout, say, purse) if places else {}
         told = {name: await engine.provenance() for name, engine in engines.items()}
         for text in warnings({"engines": told}):
             say(f"warning: {text}")
@@ -143,6 +156,7 @@ async def play_simulation(
                 made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
             policies[seat.name] = made[seat.group]
         played = await play_async(simulation.id, game, policies, journal, on_phase)
+        told = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
     return played, told
 
 
@@ -151,12 +165,15 @@ async def _connect(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     say: Callable[[str], None],
+    purse: "Purse | None",
 ) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
     # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
     from parley.engine.client import Engine
 
-    engines = {name: await stack.enter_async_context(Engine(place)) for name, place in places.items()}
+    if purse is not None:
+        await stack.enter_async_context(purse)
+    engines = {name: await stack.enter_async_context(Engine(place, say, purse)) for name, place in places.items()}
     for name, engine in engines.items():
         await engine.wait_ready(engine_timeout, partial(_tell_waiting, say, name))
     return engines

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from parley import paths
 from parley.record import read_summary
+from parley.spending import spending_line
 from parley.study import Study
 
 _RECENT_SECONDS = 600.0
 
 
 def status(study: Study) -> Iterator[str]:
-    """Yield lines for a person: counts, tokens per second and time left at the pace of the last ten minutes.
+    """Yield lines for a person: counts, what was spent of the budget, pace of the last ten minutes and time left.
 
     Raises RecordError for a record that cannot be read.
     """
@@ -21,6 +22,8 @@ def status(study: Study) -> Iterator[str]:
     playing = [path for path in records if path not in set(finished) and paths.journal(path).exists()]
     left = len(records) - len(finished)
     yield f"{study.name}: {len(finished)} of {len(records)} simulations finished, {len(playing)} begun"
+    if (spending := spending_line(study)) is not None:
+        yield spending
     now = time.time()
     recent = [path for path in finished if now - path.stat().st_mtime < _RECENT_SECONDS]
     if recent and left:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
+from parley.budget import Budget, check_prices
 from parley.condition import Condition, Simulation
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import UsageError
@@ -39,6 +40,7 @@ class Study:
     shard_size: int
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
+    budget: Budget | None = None
 
     def simulations(self) -> Iterator[Simulation]:
         """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
@@ -122,7 +124,9 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    expander = Expander(where, content, game, models, models_file)
+    conditions = Expander(where, content, game, models, models_file).conditions()
+    used = (name for condition in conditions for name in condition.models)
+    check_prices(content.budget, used, models, where, models_file)
     return Study(
         name=file.stem,
         file=file,
@@ -130,6 +134,7 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
         title=content.title or file.stem,
         game=game,
         shard_size=content.shard_size,
-        conditions=expander.conditions(),
+        conditions=conditions,
         models=models,
+        budget=content.budget,
     )

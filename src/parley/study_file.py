@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from parley.budget import Budget
 from parley.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -152,3 +153,4 @@ class StudyFile(BaseModel):
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
+    budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")

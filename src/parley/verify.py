@@ -262,7 +262,7 @@ async def _ask_again(
             say(f"{pass_name}: {answered} of {len(recorded.attempts)}")
         return reply
 
-    async with Engine(place) as engine:
+    async with Engine(place, say) as engine:
         await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
         start = time.perf_counter()
         try:

@@ -3,11 +3,12 @@
 import os
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from parley.errors import JournalError, RecordError
+from parley.errors import BudgetError, JournalError, RecordError
 from parley.files import try_lock
+from parley.study import Study
 
 _RUN = "PARLEY_RUN"
 
@@ -53,6 +54,27 @@ def refuse_to_replace(records: Iterable[str]) -> None:
             f"{found[0]}: is there, and finished records are never played again; delete it if you want that"
             + (f" ({len(found)} records in all)" if len(found) > 1 else "")
         )
+
+
+def require_key_and_budget(study: Study, records: Collection[str]) -> None:
+    """Raise UsageError if a service that answers for one of the `records` has no key, BudgetError if none is left.
+
+    For scripted simulations neither matters.
+    """
+    from parley.engine.service import service_of  # with an HTTP client, which no other start of Snakemake needs
+    from parley.spending import spent_line
+
+    asked = {
+        name
+        for simulation in study.simulations()
+        if str(simulation.record(study.name)) in records
+        for name in simulation.condition.models
+    }
+    for name in sorted(asked):
+        if study.models[name].is_service:
+            service_of(name, study.models[name])
+    if asked and (line := spent_line(study)) is not None:
+        raise BudgetError(line)
 
 
 def restart() -> None:

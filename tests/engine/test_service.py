@@ -1,10 +1,14 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
 import asyncio
+import base64
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -34,21 +38,22 @@ def server() -> Iterator[StandInService]:
 
 
 def entry(url: str, **keys: Any) -> ModelEntry:
+    """Return an entry without patience: what its errors say is told at once."""
     source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
-    return ModelEntry.model_validate({"source": source, **keys})
+    return ModelEntry.model_validate({"source": source, "limits": {"patience_seconds": 0}, **keys})
 
 
-def place(url: str) -> Service:
-    found = service_of("tiny", entry(url))
+def place(url: str, **keys: Any) -> Service:
+    found = service_of("tiny", entry(url, **keys))
     assert isinstance(found, Service)
     return found
 
 
-def ask(url: str, arguments: dict[str, Any] | None = None) -> tuple[Completion, dict[str, Any]]:
+def ask(url: str, arguments: dict[str, Any] | None = None, **keys: Any) -> tuple[Completion, dict[str, Any]]:
     """Wait for the service and ask it once; return the reply and the provenance."""
 
     async def run() -> tuple[Completion, dict[str, Any]]:
-        async with Engine(place(url)) as engine:
+        async with Engine(place(url, **keys)) as engine:
             await engine.wait_ready(60)
             told = await engine.provenance()
             first = next(new_consensus("h").play())[0]
@@ -127,6 +132,90 @@ def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandI
         server.pages["/v1/models"] = (307, f"{other.url}/models")
         assert "redirects are not followed" in error(server.url)
         assert other.heads == []
+
+
+class _Forwarding(BaseHTTPRequestHandler):
+    """A proxy: sends what it gets on to the one server there is, whatever its name, and remembers for whom."""
+
+    server: Any
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        self._forward()
+
+    def do_POST(self) -> None:
+        self._forward()
+
+    def do_CONNECT(self) -> None:
+        self.server.asked.append(self.path)
+        self.server.heads = dict(self.headers)
+        self.send_error(403)
+
+    def _forward(self) -> None:
+        self.server.asked.append(self.path)
+        self.server.heads = dict(self.headers)
+        if self.server.refusing:
+            self.send_error(407)
+            return
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        path = "/" + self.path.split("/", 3)[3]
+        with httpx.Client(trust_env=False) as onward:
+            got = onward.request(
+                self.command,
+                self.server.target + path,
+                content=content,
+                headers={"Authorization": self.headers["Authorization"]},
+            )
+        self.send_response(got.status_code)
+        self.send_header("Content-Length", str(len(got.content)))
+        self.end_headers()
+        self.wfile.write(got.content)
+
+
+@pytest.fixture
+def proxy(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Forwarding) as found:
+        forwarding: Any = found
+        forwarding.asked, forwarding.refusing = [], False
+        forwarding.target = server.url.removesuffix("/v1")
+        thread = threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{found.server_address[1]}")
+        yield forwarding
+        found.shutdown()
+        thread.join()
+
+
+def test_requests_go_through_the_proxy_of_the_environment(
+    server: StandInService, proxy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("http://service.invalid/v1")  # a name that only the proxy knows
+    paths = ("/v1/models", "/version", "/v1/chat/completions")
+    assert proxy.asked == [f"http://service.invalid{path}" for path in paths]
+    assert server.heads == [(path, f"Bearer {KEY}") for path in paths]
+
+    proxy.asked.clear()
+    ask(server.url)  # NO_PROXY names its host
+    assert proxy.asked == []
+
+    proxy.refusing = True
+    monkeypatch.setenv("http_proxy", f"http://me:pass-word@127.0.0.1:{proxy.server_address[1]}")
+    told = error("http://service.invalid/v1")
+    assert "answered 407" in told
+    assert "pass-word" not in told
+    assert proxy.heads["Proxy-Authorization"] == f"Basic {base64.b64encode(b'me:pass-word').decode()}"
+
+
+def test_a_proxy_learns_the_name_of_an_https_service_and_no_more(proxy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
+    with pytest.raises(EngineError, match="403"):
+        ask("https://service.invalid/v1", limits={})  # a proxy that forbids it is not asked again
+    assert proxy.asked == ["service.invalid:443"]
+    assert "Authorization" not in proxy.heads
 
 
 @pytest.mark.parametrize("status", [401, 500])
@@ -230,7 +319,9 @@ def test_the_key_is_in_no_representation() -> None:
 
 
 def test_place_and_key_of_a_service_are_no_identity() -> None:
-    one, two = entry("http://node17:8000/v1"), entry("https://other.example/x/v1", cluster={"minutes": 5})
+    one = entry("http://node17:8000/v1")
+    keys: dict[str, Any] = {"limits": {"concurrent": 3}, "price": {"prompt": 1, "completion": 2}}
+    two = entry("https://other.example/x/v1", cluster={"minutes": 5}, **keys)
     assert one.identity() == two.identity()
     assert one.identity()["source"] == {"served": SERVED}
     other = ModelEntry.model_validate({"source": {"url": "http://node17:8000/v1", "served": "another"}})
@@ -270,8 +361,28 @@ def test_a_served_name_that_is_a_path_or_none_is_refused(served: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"engine_args": {"seed": 1}}, {"server_args": {"max-num-seqs": 8}}, {"deterministic": True}]
+    "keys",
+    [
+        {"engine_args": {"seed": 1}},
+        {"server_args": {"max-num-seqs": 8}},
+        {"deterministic": True},
+        {"gpus": 2},
+        {"gpus": 0},
+        {"cluster": {"gpu_model": "a100"}},
+        {"cluster": {"memory_mb": 1024}},
+    ],
 )
 def test_what_is_for_a_server_of_ours_is_refused(keys: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=f"{next(iter(keys))} is for a server that Parley starts"):
+    with pytest.raises(ValidationError, match=f"{next(iter(keys))}.* is for a server that Parley starts"):
         entry("http://node17/v1", **keys)
+
+
+def test_the_gpus_that_every_entry_has_are_no_request() -> None:
+    assert entry("http://node17/v1", gpus=1, cluster={"minutes": 5, "partition": "cpu"}).gpus == 1
+
+
+def test_limits_of_a_server_of_ours_are_refused() -> None:
+    hub = {"repo": "owner/tiny", "revision": "a" * 40}
+    with pytest.raises(ValidationError, match="limits are for a service"):
+        ModelEntry.model_validate({"source": hub, "limits": {"concurrent": 2}})
+    assert ModelEntry.model_validate({"source": hub, "price": {"prompt": 1, "completion": 2}}).price is not None

@@ -227,6 +227,8 @@ def policies_and_views(draw: st.DrawFn) -> tuple[ChosenPolicy, Any]:
             given[name] = draw(st.sampled_from(["alternate", "halves"]))
         elif name in ("round", "after"):
             given[name] = draw(st.integers(1, 9))
+        elif name == "agree":
+            given[name] = draw(st.integers(51, 100))
         elif draw(st.booleans()):
             assert field.default is None  # a value of the game
             given[name] = draw(values)

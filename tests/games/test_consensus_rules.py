@@ -6,7 +6,7 @@ import pytest
 
 from parley.games.base import parse_reply
 from parley.games.consensus import ByzantineVote, ConsensusView, HonestVote, proposal_model
-from parley.games.consensus_rules import majority, random, stubborn
+from parley.games.consensus_rules import Majority, majority, random, stubborn
 from playing import RULES, new_consensus
 
 
@@ -108,3 +108,16 @@ def test_the_first_view_holds_nothing_of_others() -> None:
     assert ask.view.last_round == {}
     assert ask.view.this_round == {}
     assert (ask.view.agent, ask.view.role, ask.view.initial_value) == ("agent_1", "honest", 20)
+
+
+def test_majority_votes_stop_when_so_many_percent_agree() -> None:
+    def vote(agree: int, *values: int | None) -> str:
+        seen = {f"agent_{i + 1}": value for i, value in enumerate(values)}
+        seen_by = view(phase="vote", this_round=seen)
+        return str(majority(seen_by, np.random.default_rng(0), Majority(agree=agree))["decision"])
+
+    assert vote(66, 7, 7, 3) == "stop"
+    assert vote(67, 7, 7, 3) == "continue"
+    assert vote(100, 7, 7, 7, None) == "stop"  # a silent agent made no proposal
+    assert vote(75, 7, 7, 7, 3) == "stop"
+    assert vote(51, None, None) == "continue"

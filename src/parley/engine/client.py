@@ -1,26 +1,36 @@
 """The client of an engine: waits until it is ready, asks it, and says clearly when it is gone."""
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from pydantic import BaseModel
 
 from parley.engine.endpoint import FAILED, read_endpoint
+from parley.engine.hosted import Hosted, Send
+from parley.engine.limits import estimated_tokens
 from parley.engine.service import Service, error_message
+from parley.engine.terms import Tokens
 from parley.errors import EngineError
 from parley.games.base import Ask
-from parley.policies import Completion
+from parley.policies import Completion, used_tokens
 from parley.text import one_line
 
+if TYPE_CHECKING:
+    from parley.spending import Purse
+
 _POLL_SECONDS = 0.5
+_CHAT = "/v1/chat/completions"
+_JSON = {"Content-Type": "application/json"}
 # A request waits for its turn behind all others of the shard; on a CPU that is minutes, not seconds.
 REQUEST_SECONDS = 1800.0
 # What vLLM and OpenAI's API say of a prompt that does not fit.
@@ -32,24 +42,38 @@ _LAST_WORDS_SECONDS = 15.0
 class Engine:
     """What answers for one model, a running server or a service, as an async context manager."""
 
-    def __init__(self, place: Path | Service) -> None:
-        """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file."""
-        self._server = place if isinstance(place, Service) else _OwnServer(place)
-        self._http = self._server.http(httpx.Timeout(REQUEST_SECONDS, connect=30.0))
+    def __init__(
+        self, place: Path | Service, say: Callable[[str], None] = lambda text: None, purse: "Purse | None" = None
+    ) -> None:
+        """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
+
+        `say` is told what requests wait for. What they use is counted in `purse`, which may refuse them.
+        """
+        self._server = Hosted(place, say) if isinstance(place, Service) else _OwnServer(place)
+        self._model = place.model if isinstance(place, Service) else self._server.served
+        self._purse = purse
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Engine":
+        try:
+            self._http = self._server.http(httpx.Timeout(REQUEST_SECONDS, connect=30.0))
+            await self._stack.enter_async_context(self._http)
+            await self._server.open(self._stack)
+        except BaseException:
+            await self._stack.aclose()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._http.aclose()
+        await self._stack.aclose()
 
     async def wait_ready(self, seconds: float, waiting: Callable[[float], None] | None = None) -> None:
         """Return when the server answers; raises EngineError if it dies or `seconds` pass.
 
-        A service that is not ready is an error at once: nobody here starts it. `waiting` is told every few seconds how
-        long it has been.
+        A service is asked as patiently as by any request, however many `seconds` that takes: nobody here starts it.
+        `waiting` is told every few seconds how long it has been.
         """
         start = time.monotonic()
         told = start
@@ -90,12 +114,15 @@ class Engine:
             body["chat_template_kwargs"] = chat_template_kwargs
         if cache_salt is not None:
             body["cache_salt"] = cache_salt
-        try:
-            response = await self._http.post("/v1/chat/completions", json=body)
-        except httpx.TimeoutException:
-            raise EngineError(f"{self._server.who} gave no answer within {REQUEST_SECONDS:.0f} s") from None
-        except httpx.HTTPError as error:
-            raise await self._server.lost(error) from None
+        # Encoded once: whatever is sent again is the same, byte for byte.
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        most = Tokens(prompt=len(content), completion=ask.sampling.max_tokens)  # no token is less than a byte
+        if self._purse is not None:
+            await self._purse.require(self._model, most)  # before it waits for limits
+        prompt_bytes = len(ask.system.encode()) + len(ask.user.encode())
+        response = await self._server.send(
+            lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, ask.sampling.max_tokens)
+        )
         if response.status_code == 400 and _CONTEXT.search(error_message(response)):
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
             return Completion(text="", finish_reason="length")
@@ -103,9 +130,26 @@ class Engine:
             raise await self._server.refused(response)
         return _completion(response, self._server)
 
+    async def _post(self, content: bytes, most: Tokens) -> httpx.Response:
+        """Send a request once, paid from the purse if there is one; `most` is what it can use."""
+        if self._purse is None:
+            return await self._http.post(_CHAT, content=content, headers=_JSON)
+        async with self._purse.paying(self._model, most) as bill:
+            try:
+                response = await self._http.post(_CHAT, content=content, headers=_JSON)
+            except (httpx.ConnectError, httpx.ConnectTimeout):  # it was not sent
+                bill.used = Tokens()
+                raise
+            bill.used = used_tokens(response.content) if response.status_code == 200 else Tokens()
+        return response
+
     async def provenance(self) -> Mapping[str, Any]:
         """Return what the engine tells of itself, for the record."""
         return await self._server.provenance(self._http)
+
+    def effort(self) -> Mapping[str, Any]:
+        """Return what its requests took so far, to be added to the provenance."""
+        return self._server.effort()
 
 
 class _OwnServer:
@@ -124,6 +168,21 @@ class _OwnServer:
             timeout=timeout,
             trust_env=False,
         )
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        return  # nobody else uses it
+
+    async def send(self, post: Send, seed: int, tokens: int) -> httpx.Response:
+        """Send once: a server that fails is a server that died, and the shard's next one goes on."""
+        try:
+            return await post()
+        except httpx.TimeoutException:
+            raise EngineError(f"{self.who} gave no answer within {REQUEST_SECONDS:.0f} s") from None
+        except httpx.HTTPError as error:
+            raise await self.lost(error) from None
+
+    def effort(self) -> Mapping[str, Any]:
+        return {}
 
     async def ready(self, http: httpx.AsyncClient) -> bool:
         """Whether it answers; raises EngineError if it is dead."""
@@ -192,7 +251,7 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _completion(response: httpx.Response, server: _OwnServer | Service) -> Completion:
+def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Completion:
     try:
         body = response.json()
         choice = body["choices"][0]

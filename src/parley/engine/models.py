@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from parley.engine.terms import Price, ServiceLimits
 from parley.errors import UsageError
 from parley.identity import canonical_json
 from parley.text import last_part, without_folders
@@ -174,6 +175,12 @@ class ModelEntry(BaseModel):
     cluster: ClusterRequest = Field(
         default=ClusterRequest(), description="What a shard asks a cluster for; not part of the identity."
     )
+    limits: ServiceLimits = Field(
+        default=ServiceLimits(), description="How much of a service may be used; not part of the identity."
+    )
+    price: Price | None = Field(
+        default=None, description="What its tokens cost, for the budget of a study; not part of the identity."
+    )
     note: str = Field(default="", max_length=300, description="What readers of its results should know.")
     deterministic: bool = Field(
         default=False,
@@ -202,6 +209,18 @@ class ModelEntry(BaseModel):
             for key in ("engine_args", "server_args", "deterministic"):
                 if getattr(self, key):
                     raise ValueError(f"{key} is for a server that Parley starts, not for a service; remove it")
+            if self.gpus != ModelEntry.model_fields["gpus"].default:
+                raise ValueError("gpus is for a server that Parley starts, a service has its own; remove it")
+            for key in ("gpu_model", "memory_mb"):
+                if getattr(self.cluster, key) is not None:
+                    raise ValueError(
+                        f"cluster.{key} is for a server that Parley starts, not for jobs that ask a service; remove it"
+                    )
+        elif self.limits != ServiceLimits():
+            raise ValueError(
+                "limits are for a service; a server that Parley starts takes what it can and queues the rest; "
+                "remove them"
+            )
         return self
 
     @property
@@ -220,7 +239,7 @@ class ModelEntry(BaseModel):
         Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
         and perhaps a person. Of a service only the model's name there, for the same reason.
         """
-        found = self.model_dump(mode="json", exclude={"server_args", "gpus", "cluster", "note", "deterministic"})
+        found = self.model_dump(mode="json", exclude=_NO_IDENTITY)
         if isinstance(self.source, FolderSource):
             found["source"] = {"folder": last_part(self.source.folder)}
         elif isinstance(self.source, ServiceSource):
@@ -243,6 +262,8 @@ def recorded_entry(identity: Mapping[str, Any]) -> ModelEntry:
     return ModelEntry.model_validate(identity)
 
 
+# What only concerns the machine, the reader or the bill; `deterministic` is identity only where it is true.
+_NO_IDENTITY = {"server_args", "gpus", "cluster", "limits", "price", "note", "deterministic"}
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
 _OWN_ARGUMENTS = {
     "model",

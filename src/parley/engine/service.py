@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 
 from parley.engine.models import ModelEntry, ServiceSource
+from parley.engine.terms import ServiceLimits
 from parley.errors import EngineError, UsageError
 from parley.text import one_line
 
-_PROBE_SECONDS = 30.0
+PROBE_SECONDS = 30.0
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
 # where it is echoed, and so not be found.
@@ -32,6 +33,7 @@ class Service:
     url: str
     key: str | None = field(default=None, repr=False)
     key_variable: str | None = None
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
 
     @property
     def who(self) -> str:
@@ -53,14 +55,10 @@ class Service:
             follow_redirects=False,
         )
 
-    async def ready(self, http: httpx.AsyncClient) -> bool:
-        """Return True if the service lists the model; raises EngineError, which says what is wrong, if it does not."""
-        try:
-            response = await http.get("/v1/models", timeout=_PROBE_SECONDS)
-        except httpx.HTTPError as error:
-            raise await self.lost(error) from None
+    def check_models(self, response: httpx.Response) -> None:
+        """Raise EngineError, which says what is wrong, unless the service listed the model."""
         if response.status_code != 200:
-            raise await self.refused(response)
+            raise self.refused(response)
         try:
             listed = [str(model["id"]) for model in response.json()["data"]]
         except (ValueError, LookupError, TypeError):
@@ -72,13 +70,12 @@ class Service:
             more = ", ..." if len(listed) > _SHOWN_MODELS else ""
             names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
             raise EngineError(f"{self.who} has no model {self.served!r}; source.served may be: {names or 'none'}")
-        return True
 
     async def provenance(self, http: httpx.AsyncClient) -> dict[str, Any]:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
         found: dict[str, Any] = {"engine": "service", "served": self.served}
         try:
-            response = await http.get("/version", timeout=_PROBE_SECONDS)
+            response = await http.get("/version", timeout=PROBE_SECONDS)
             version = str(response.json()["version"]) if response.status_code == 200 else ""
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             return found
@@ -89,12 +86,15 @@ class Service:
         """Whether the key is in `text`."""
         return self.key is not None and self.key in text
 
-    async def lost(self, error: httpx.HTTPError) -> EngineError:
+    def lost(self, error: httpx.HTTPError) -> EngineError:
         """Return the error for a request that got no answer."""
+        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            seconds = error.request.extensions.get("timeout", {}).get("read") or 0
+            return EngineError(f"{self.who} gave no answer within {seconds:.0f} s")
         reason = self.redacted(str(error)) or type(error).__name__
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
-    async def refused(self, response: httpx.Response) -> EngineError:
+    def refused(self, response: httpx.Response) -> EngineError:
         """Return the error for an answer other than 200, with a remedy where the status tells one."""
         status = response.status_code
         variable = self.key_variable
@@ -123,7 +123,7 @@ def service_of(name: str, entry: ModelEntry) -> Service:
                 f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space, "
                 "quotes or backslashes"
             )
-    return Service(name, source.served, source.url, key, variable)
+    return Service(name, source.served, source.url, key, variable, entry.limits)
 
 
 def error_message(response: httpx.Response) -> str:
@@ -133,3 +133,12 @@ def error_message(response: httpx.Response) -> str:
         return str(error["message"] if isinstance(error, Mapping) else error)
     except (ValueError, LookupError, TypeError):
         return response.text
+
+
+def has_no_quota(response: httpx.Response) -> bool:
+    """Whether an error says, in OpenAI's form, that no money is left there: no pause changes that."""
+    try:
+        error: Any = response.json()["error"]
+        return "insufficient_quota" in (error.get("code"), error.get("type"))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False

@@ -80,10 +80,11 @@ def most_frequent(values: Iterable[int | None]) -> int | None:
     return min(counts, key=lambda value: (-counts[value], value)) if counts else None
 
 
-def stop_when_equal(view: ConsensusView) -> Mapping[str, Any]:
-    """Vote stop when all proposals that it sees are equal; a silent agent made none."""
-    seen = {value for value in view.this_round.values() if value is not None}
-    return {"decision": "stop" if len(seen) == 1 else "continue"}
+def stop_when_equal(view: ConsensusView, percent: int = 100) -> Mapping[str, Any]:
+    """Vote stop when at least `percent` of the proposals that it sees are equal; a silent agent made none."""
+    counts = Counter(value for value in view.this_round.values() if value is not None)
+    agreed = bool(counts) and 100 * max(counts.values()) >= percent * counts.total()
+    return {"decision": "stop" if agreed else "continue"}
 
 
 # The policies
@@ -102,12 +103,24 @@ class Stubborn(PolicyParameters):
     )
 
 
-def majority(
-    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters = NOTHING_GIVEN
-) -> Mapping[str, Any]:
+class Majority(PolicyParameters):
+    """When `majority` votes to stop."""
+
+    agree: int = Field(
+        default=100,
+        ge=51,
+        le=100,
+        description="It votes stop when so many percent of the proposals it sees are equal.",
+    )
+
+
+_MAJORITY = Majority()
+
+
+def majority(view: ConsensusView, rng: np.random.Generator, given: Majority = _MAJORITY) -> Mapping[str, Any]:
     """Propose the most frequent value of the last round, the smallest on a tie; vote stop when all are equal."""
     if view.phase == "vote":
-        return stop_when_equal(view)
+        return stop_when_equal(view, given.agree)
     leading = most_frequent(view.last_round.values())
     return proposal(held_value(view, rng) if leading is None else leading)
 
@@ -144,7 +157,7 @@ def minimum(
 SCRIPTED: Mapping[str, PolicyKind] = {
     kind.name: kind
     for kind in (
-        scripted_kind(majority),
+        scripted_kind(majority, Majority),
         scripted_kind(stubborn, Stubborn),
         scripted_kind(random),
         scripted_kind(minimum),

@@ -34,5 +34,4 @@ def threat_model(parameters: GameParameters, groups: Sequence[Group]) -> str:
 
 def _topology(parameters: GameParameters) -> str:
     """Return the name of the topology; a game without that parameter has the complete one."""
-    topology = getattr(parameters, "topology", "complete")
-    return str(getattr(topology, "name", topology))
+    return str(getattr(parameters, "topology", "complete"))

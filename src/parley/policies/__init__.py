@@ -1,8 +1,10 @@
 """Policies answer asks: a language model, a scripted rule, or the record of an earlier play."""
 
+import json
 from dataclasses import dataclass
 from typing import Protocol
 
+from parley.engine.terms import Tokens
 from parley.games.base import Ask
 
 
@@ -26,3 +28,19 @@ class Policy(Protocol):
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply to `ask`; raises EngineError if there can be none."""
         ...
+
+
+def token_count(tokens: object) -> int | None:
+    """Return a number of tokens that a record can hold; an engine may say anything in its place."""
+    return tokens if type(tokens) is int and 0 <= tokens < 2**31 else None
+
+
+def used_tokens(content: bytes) -> Tokens | None:
+    """Return what a chat completion, as it came, says that it used; None if it does not say."""
+    try:
+        usage = json.loads(content)["usage"]
+        prompt, completion = token_count(usage["prompt_tokens"]), token_count(usage["completion_tokens"])
+        cached = token_count((usage.get("prompt_tokens_details") or {}).get("cached_tokens"))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return None if prompt is None or completion is None else Tokens(prompt, completion, cached or 0)

@@ -25,7 +25,11 @@ def test_provenance_names_versions_machine_and_times() -> None:
 
 def test_packages_that_are_not_installed_are_left_out(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(provenance, "_PACKAGES", ("numpy", "no-such-package"))
-    assert set(provenance.provenance(datetime.now(UTC), {})["packages"]) == {"numpy"}
+    provenance._versions.cache_clear()
+    try:
+        assert set(provenance.provenance(datetime.now(UTC), {})["packages"]) == {"numpy"}
+    finally:
+        provenance._versions.cache_clear()
 
 
 def git_state_of(folder: Path) -> str:

@@ -290,6 +290,24 @@ def test_a_damaged_record_is_refused_or_reads_as_before(path: Path, part: str) -
     assert refused > 20
 
 
+def test_a_footer_that_makes_bytes_of_texts_is_refused(path: Path) -> None:
+    """Eight bits of the footer tell the type of a column, which no checksum covers."""
+    content = path.read_bytes()
+    expected = read_record(path)
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    damaged = path.with_name("damaged.parquet")
+    for at in range(footer + 30, footer + 60):
+        for bit in range(8):
+            changed = bytearray(content)
+            changed[at] ^= 1 << bit
+            damaged.write_bytes(changed)
+            try:
+                found: Any = read_record(damaged)
+            except ParleyError:
+                continue
+            assert found == expected
+
+
 def test_a_record_that_was_copied_elsewhere_is_still_itself(path: Path) -> None:
     shutil.copy(path, "copy.parquet")
     assert read_record(Path("copy.parquet")) == read_record(path)

@@ -344,7 +344,7 @@ def test_a_service_has_no_server_and_one_gather_per_shard(folder: Path) -> None:
 
     asked = {}
     for text in re.split(r"\n *rule ", planned.stdout):
-        name, model = text.split(":")[0], re.search(r"model=(\w+)", text)
+        name, model = text.split(":")[0], re.search(r"(?:model|engine)=(\w+)", text)
         threads = re.search(r"^ *threads: (\d+)$", text, flags=re.M)
         if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
             found = dict(item.split("=", 1) for item in line[1].split(", "))

@@ -126,8 +126,10 @@ class Expander:
         for grid in self._content.grids:
             lists: list[Any] = [grid.prompt, *grid.vary.values()]
             if grid.groups is None:
-                byzantine = grid.byzantine if isinstance(grid.byzantine, list) else [SAME]
-                lists += [grid.model, grid.n or grid.honest, grid.b or [0], byzantine]
+                adversaries = grid.byzantine if isinstance(grid.byzantine, list) else [SAME]
+                # What would play the Byzantine agents makes no difference where there are none.
+                attacks = [a for b in grid.b or [0] for a in (adversaries if b else adversaries[:1])]
+                lists += [grid.model, grid.n or grid.honest, attacks]
             for group in grid.groups or []:
                 lists += [group.role, group.count, group.model or [None], group.policy]
             count = prod(len(values) for values in lists)

@@ -1,10 +1,9 @@
-"""Maps: the rate of a game's first outcome as colored cells, for studies whose axes make too many bars.
+"""Maps: the rate of a game's first outcome as a table of colored cells, for studies whose axes make too many bars.
 
-A cell holds the rate and its Wilson interval, so that the color is never all there is to read. Cells that no
-condition stands for stay empty.
+A row holds conditions that differ along x alone. A cell has the rate and its Wilson interval in figures, so that the
+color is never all there is to read; where no condition was run it stays empty.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,89 +11,114 @@ import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from parley import tables
-from parley.figures_page import MOST_PANELS, WIDEST, heading, page, room, words
+from parley.condition import BYZANTINE_AXIS
+from parley.expand import NOBODY
+from parley.figures_page import empty, page, words
 from parley.games.base import FigureSpec
 from parley.stats import CONFIDENCE
 from parley.study import Study
 
-_CELL = (0.74, 0.42)  # inches
+_CELL = (0.78, 0.34)  # inches
+_MOST_ROWS = 60
 _COLORS = "cividis"  # as good for color-blind readers, and in gray
-_CHARACTER = 0.07  # width of a character of a row's name, in inches
-_LONGEST_NAME = 34
+_CHARACTER = 0.066  # width of a character of a name, in inches
+_LONGEST_NAME = 70
+
+_Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
 
 def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
-    """Draw a panel per combination of the axes that are neither x nor y: a cell per condition.
+    """Draw a table of cells: a column per value of `spec.x`, a row per combination of all other axes.
 
-    `table` is the table of conditions, a row for each; x and the first of `spec.y` that varies must be among its axes.
+    `table` is the table of conditions, a row for each. What was run with one value of x only is left out, and told.
     """
-    axes = tables.axes(study)
-    y = next(axis for axis in spec.y if axis in axes and table[axis].nunique() > 1)
-    others = [axis for axis in axes if axis not in (spec.x, y)]
+    others = [axis for axis in tables.axes(study) if axis != spec.x]
     varying = [axis for axis in others if table[axis].nunique() > 1]
     fixed = [axis for axis in others if axis not in varying]
+    rows = _rows(table, varying, spec.x)
+    compared = {key: cells for key, cells in rows.items() if len(cells) > 1}
+    if not compared:
+        return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
     outcome = study.game.outcomes[0]
-    counts = sorted(set(table["simulations"]))
+    counts = sorted({int(cell["simulations"]) for cells in compared.values() for cell in cells.values()})
+    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     notes = [
-        f"Rate of {outcome.label} with its {CONFIDENCE:.0%} Wilson interval; "
-        f"{counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} simulations per cell."
+        f"Rate of {outcome.label} by {spec.x}, with its {CONFIDENCE:.0%} Wilson interval; {several} simulations per "
+        "cell. Empty: not run."
     ]
     if fixed:
-        notes.append(f"In all panels: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
-    panels = list(table.groupby(varying, sort=False)) if varying else [((), table)]
-    if len(panels) > MOST_PANELS:
-        notes.append(f"The first {MOST_PANELS} of {len(panels)} panels are shown; the tables hold all.")
-        panels = panels[:MOST_PANELS]
-    xs, ys = _values(table[spec.x]), _values(table[y])
-    names = [_cut(str(value)) for value in ys]
+        notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
+    if left_out := len(rows) - len(compared):
+        notes.append(f"Not shown: {left_out} of {len(rows)} rows, run with one {spec.x} only.")
+    if len(compared) > _MOST_ROWS:
+        notes.append(f"The first {_MOST_ROWS} of {len(compared)} rows are shown; the tables hold all.")
+    shown = list(compared.items())[:_MOST_ROWS]
+    xs = _values(table[spec.x], [value for _, cells in shown for value in cells])
+    names = [_cut(_name(varying, key)) for key, _ in shown]
+    columns = [_cut(str(value)) for value in xs]
+    widest = max(len(name) for name in columns)
+    slanted = widest * _CHARACTER > _CELL[0]
+    above = 0.3 + (0.6 * widest * _CHARACTER if slanted else 0)
     margin = _CHARACTER * max(len(name) for name in names)
-    width, height = _CELL[0] * len(xs), _CELL[1] * len(ys)
-    columns = max(1, min(len(panels), int((WIDEST - margin) / (width + margin + 0.2))))
-    headings = [heading(varying, key if isinstance(key, tuple) else (key,), width + margin) for key, _ in panels]
-    grid = (math.ceil(len(panels) / columns), columns)
-    # The names of the rows stand in the gap before each panel.
-    figure, rows = page(study, spec, grid, (width, height), notes, [], room(headings), margin + 0.3)
-    for index, ax in enumerate(ax for row in rows for ax in row):
-        if index >= len(panels):
-            ax.set_visible(False)
-            continue
-        ax.set_title(headings[index], size=8)
-        _panel(ax, panels[index][1], (spec.x, xs), (y, ys), names, outcome.name)
-        if index % columns == 0:
-            ax.set_ylabel(y)
+    beyond = _CHARACTER * len(columns[-1]) if slanted else 0.0
+    # The names of rows and columns stand in the panel's own room, of which the cells take the rest.
+    width = margin + _CELL[0] * len(xs) + beyond
+    figure, [[ax]] = page(study, spec, (1, 1), (width, _CELL[1] * len(shown)), notes, [], above)
+    place = ax.get_position()
+    left, cells_width = place.x0 + margin / width * place.width, _CELL[0] * len(xs) / width * place.width
+    ax.set_position((left, place.y0, cells_width, place.height))
+    for y, (_, cells) in enumerate(shown):
+        for value, cell in cells.items():
+            _cell(ax, xs.index(value), y, cell, outcome.name)
+    _frame(ax, columns, names, slanted)
     return figure
 
 
-def _panel(
-    ax: Axes,
-    conditions: pd.DataFrame,
-    x: tuple[str, Sequence[Any]],
-    y: tuple[str, Sequence[Any]],
-    names: Sequence[str],
-    outcome: str,
-) -> None:
-    colors = matplotlib.colormaps[_COLORS]
-    (x_axis, xs), (y_axis, ys) = x, y
-    for _, row in conditions.iterrows():
-        place = (xs.index(row[x_axis]) - 0.5, ys.index(row[y_axis]) - 0.5)
-        rate, low, high = (float(row[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
-        ax.add_patch(
-            matplotlib.patches.Rectangle(place, 1, 1, facecolor=colors(rate), edgecolor="white", linewidth=1.5)
-        )
-        ink = "white" if rate < 0.55 else "black"
-        middle = place[0] + 0.5, place[1] + 0.5
-        ax.text(middle[0], middle[1] - 0.17, f"{rate:.0%}", ha="center", va="center", size=8, color=ink)
-        interval = f"[{100 * low:.0f}, {100 * high:.0f}]"
-        ax.text(middle[0], middle[1] + 0.24, interval, ha="center", va="center", size=6, color=ink)
-    ax.set_xlim(-0.5, len(xs) - 0.5)
-    ax.set_ylim(len(ys) - 0.5, -0.5)
-    labels = [_cut(str(value)) for value in xs]
-    slanted = max(len(label) for label in labels) > 9
-    ax.set_xticks(range(len(xs)), labels, rotation=30 if slanted else 0, ha="right" if slanted else "center")
-    ax.set_yticks(range(len(ys)), names)
-    ax.set_xlabel(x_axis)
+def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
+    """Return the conditions by row and by value of x, in the study's order.
+
+    Conditions without Byzantine agents are the first of every row that has some, whatever plays those.
+    """
+    rows: dict[_Row, dict[Any, Any]] = {}
+    undisturbed: dict[_Row, dict[Any, Any]] = {}
+    at = list(by).index(BYZANTINE_AXIS) if BYZANTINE_AXIS in by and x == "b" else None
+    for _, condition in table.iterrows():
+        key = tuple(condition[axis] for axis in by)
+        if at is not None and key[at] == NOBODY:
+            undisturbed[key[:at] + key[at + 1 :]] = {condition[x]: condition}
+        else:
+            rows.setdefault(key, {})[condition[x]] = condition
+    if at is None:
+        return rows
+    return {key: undisturbed.get(key[:at] + key[at + 1 :], {}) | cells for key, cells in rows.items()}
+
+
+def _name(by: Sequence[str], key: _Row) -> str:
+    plain = ("model", BYZANTINE_AXIS)
+    return ", ".join(
+        str(value) if axis in plain else words([axis], [value]) for axis, value in zip(by, key, strict=True)
+    )
+
+
+def _cell(ax: Axes, x: int, y: int, condition: Any, outcome: str) -> None:
+    rate, low, high = (float(condition[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
+    color = matplotlib.colormaps[_COLORS](rate)
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=1.5))
+    ink = "white" if rate < 0.55 else "black"
+    ax.text(x, y - 0.17, f"{rate:.0%}", ha="center", va="center", size=8, color=ink)
+    ax.text(x, y + 0.25, f"[{100 * low:.0f}, {100 * high:.0f}]", ha="center", va="center", size=6, color=ink)
+
+
+def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], slanted: bool) -> None:
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.xaxis.tick_top()
+    turned: dict[str, Any] = {"rotation": 35, "ha": "left", "rotation_mode": "anchor"} if slanted else {}
+    ax.set_xticks(range(len(columns)), columns, **turned)
+    ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
     ax.set_facecolor("#F2F2F2")
     ax.spines[:].set_visible(False)
@@ -104,7 +128,7 @@ def _cut(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
 
-def _values(column: pd.Series) -> list[Any]:
-    """Return the values of an axis: numbers in order, names as the study lists them."""
-    values = list(column.drop_duplicates())
+def _values(column: pd.Series, shown: Sequence[Any]) -> list[Any]:
+    """Return the values of x that are shown: numbers in order, names as the study lists them."""
+    values = [value for value in column.drop_duplicates() if value in set(shown)]
     return values if any(isinstance(value, str) for value in values) else sorted(values)

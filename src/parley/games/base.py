@@ -148,8 +148,9 @@ class FigureSpec:
     """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
 
     Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
-    `trajectories` (single simulations as lines over rounds), `map` (the first outcome's rate as cells; its rows are
-    the first axis of `y` that varies). A figure is drawn for studies in which all axes of `needs` vary.
+    `trajectories` (single simulations as lines over rounds), `map` (a table of the first outcome's
+    rate: a column per value of x, a row per combination of the other axes). A figure is drawn for studies in which all
+    axes of `needs` vary.
     """
 
     name: str
@@ -157,7 +158,6 @@ class FigureSpec:
     title: str
     caption: str
     x: str = ""
-    y: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
 

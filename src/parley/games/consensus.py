@@ -80,10 +80,9 @@ class ConsensusGame(Game):
             name="valid_by_adversary",
             kind="map",
             title="Valid consensus by adversary",
-            caption="Rate of valid consensus by what plays the Byzantine agents and by their number, with 95% Wilson "
-            "intervals; `none` are the conditions without Byzantine agents.",
+            caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with 95% "
+            "Wilson intervals.",
             x="b",
-            y=("byzantine",),
             needs=("b", "byzantine"),
         ),
         FigureSpec(
@@ -92,7 +91,6 @@ class ConsensusGame(Game):
             title="Valid consensus by topology",
             caption="Rate of valid consensus by topology, with 95% Wilson intervals.",
             x="topology",
-            y=("byzantine", "b", "n", "model", "prompt"),
             needs=("topology",),
         ),
         FigureSpec(

@@ -1,0 +1,120 @@
+"""The map: which rows and cells it has, and what it says of those that it leaves out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from conftest import StudyFactory
+from parley import paths
+from parley.figures import figures
+from parley.figures_map import rate_map
+from parley.simulate import simulate
+from parley.study import Study
+from parley.tables import summarize
+
+SHORT = {"max_rounds": 2}
+
+
+def drawn(study: Study, name: str, quiet: Callable[[str], None]) -> Figure:
+    """Play a study, and return one of its maps."""
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0, quiet)
+    [spec] = [spec for spec in study.figures if spec.name == name]
+    return rate_map(study, spec, summarize(study, quiet))
+
+
+def cells(figure: Figure) -> list[list[str]]:
+    """Return the rates as they stand, row by row; "" where no cell is."""
+    [ax] = figure.axes
+    rows, columns = len(ax.get_yticks()), len(ax.get_xticks())
+    shown = [[""] * columns for _ in range(rows)]
+    for text in ax.texts:
+        x, y = text.get_position()
+        if text.get_text().endswith("%"):
+            shown[round(y)][round(x)] = text.get_text()
+    return shown
+
+
+def names(figure: Figure) -> tuple[list[str], list[str]]:
+    [ax] = figure.axes
+    return [t.get_text() for t in ax.get_yticklabels()], [t.get_text() for t in ax.get_xticklabels()]
+
+
+def words_of(figure: Figure) -> str:
+    return " ".join(text.get_text() for text in figure.texts)
+
+
+def test_undisturbed_conditions_begin_every_row(study_factory: StudyFactory, quiet: Any) -> None:
+    study = study_factory(
+        {"n": 4, "b": [0, 1, 2], "byzantine": ["silent", "opposite"]}, parameters={**SHORT, "stop_threshold": 0.5}
+    )
+    figure = drawn(study, "valid_by_adversary", quiet)
+    assert names(figure) == (["silent", "opposite"], ["0", "1", "2"])
+    # Majority agents alone agree in round 2; two silent ones of four do not keep half of all from stopping.
+    assert cells(figure)[0] == ["100%", "100%", "100%"]
+    assert cells(figure)[1][0] == "100%"
+
+
+def test_what_was_not_run_is_empty_and_what_cannot_be_compared_is_told(
+    study_factory: StudyFactory, quiet: Any
+) -> None:
+    study = study_factory(
+        {"n": 4, "b": [1, 2], "byzantine": ["silent"]},
+        {"n": 4, "b": [1, 3], "byzantine": ["random"]},
+        {"n": 4, "b": 1, "byzantine": ["stubborn"]},
+        parameters=SHORT,
+    )
+    figure = drawn(study, "valid_by_adversary", quiet)
+    assert names(figure) == (["silent", "random"], ["1", "2", "3"])
+    assert [[bool(cell) for cell in row] for row in cells(figure)] == [[True, True, False], [True, False, True]]
+    assert "Not shown: 1 of 3 rows, run with one b only." in words_of(figure)
+    assert "In all rows: majority, n=4, prompt=may_exist." in words_of(figure)
+
+
+def test_nothing_to_compare_is_said(study_factory: StudyFactory, quiet: Any) -> None:
+    study = study_factory(
+        {"n": 3, "b": 1, "byzantine": ["silent"]}, {"n": 5, "b": 2, "byzantine": ["random"]}, parameters=SHORT
+    )
+    figure = drawn(study, "valid_by_adversary", quiet)
+    assert "Nothing to compare: no two conditions differ in b alone." in figure.axes[0].texts[0].get_text()
+
+
+def test_a_cell_holds_the_rate_and_its_interval(study_factory: StudyFactory, quiet: Any) -> None:
+    study = study_factory({"n": 4, "b": [0, 1], "byzantine": ["silent"]}, parameters=SHORT, seeds=5)
+    [ax] = drawn(study, "valid_by_adversary", quiet).axes
+    assert [text.get_text() for text in ax.texts][:2] == ["100%", "[57, 100]"]  # Wilson's for 5 of 5
+
+
+@pytest.mark.parametrize(
+    ("grid", "maps"),
+    [
+        ({"n": [3, 4]}, set()),
+        ({"n": 4, "b": [0, 1], "byzantine": ["silent"]}, {"valid_by_adversary"}),
+        ({"n": 4, "vary": {"topology": ["ring", "star"]}}, {"valid_by_topology"}),
+        ({"n": 4, "vary": {"topology": ["ring"]}}, set()),
+    ],
+)
+def test_a_map_is_drawn_where_its_axes_vary(
+    study_factory: StudyFactory, quiet: Any, grid: dict[str, Any], maps: set[str]
+) -> None:
+    study = study_factory(grid, parameters=SHORT)
+    assert {spec.name for spec in study.figures if spec.kind == "map"} == maps
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0, quiet)
+    summarize(study, quiet)
+    assert set(figures(study)) == {
+        paths.figure("small", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg")
+    }
+
+
+def test_a_map_of_topologies_has_a_column_for_each(study_factory: StudyFactory, quiet: Any) -> None:
+    wide = {"kind": "watts_strogatz", "k": 2, "p": 0.5}
+    study = study_factory({"n": [4, 6], "vary": {"topology": ["ring", wide]}}, parameters=SHORT)
+    figure = drawn(study, "valid_by_topology", quiet)
+    assert names(figure) == (["n=4", "n=6"], ["ring", "watts_strogatz-k-2-p-0.5"])
+    # The slanted name of the last column stays on the page.
+    [ax] = figure.axes
+    last = ax.get_xticklabels()[-1].get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
+    assert last.x1 <= figure.bbox.x1

@@ -21,7 +21,8 @@ from parley.files import parse_line
 from parley.record import read_summary
 from parley.replay import replay
 from parley.simulate import simulate
-from parley.spending import budget_line, spending_line, spent_before
+from parley.spending import budget_line, spending_line
+from parley.spent_before import spent_before
 from test_end_to_end import folder, write  # noqa: F401
 from test_workflow import snakemake
 

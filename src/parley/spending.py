@@ -9,23 +9,21 @@ have charged it.
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from parley import paths
+from parley.account import Account, Prices, account_of
 from parley.budget import Budget
 from parley.engine.terms import Price, Tokens
-from parley.errors import BudgetError, JournalError, RecordError, UsageError
+from parley.errors import BudgetError, JournalError
 from parley.files import checked_line, parse_line, write_atomically
-from parley.journal import journaled
-from parley.record import read_summary
 from parley.shared import SharedState, peek
+from parley.spent_before import prices_of, spent_before
 from parley.study import Study
 
 _TAIL_BYTES = 1 << 16  # enough for the last line
@@ -34,66 +32,6 @@ _POLL_SECONDS = 0.2
 _BURY_SECONDS = 2.0
 _TELL_SECONDS = 30.0
 _CENT = 1e-9  # sums of money are not exact
-
-Prices = Mapping[str, Price | None]
-
-
-@dataclass
-class ModelSpending:
-    """What one model used; `unpriced` is the part of it that came while it had no price, `cost` that of the rest."""
-
-    used: Tokens = field(default_factory=Tokens)
-    unpriced: Tokens = field(default_factory=Tokens)
-    cost: float = 0.0
-
-    def add(self, tokens: Tokens, price: Price | None) -> None:
-        """Count more."""
-        self.used += tokens
-        if price is None:
-            self.unpriced += tokens
-        else:
-            self.cost += price.of(tokens)
-
-
-@dataclass
-class Account:
-    """What a study spent, by model."""
-
-    models: dict[str, ModelSpending] = field(default_factory=dict)
-
-    def add(self, model: str, tokens: Tokens, price: Price | None) -> None:
-        """Count more."""
-        self.models.setdefault(model, ModelSpending()).add(tokens, price)
-
-    @property
-    def tokens(self) -> int:
-        """All tokens."""
-        return sum(spending.used.total for spending in self.models.values())
-
-    def cost(self, prices: Prices) -> float:
-        """Return the money: what was used without a price is charged by today's, if there is one."""
-        total = 0.0
-        for name, spending in self.models.items():
-            price = prices.get(name)
-            total += spending.cost + (price.of(spending.unpriced) if price is not None else 0.0)
-        return total
-
-    def unpriced(self, prices: Prices) -> list[str]:
-        """Return the models of which some tokens have no price."""
-        return sorted(n for n, s in self.models.items() if s.unpriced.total and prices.get(n) is None)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {name: asdict(spending) for name, spending in self.models.items()}
-
-
-def _account(data: Mapping[str, Any]) -> Account:
-    return Account(
-        {
-            name: ModelSpending(Tokens(**spending["used"]), Tokens(**spending["unpriced"]), spending["cost"])
-            for name, spending in data.items()
-        }
-    )
 
 
 class _Log:
@@ -105,7 +43,7 @@ class _Log:
     def account(self) -> Account | None:
         """Return the sum; None if nothing was counted yet."""
         last = self._last()
-        return None if last is None else _account(last["sum"])
+        return None if last is None else account_of(last["sum"])
 
     def begin(self, account: Account) -> None:
         """Make the file, with what was spent before."""
@@ -316,7 +254,7 @@ def purse_of(study: Study, say: Callable[[str], None]) -> Purse | None:
     """Return what pays the requests of a study; None if it has no budget, and never had one."""
     if study.budget is None and not paths.spent(study.name).exists():
         return None
-    return Purse(study.name, study.budget, _prices(study), lambda: spent_before(study), say)
+    return Purse(study.name, study.budget, prices_of(study), lambda: spent_before(study), say)
 
 
 def spending_line(study: Study) -> str | None:
@@ -327,7 +265,7 @@ def spending_line(study: Study) -> str | None:
     if study.budget is None:
         return None
     account = _Log(paths.spent(study.name)).account() or spent_before(study)
-    return f"budget: {budget_line(study.budget, account, _prices(study))}"
+    return f"budget: {budget_line(study.budget, account, prices_of(study))}"
 
 
 def spent_line(study: Study) -> str | None:
@@ -336,9 +274,9 @@ def spent_line(study: Study) -> str | None:
         return None
     refused = [(model, Tokens(*tokens)) for model, *tokens in peek(paths.spending(study.name)).get("refused", [])]
     account = _Log(paths.spent(study.name)).account()
-    if not refused or account is None or _fits(study.budget, account, refused, _prices(study)):
+    if not refused or account is None or _fits(study.budget, account, refused, prices_of(study)):
         return None
-    return _spent_line(study.name, study.budget, account, refused, _prices(study))
+    return _spent_line(study.name, study.budget, account, refused, prices_of(study))
 
 
 def budget_line(budget: Budget, account: Account, prices: Prices) -> str:
@@ -351,70 +289,3 @@ def budget_line(budget: Budget, account: Account, prices: Prices) -> str:
         without = f" (without {', '.join(unpriced)}, which has no price any more)" if unpriced else ""
         parts.append(f"{account.cost(prices):.4f} of {budget.cost:g} in money{without}")
     return " and ".join(parts) + " spent"
-
-
-def _prices(study: Study) -> Prices:
-    return {name: entry.price for name, entry in study.models.items()}
-
-
-def spent_before(study: Study) -> Account:
-    """Return what the records and journals of a study hold, those of former configurations included.
-
-    Requests whose replies were lost are in none. Raises RecordError or JournalError for a file that cannot be read.
-    """
-    account = Account()
-    prices = _prices(study)
-    records, journals = paths.simulations(study.name), paths.journals(study.name)
-    counted: set[Path] = set()
-    for root in (records, journals):  # a finished record may be under both names, or under one
-        for path in sorted(root.rglob("*.parquet")):
-            simulation = path.relative_to(root).with_suffix("")
-            if simulation not in counted:
-                counted.add(simulation)
-                for model, tokens in _of_record(path):
-                    account.add(model, tokens, prices.get(model))
-    for path in sorted(journals.rglob("*.jsonl")):
-        simulation = path.relative_to(journals).with_suffix("")
-        if simulation not in counted:
-            for model, tokens in _of_journal(study, path, records / simulation.with_suffix(".parquet")):
-                account.add(model, tokens, prices.get(model))
-    return account
-
-
-_COLUMNS = ("player", "prompt_tokens", "completion_tokens", "cached_tokens")
-
-
-def _of_record(path: Path) -> Iterator[tuple[str, Tokens]]:
-    try:
-        table = pq.read_table(path, columns=list(_COLUMNS), partitioning=None)
-        rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise RecordError(f"{path}: not a record that can be read ({type(error).__name__}); delete it") from None
-    models = _models_by_player(path)
-    for player, prompt, completion, cached in rows:
-        tokens = Tokens(prompt or 0, completion or 0, cached or 0)
-        if tokens.total:
-            yield models.get(player, player), tokens
-
-
-def _models_by_player(path: Path) -> dict[str, str]:
-    """Return which model each player of a record asked; nothing for a record of a former version."""
-    try:
-        groups = read_summary(path).simulation["groups"]
-        return {group["player"]: group["model_name"] for group in groups if "model_name" in group}
-    except (RecordError, LookupError, TypeError):
-        return {}
-
-
-def _of_journal(study: Study, path: Path, record: Path) -> Iterator[tuple[str, Tokens]]:
-    try:
-        simulation = study.find(record)
-        players = simulation.players(simulation.game())
-        played = {name: player.model or player.label for name, player in players.items()}
-    except UsageError:  # of a former configuration: its path says what played
-        played = {}
-    axis = next((part.partition("=")[2] for part in path.parts if part.startswith("model=")), "unknown")
-    for entry in journaled(path):
-        tokens = Tokens(entry.prompt_tokens or 0, entry.completion_tokens or 0, entry.cached_tokens or 0)
-        if tokens.total:
-            yield played.get(entry.agent, axis), tokens

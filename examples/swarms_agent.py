@@ -99,10 +99,12 @@ def _import_swarms() -> ModuleType:
     workspace = tempfile.mkdtemp(prefix="parley-swarms-")  # it starts a log there, else in the working directory
     atexit.register(shutil.rmtree, workspace, ignore_errors=True)
     os.environ["WORKSPACE_DIR"] = workspace
+    import litellm
     import swarms
     from loguru import logger
 
     logger.disable("swarms")  # it warns of every model that it has no price of
+    litellm.suppress_debug_info = True  # it prints advice for each error; the error itself is told once
     for package, expected in (("swarms", SWARMS), ("litellm", LITELLM)):
         if (found := version(package)) != expected:
             raise UsageError(f"{package} {found} is installed, {expected} expected; change it in {__file__}")

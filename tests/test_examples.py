@@ -9,7 +9,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median_low
-from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +22,7 @@ from parley.engine.client import Engine
 from parley.engine.service import Service
 from parley.errors import EngineError, UsageError
 from parley.games.base import Ask
+from parley.policies import Completion
 from parley.record import read_summary
 from parley.replay import replay
 from parley.simulate import simulate
@@ -110,20 +110,19 @@ def asked(study_factory: StudyFactory) -> Ask:
     return next(simulation.game().play())[0]
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, ask: Ask, url: str) -> object:
+def answer(monkeypatch: pytest.MonkeyPatch, ask: Ask, url: str) -> Completion:
     """Have a real swarms.Agent answer, as an agent of the model `small` at this address."""
     monkeypatch.setenv("PARLEY_SWARMS_URL", url)
     monkeypatch.setenv("PARLEY_SWARMS_KEY", KEY)
     import swarms_agent
 
-    module: ModuleType = swarms_agent
-    return asyncio.run(module.SwarmsAgent(served="small").answer(ask, 12345, 0))
+    return asyncio.run(swarms_agent.SwarmsAgent(served="small").answer(ask, 12345, 0))
 
 
 @needs_swarms
 @pytest.mark.filterwarnings("ignore")
 def test_a_swarms_agent_sends_what_a_model_of_parley_is_sent(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def own(url: str) -> object:
+    async def own(url: str) -> Completion:
         async with Engine(Service(model="small", url=url, served="small", key=KEY)) as engine:
             return await engine.chat(asked, 12345, {})
 
@@ -174,7 +173,7 @@ def test_the_reply_of_a_swarms_agent_comes_as_it_is(
 ) -> None:
     with service(lambda body: completion(text, reason)) as server:
         reply = answer(monkeypatch, asked, server.url)
-    assert (reply.text, reply.finish_reason, reply.completion_tokens) == (text, reason, 7)  # type: ignore[attr-defined]
+    assert (reply.text, reply.finish_reason, reply.completion_tokens) == (text, reason, 7)
 
 
 @needs_swarms
@@ -183,14 +182,14 @@ def test_a_prompt_that_does_not_fit_is_an_unusable_reply(asked: Ask, monkeypatch
     told = "This model's maximum context length is 100 tokens. However, you requested 400 tokens."
     with service(lambda body: (400, {"error": {"message": told, "code": 400}})) as server:
         reply = answer(monkeypatch, asked, server.url)
-    assert (reply.text, reply.finish_reason) == ("", "length")  # type: ignore[attr-defined]
+    assert (reply.text, reply.finish_reason) == ("", "length")
 
 
 @needs_swarms
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("status", [401, 500, None])
 def test_a_server_that_fails_ends_the_game_in_one_line_without_the_key(
-    asked: Ask, monkeypatch: pytest.MonkeyPatch, status: int | None
+    asked: Ask, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], status: int | None
 ) -> None:
     failing: Answer = lambda body: status and (status, {"error": {"message": f"no\nentry for {KEY}"}})  # noqa: E731
     with service(failing) as server, pytest.raises(EngineError) as caught:
@@ -198,4 +197,5 @@ def test_a_server_that_fails_ends_the_game_in_one_line_without_the_key(
     assert str(caught.value).startswith("swarms.Agent got no reply: ")
     assert len(str(caught.value).splitlines()) == 1
     assert KEY not in str(caught.value)
+    assert capfd.readouterr() == ("", "")  # nothing is printed besides
     assert len(server.bodies) == 1  # it is not asked again, unrecorded

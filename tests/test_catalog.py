@@ -38,6 +38,15 @@ def test_every_policy_and_every_parameter_is_listed() -> None:
         assert threat_text(kind) in paragraph
 
 
+def test_installed_policies_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[parley.policies]\nmy_agent = theirs.agents:Agent\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run("policies").endswith("\n    my_agent: installed, theirs.agents:Agent\n")
+
+
 def test_types_bounds_and_defaults_of_parameters_are_told() -> None:
     def starts(name: str) -> dict[str, str]:
         return {line.split(":")[0]: line for line in parameter_lines(KINDS[name])}

@@ -1,7 +1,7 @@
 """Populations: groups with a model and a policy each, their names in paths, and engines for each model."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -270,6 +270,9 @@ def broken(**parameters):
 """
 
 
+Installer = Callable[..., None]
+
+
 @pytest.fixture
 def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a module on Python's path, new for each test."""
@@ -345,3 +348,113 @@ def test_own_code_that_does_not_work_is_one_line(
     assert str(caught.value).startswith(f"{own}:{attribute}: ")
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+# Code of the user's own, installed
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
+    """Install a distribution that has the given entry points, by name; each call installs another."""
+
+    def make(**points: str) -> None:
+        site = tmp_path / f"site{len(list(tmp_path.glob('site*')))}"
+        info = site / f"{site.name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {site.name}\nVersion: 1.0\n")
+        lines = [f"{name} = {value}\n" for name, value in points.items()]
+        (info / "entry_points.txt").write_text("".join(["[parley.policies]\n", *lines]))
+        monkeypatch.syspath_prepend(str(site))
+
+    return make
+
+
+def test_an_installed_policy_is_the_simulation_of_its_module_and_attribute(
+    study_factory: StudyFactory, own: str, install: Installer
+) -> None:
+    install(**{"my.agent": f"{own}:Echo"})
+    short = study_factory({"model": {"name": "my.agent", "value": 7}}, {"n": 4, "b": 1, "byzantine": "my.agent"})
+    long = study_factory({"model": {"name": f"{own}:Echo", "value": 7}}, {"n": 4, "b": 1, "byzantine": f"{own}:Echo"})
+    assert [s.id for s in short.simulations()] == [s.id for s in long.simulations()]
+    assert [s.record("x") for s in short.simulations()] == [s.record("x") for s in long.simulations()]
+    assert short.conditions[0].axes["model"] == "Echo-value-7"
+
+
+def test_an_installed_policy_plays_in_a_group_and_replays_when_it_is_gone(
+    study_factory: StudyFactory, own: str, install: Installer, folder: Path
+) -> None:
+    install(my_agent=f"{own} : Echo [extra]")
+    group = {"role": "honest", "count": 2, "policy": {"name": "my_agent", "value": 7}}
+    study = grouped(study_factory, group, RANDOM, parameters={"max_rounds": 2})
+    [simulation] = study.simulations()
+    record = simulation.record("small")
+    simulate(study, record, [], 1.0, lambda text: None)
+    assert [g["policy"] for g in read_summary(record).simulation["groups"]] == [f"{own}:Echo", "random"]
+    (folder / f"{own}.py").unlink()
+    (folder / "site0" / "site0-1.0.dist-info" / "entry_points.txt").unlink()
+    assert replay(record).difference is None
+
+
+def test_a_change_of_installed_code_is_another_spec(
+    study_factory: StudyFactory, own: str, install: Installer, folder: Path
+) -> None:
+    install(my_agent=f"{own}:Echo")
+    before = study_factory({"model": "my_agent"}).conditions[0].spec
+    with (folder / f"{own}.py").open("a") as file:
+        file.write("# changed\n")
+    assert study_factory({"model": "my_agent"}).conditions[0].spec != before
+
+
+def test_models_and_policies_of_the_game_come_before_installed_ones(
+    study_factory: StudyFactory, own: str, install: Installer
+) -> None:
+    install(tiny=f"{own}:Echo", majority=f"{own}:Echo", same=f"{own}:Echo")
+    study = study_factory({"model": ["tiny", "majority"], "b": 1, "byzantine": "same"})
+    named = [[g.player.policy.kind.name for g in condition.groups] for condition in study.conditions]
+    assert named == [["llm", "llm"], ["majority", "majority"]]
+
+
+def test_one_policy_under_two_names_is_listed_once(study_factory: StudyFactory, own: str, install: Installer) -> None:
+    install(my_agent=f"{own}:Echo")
+    with pytest.raises(UsageError, match=r"duplicate condition .*; list it once"):
+        study_factory({"model": ["my_agent", f"{own}:Echo"]})
+
+
+@pytest.mark.parametrize("grid", [{"model": "gpt"}, {"b": 1, "byzantine": "gpt"}, {"groups": [{"policy": "gpt"}]}])
+def test_an_unknown_name_is_told_what_is_installed(
+    study_factory: StudyFactory, install: Installer, grid: dict[str, Any]
+) -> None:
+    install(my_agent="somewhere:Else")
+    groups = [{"role": "honest", "count": 1, **group} for group in grid.get("groups", [])]
+    content = {**grid, "groups": groups, "model": None, "n": None} if groups else grid
+    with pytest.raises(UsageError, match=r"'gpt': unknown .*random.*, or of those installed: my_agent"):
+        study_factory(content)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("nowhere_at_all:Echo", "no module nowhere_at_all on Python's path"),
+        ("own", "installed as 'own'; an entry point of parley.policies is a module:attribute"),
+        ("own:Echo.made", "installed as 'own:Echo.made'; an entry point of parley.policies is a module:attribute"),
+    ],
+)
+def test_an_installed_policy_that_cannot_be_used_is_one_line(
+    study_factory: StudyFactory, install: Installer, value: str, words: str
+) -> None:
+    install(my_agent=value)
+    with pytest.raises(UsageError) as caught:
+        study_factory({"model": "my_agent"})
+    assert str(caught.value).startswith("small.yaml: grids[0].model: ")
+    assert words in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_name_that_two_distributions_give_away_is_refused(
+    study_factory: StudyFactory, own: str, install: Installer
+) -> None:
+    install(my_agent=f"{own}:Echo", another=f"{own}:Echo")
+    install(my_agent=f"{own}:Wrong", another=f"{own}:Echo")
+    study_factory({"model": "another"})  # both mean the same
+    with pytest.raises(UsageError, match=f"installed more than once; .*: {own}:Echo and {own}:Wrong"):
+        study_factory({"model": "my_agent"})

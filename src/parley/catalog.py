@@ -8,6 +8,8 @@ from pydantic.fields import FieldInfo
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.kinds import ChosenPolicy, PolicyKind
+from parley.policies.plugin import entry_points
+from parley.text import one_line
 from parley.yamlfile import validated
 
 _TYPES = {"integer": "integer", "string": "text", "boolean": "true or false", "number": "number"}
@@ -26,6 +28,8 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
             yield f"    - {line}"
     yield "module:attribute  (any agents; unknown to the paper's threat model)"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
+    for name, values in entry_points().items():
+        yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
 
 
 def told_to(game: type[Game], role: str, part: str, strategies: Sequence[str]) -> ChosenPolicy:

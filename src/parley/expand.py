@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -14,8 +15,8 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Game, GameParameters
 from parley.games.kinds import LLM, ChosenPolicy, PolicyKind
-from parley.policies.plugin import plugin_kind
-from parley.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
+from parley.policies.plugin import ENTRY_POINTS, entry_points, plugin_kind
+from parley.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile, names_own_code
 from parley.text import one_line
 from parley.yamlfile import is_slug, shown, validated
 
@@ -280,8 +281,8 @@ class Expander:
         """
         if isinstance(written, str) and written in self._models:
             return self._with_model(self._policy(LLM.name, where, role), written, where)
-        if isinstance(written, str) and written not in self._game.policies and ":" not in written:
-            known = one_line(", ".join([*self._models, *self._game.policies]), 300)
+        if isinstance(written, str) and not self._is_policy(written):
+            known = one_line(", ".join([*self._models, *self._game.policies]), 300) + self._installed_names()
             raise UsageError(f"{where}: {written!r}: unknown model or policy; choose one of: {known}")
         own = written.model if isinstance(written, PlayerChoice) else None
         chosen = self._policy(written, where, role)
@@ -289,20 +290,43 @@ class Expander:
 
     def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
         name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
-        if ":" in name:
-            kind = plugin_kind(name, where)
-        elif name in self._game.policies:
-            kind = self._game.policies[name]
-        else:
-            known = ", ".join(self._game.policies)
+        if not self._is_policy(name):
+            known = ", ".join(self._game.policies) + self._installed_names()
             raise UsageError(
                 f"{where}: {name!r}: unknown policy; choose one of: {known}, or your own module:attribute"
             )
+        if name in self._game.policies:
+            kind = self._game.policies[name]
+        else:
+            kind = plugin_kind(name if ":" in name else self._entry_point(name, where), where)
         self._check_role(kind, role, where)
         chosen = ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
         if not is_slug(chosen.label.replace("+", "-")):
             raise UsageError(f"{where}: {shown(chosen.label)}: it becomes a folder; use shorter, plain parameters")
         return chosen
+
+    def _is_policy(self, name: str) -> bool:
+        return name in self._game.policies or ":" in name or name in self._installed
+
+    @cached_property
+    def _installed(self) -> Mapping[str, Sequence[str]]:
+        return entry_points()
+
+    def _installed_names(self) -> str:
+        names = one_line(", ".join(self._installed), 300)
+        return f", or of those installed: {names}" if names else ""
+
+    def _entry_point(self, name: str, where: str) -> str:
+        """Return what an installed entry point stands for, as module:attribute."""
+        if len(values := self._installed[name]) > 1:
+            told = one_line(" and ".join(values), 300)
+            raise UsageError(f"{where}: {name!r}: installed more than once; name the one that you mean: {told}")
+        if not names_own_code(values[0]):
+            raise UsageError(
+                f"{where}: {name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {ENTRY_POINTS} is a "
+                "module:attribute, so mend the package that has it"
+            )
+        return values[0]
 
     def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:
         if model is None:

@@ -50,8 +50,13 @@ _Seeds = Annotated[
 _POLICY_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
+def names_own_code(name: str) -> bool:
+    """Whether a name is a module:attribute, of at most 200 characters."""
+    return len(name) <= 200 and _POLICY_NAME.fullmatch(name) is not None
+
+
 def _check_policy_name(name: str) -> str:
-    if not is_slug(name) and not (_POLICY_NAME.fullmatch(name) and len(name) <= 200):
+    if not is_slug(name) and not names_own_code(name):
         raise ValueError(
             "use up to 64 letters, digits, '.', '_' or '-' for a model or a policy, module:attribute for your own"
         )
@@ -64,7 +69,8 @@ class PolicyChoice(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: Annotated[str, AfterValidator(_check_policy_name)] = Field(
-        description="A policy of the game, or module:attribute for your own; its parameters stand beside it."
+        description="A policy of the game, or your own: an installed entry point or module:attribute. Its parameters "
+        "stand beside it."
     )
 
     @property
@@ -104,7 +110,8 @@ class GroupEntry(BaseModel):
         default=None, description="Entries of models.yaml, for policies that ask a model."
     )
     policy: _listed(Policy) = Field(  # type: ignore[valid-type]
-        default=["llm"], description="What answers: a policy of the game, or module:attribute for your own."
+        default=["llm"],
+        description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
 
 

@@ -1,7 +1,8 @@
 """Policies of the user's own: `module:attribute` in a study, or an entry point of the group `parley.policies`.
 
-Naming one in a study means running its code. Loading a study does not run it: the module's source is looked up and
-hashed, since it can change results. It is imported when a simulation is played.
+Both name the same: an entry point is a shorter way to write its module:attribute, which is what identities, paths and
+records have. Naming one in a study means running its code. Loading a study does not run it: the module's source is
+looked up and hashed, since it can change results. It is imported when a simulation is played.
 """
 
 import hashlib
@@ -32,9 +33,16 @@ class PluginParameters(PolicyParameters):
     __pydantic_extra__: dict[str, str | int | float | bool]
 
 
-def entry_points() -> dict[str, str]:
-    """Return the installed policies by name, each as module:attribute."""
-    return {point.name: point.value for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+def entry_points() -> dict[str, tuple[str, ...]]:
+    """Return the installed policies by name: what installed distributions mean by it, normally one module:attribute.
+
+    Nothing of theirs is run. It reads the metadata of all that is installed: call it only where it is needed.
+    """
+    found: dict[str, set[str]] = {}
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        value = point.value.partition("[")[0]  # extras, which nobody needs to import it
+        found.setdefault(point.name, set()).add("".join(value.split()))
+    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
 
 
 def plugin_kind(name: str, where: str) -> PolicyKind:

@@ -262,6 +262,9 @@ class Echo:
             return Completion('{"decision": "stop"}', "stop")
         said = '{"internal_strategy": "", "value": %d, "public_reasoning": ""}' % self.value
         return Completion(said, "stop")
+class Raises:
+    async def answer(self, ask, seed, attempt):
+        raise ValueError("oh\\nno")
 class Wrong:
     async def answer(self, ask, seed, attempt):
         return "text"
@@ -335,6 +338,7 @@ def test_own_code_may_ask_the_model_of_its_group(
     [
         ("Missing", "cannot be made: AttributeError"),
         ("broken", "cannot be made: RuntimeError: no such thing"),
+        ("Raises", ": ValueError: oh no"),
         ("Wrong", "answered with str; return a parley.policies.Completion"),
     ],
 )

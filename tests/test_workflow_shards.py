@@ -102,6 +102,16 @@ def test_a_shard_holds_the_records_that_single_jobs_would_make(study_factory: St
     assert said[0] == "shard 0: 4 simulations, 0 finished before"
 
 
+def test_code_of_the_users_own_keeps_its_journals(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("own_agent.py").write_text("class Agent: ...\n")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    assert study_factory({"n": 1}, seeds=SEEDS).plays_scripted_by_shard
+    assert not study_factory({"n": 1}, seeds=SEEDS - 2).plays_scripted_by_shard
+    assert not study_factory({"n": 1}, {"n": 2, "model": "own_agent:Agent"}, seeds=SEEDS).plays_scripted_by_shard
+
+
 def test_a_shard_that_is_not_there_is_refused(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"small\.yaml: no scripted shard 1; `parley expand small\.yaml` counts them"):
         simulate_shard(study_factory(), 1, lambda text: None)

@@ -67,9 +67,13 @@ class Study:
 
     @cached_property
     def plays_scripted_by_shard(self) -> bool:
-        """Whether one job plays all of a scripted shard: of many, a process for each would take a second for each."""
-        scripted = sum(len(condition.seeds) for condition in self.conditions if not condition.models)
-        return scripted > MOST_SCRIPTED_JOBS
+        """Whether one job plays all of a scripted shard: of many, a process for each would take a second for each.
+
+        Not where code of the user's own plays: what it asks of others is kept in journals, simulation by simulation.
+        """
+        engineless = [condition for condition in self.conditions if not condition.models]
+        own = any(group.player.policy.kind.is_plugin for condition in engineless for group in condition.groups)
+        return not own and sum(len(condition.seeds) for condition in engineless) > MOST_SCRIPTED_JOBS
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:

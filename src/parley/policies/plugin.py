@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from parley.errors import UsageError
+from parley.errors import ParleyError, UsageError
 from parley.games.base import Ask
 from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies import Completion, Policy
@@ -103,7 +103,12 @@ class _Checked:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply; raises UsageError if it is none."""
-        reply = await self._policy.answer(ask, seed, attempt)
+        try:
+            reply = await self._policy.answer(ask, seed, attempt)
+        except ParleyError:
+            raise
+        except Exception as error:  # whatever the user's code raises
+            raise UsageError(f"{self._name}: {type(error).__name__}: {one_line(str(error), 300)}") from error
         if not isinstance(reply, Completion) or not isinstance(reply.text, str):
             raise UsageError(
                 f"{self._name}: answered with {type(reply).__name__}; return a parley.policies.Completion"

@@ -10,6 +10,7 @@ from conftest import StudyFactory
 from parley import paths
 from parley.figures import figures
 from parley.figures_map import rate_map
+from parley.figures_page import heading, interval_text
 from parley.simulate import simulate
 from parley.study import Study
 from parley.tables import summarize
@@ -118,3 +119,25 @@ def test_a_map_of_topologies_has_a_column_for_each(study_factory: StudyFactory, 
     [ax] = figure.axes
     last = ax.get_xticklabels()[-1].get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
     assert last.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.0, 0.004, "[0, 0.4]"),
+        (0.996, 1.0, "[99.6, 100]"),
+        (0.12, 0.345, "[12, 34]"),
+        (1e-17, 1 - 1e-12, "[0, 100]"),
+    ],
+)
+def test_intervals_near_the_ends_have_a_decimal(low: float, high: float, text: str) -> None:
+    assert interval_text(low, high) == text
+
+
+def test_long_names_break_at_their_joints() -> None:
+    assert heading(["model", "topology"], ["minimum", "watts_strogatz-k-4-p-0.2"], 1.5).splitlines() == [
+        "minimum,",
+        "topology=watts_",
+        "strogatz-k-4-p-0.2",
+    ]
+    assert "".join(heading(["model"], ["x" * 50], 1.0).splitlines()) == "x" * 50

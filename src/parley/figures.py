@@ -24,6 +24,7 @@ from parley.figures_page import (
     WIDEST,
     empty,
     heading,
+    interval_text,
     line_handle,
     line_style,
     own_style,
@@ -139,7 +140,7 @@ def whiskers(row: Any, outcome: str) -> tuple[float, list[list[float]], str]:
     rate, low, high = (float(row[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
     # At 0% and 100% a limit may miss the rate by a rounding error, and a negative length is an error.
     lengths = [[max(0.0, rate - low)], [max(0.0, high - rate)]]
-    return rate, lengths, f"{rate:.0%} [{100 * low:.0f}, {100 * high:.0f}]"
+    return rate, lengths, f"{rate:.0%} {interval_text(low, high)}"
 
 
 def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:

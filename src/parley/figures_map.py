@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from parley import tables
 from parley.condition import BYZANTINE_AXIS
 from parley.expand import NOBODY
-from parley.figures_page import empty, page, words
+from parley.figures_page import empty, interval_text, page, words
 from parley.games.base import FigureSpec
 from parley.stats import CONFIDENCE
 from parley.study import Study
@@ -109,7 +109,7 @@ def _cell(ax: Axes, x: int, y: int, condition: Any, outcome: str) -> None:
     ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=1.5))
     ink = "white" if rate < 0.55 else "black"
     ax.text(x, y - 0.17, f"{rate:.0%}", ha="center", va="center", size=8, color=ink)
-    ax.text(x, y + 0.25, f"[{100 * low:.0f}, {100 * high:.0f}]", ha="center", va="center", size=6, color=ink)
+    ax.text(x, y + 0.25, interval_text(low, high), ha="center", va="center", size=6, color=ink)
 
 
 def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], slanted: bool) -> None:

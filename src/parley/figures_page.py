@@ -5,6 +5,7 @@ color, so that they can be told apart in gray. The same figure gives the same by
 """
 
 import math
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
     ".png": {"format": "png", "dpi": 200, "metadata": {"Software": None}},
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
 }
+_JOINTS = re.compile(r"[^-_+=, ]*[-_+=, ]*(?<=.)")
 _CHARACTER = 0.068  # width of one of 8 points
 _LINE = 0.155  # height of a line of 8 points
 
@@ -144,7 +146,29 @@ def empty(study: Study, spec: FigureSpec, why: str) -> Figure:
 
 def heading(by: Sequence[str], key: Sequence[Any], width: float) -> str:
     """Return the values of the axes `by` as a panel's title, wrapped to its width in inches."""
-    return textwrap.fill(words(by, key), max(12, int(width / 0.072)), break_on_hyphens=False)
+    most = max(12, int(width / 0.072))
+    lines = textwrap.wrap(words(by, key), most, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(part for line in lines for part in _parts(line, most))
+
+
+def _parts(line: str, most: int) -> list[str]:
+    """Return a line, broken where its names have joints if it is longer than `most` characters."""
+    parts = [""]
+    for piece in _JOINTS.findall(line):
+        if parts[-1] and len(parts[-1] + piece) > most:
+            parts.append("")
+        parts[-1] += piece
+    return [shorter for part in parts for shorter in textwrap.wrap(part, most)] if len(line) > most else [line]
+
+
+def interval_text(low: float, high: float) -> str:
+    """Return an interval of rates in percent; with a decimal near 0% and 100%, which few intervals reach."""
+    return f"[{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(rate: float) -> str:
+    near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
+    return f"{100 * rate:.1f}" if near else f"{100 * rate:.0f}"
 
 
 def words(by: Sequence[str], key: Sequence[Any]) -> str:

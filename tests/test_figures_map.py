@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from conftest import StudyFactory
 from parley import paths
 from parley.figures import figures
+from parley.figures_attacked import with_undisturbed
 from parley.figures_map import rate_map
 from parley.figures_page import heading, interval_text
 from parley.simulate import simulate
@@ -141,3 +143,35 @@ def test_long_names_break_at_their_joints() -> None:
         "strogatz-k-4-p-0.2",
     ]
     assert "".join(heading(["model"], ["x" * 50], 1.0).splitlines()) == "x" * 50
+
+
+def test_adversaries_are_compared_where_they_come_on_top(study_factory: StudyFactory, quiet: Any) -> None:
+    study = study_factory(
+        {"honest": 3, "b": [0, 1, 2], "byzantine": ["silent", "random"]}, parameters={**SHORT, "stop_threshold": 0.5}
+    )
+    figure = drawn(study, "valid_by_adversary", quiet)
+    assert names(figure) == (["silent", "random"], ["0", "1", "2"])
+    assert [bool(cell) for row in cells(figure) for cell in row] == [True] * 6
+    assert "n = honest agents + b, so n grows with b." in words_of(figure)
+
+
+def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None:
+    table = pd.DataFrame(
+        [
+            {"n": 4, "b": 0, "byzantine": "none", "rate": 1.0},
+            {"n": 4, "b": 1, "byzantine": "silent", "rate": 0.5},
+            {"n": 4, "b": 1, "byzantine": "random", "rate": 0.4},
+            {"n": 6, "b": 0, "byzantine": "none", "rate": 0.9},
+        ]
+    )
+    found = with_undisturbed(table, ["n", "byzantine"])
+    assert [tuple(row) for row in found[["n", "b", "byzantine", "rate"]].to_numpy()] == [
+        (6, 0, "none", 0.9),
+        (4, 0, "silent", 1.0),
+        (4, 0, "random", 1.0),
+        (4, 1, "silent", 0.5),
+        (4, 1, "random", 0.4),
+    ]
+    alone = with_undisturbed(table[:3], ["byzantine"])
+    assert list(alone["byzantine"]) == ["silent", "random", "silent", "random"]
+    assert with_undisturbed(table, ["n"]) is table

@@ -18,7 +18,7 @@ from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.record import read_summary
 from parley.replay import replay
 from parley.simulate import engine_places, play_simulation, simulate
-from parley.study import Study
+from parley.study import Study, load_study
 from parley.tables import summarize
 
 HONEST = {"role": "honest", "count": 3, "model": "tiny"}
@@ -462,3 +462,58 @@ def test_a_name_that_two_distributions_give_away_is_refused(
     study_factory({"model": "another"})  # both mean the same
     with pytest.raises(UsageError, match=f"installed more than once; .*: {own}:Echo and {own}:Wrong"):
         study_factory({"model": "my_agent"})
+
+
+# What was found once
+
+
+def test_the_order_in_which_a_file_names_the_roles_makes_no_difference(study_factory: StudyFactory) -> None:
+    one, other = grouped(study_factory, HONEST, RANDOM), grouped(study_factory, RANDOM, HONEST)
+    assert [s.id for s in one.simulations()] == [s.id for s in other.simulations()]
+    assert [s.record("x") for s in one.simulations()] == [s.record("x") for s in other.simulations()]
+
+
+def test_policies_of_one_name_are_never_taken_for_one_another(
+    study_factory: StudyFactory, own: str, folder: Path
+) -> None:
+    (folder / f"{own}_too.py").write_text((folder / f"{own}.py").read_text() + "# another\n")
+    adversaries = {"role": "byzantine", "count": 1, "policy": [f"{own}:Echo", f"{own}_too:Echo"]}
+    majority = {"role": "honest", "count": 2, "policy": "majority"}
+    nobody = {"role": "honest", "count": 0, "policy": "majority"}
+    with pytest.raises(UsageError, match=r"duplicate condition .* has the same name"):
+        grouped(study_factory, majority, adversaries, nobody)
+
+
+@pytest.mark.parametrize("axis", ["task", "topology"])
+def test_a_name_that_does_not_tell_all_leaves_the_rest_to_the_hash(study_factory: StudyFactory, axis: str) -> None:
+    values = {
+        "task": ("Agree on A or B for a decision.", "Agree on something else for a decision."),
+        "topology": ({"kind": "edges", "edges": [[1, 2], [2, 3]]}, {"kind": "edges", "edges": [[1, 2], [1, 3]]}),
+    }[axis]
+    fixed = {"protocol": "swarms"} if axis == "task" else {}
+    one, other = (study_factory({"vary": {axis: [value]}}, parameters=fixed).conditions[0] for value in values)
+    assert one.spec != other.spec
+    assert axis not in ("task",) or one.path == other.path
+
+
+def test_a_long_or_odd_parameter_is_named_by_its_hash(study_factory: StudyFactory, own: str) -> None:
+    study = study_factory({"model": [{"name": f"{own}:Echo", "value": "Be nice, é!"}, f"{own}:Echo"]})
+    named, plain = (condition.axes["model"] for condition in study.conditions)
+    assert plain == "Echo"
+    assert str(named).startswith("Echo-")
+    assert len(str(named)) == len("Echo-") + 6
+
+
+@pytest.mark.parametrize("value", [".nan", ".inf"])
+def test_own_parameters_must_be_what_json_can_say(folder: Path, own: str, value: str) -> None:
+    text = f"game: consensus\ngrids: [{{model: {{name: '{own}:Echo', value: {value}}}, n: 2, prompt: may_exist}}]\n"
+    (folder / "odd.yaml").write_text(text)
+    with pytest.raises(UsageError, match=r"^odd\.yaml: grids\[0\]\.model: own_.*: value: "):
+        load_study(Path("odd.yaml"))
+
+
+def test_own_code_may_not_take_the_name_of_its_groups_model(study_factory: StudyFactory, own: str) -> None:
+    study = study_factory({"model": {"name": f"{own}:Echo", "value": 1, "llm": "mine"}})
+    [simulation] = study.simulations()
+    with pytest.raises(UsageError, match="llm: what its group's model answers with"):
+        simulate(study, simulation.record("small"), [], 1.0, lambda text: None)

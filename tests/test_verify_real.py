@@ -19,7 +19,8 @@ MODEL = "smollm2-135m"
 
 def alter(record: Path) -> int:
     """Add a space to the attempt that a sample of one takes, which leaves the game as it was; return its length."""
-    [chosen] = read_recorded(record, 1).attempts
+    [recorded] = read_recorded(record, 1)
+    [chosen] = recorded.attempts
     table = pq.read_table(record, partitioning=None)
     rows = table.to_pylist()
     [row] = [row for row in rows if tuple(row[c] for c in ("round", "phase", "agent", "attempt")) == chosen.entry.key]
@@ -29,7 +30,7 @@ def alter(record: Path) -> int:
 
 
 def rows_of(ran: Ran) -> list[list[str]]:
-    return [line.split()[:5] for line in ran.out.splitlines()[1:5]]
+    return [line.split()[1:6] for line in ran.out.splitlines()[1:5]]
 
 
 def test_deterministic_replies_are_given_again_and_altered_ones_found(folder: Path, parley: Parley) -> None:  # noqa: F811

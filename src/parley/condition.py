@@ -69,8 +69,9 @@ class Condition:
 
     @cached_property
     def spec(self) -> str:
-        """Eight hexadecimal digits over what can change a result and is not an axis."""
-        return digest(self._fixed(set(self.axes)))[:8]
+        """Eight hexadecimal digits over what can change a result and is not told in full by an axis."""
+        told = {axis for axis in self.axes if getattr(getattr(self.parameters, axis, None), "label_tells_all", True)}
+        return digest(self._fixed(told))[:8]
 
     @cached_property
     def path(self) -> str:

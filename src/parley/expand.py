@@ -15,6 +15,7 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Game, GameParameters
 from parley.games.kinds import LLM, ChosenPolicy, PolicyKind
+from parley.identity import digest
 from parley.policies.plugin import ENTRY_POINTS, entry_points, plugin_kind
 from parley.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile, names_own_code
 from parley.text import one_line
@@ -80,7 +81,8 @@ class Expander:
                     remedy = (
                         "list it once"
                         if spec == condition.spec
-                        else "what differs is no axis: make it one (a list for `byzantine`), or use a study of its own"
+                        else "what differs is no axis, or has the same name: make it one (a list for `byzantine`), or "
+                        "use a study of its own"
                     )
                     raise UsageError(
                         f"{self._where}: {key}: {condition.path}: duplicate condition (also in {other}); {remedy}"
@@ -239,13 +241,15 @@ class Expander:
         ]
         seen = set()
         for agents in product(*choices):
-            groups = tuple(group for group in agents if group.count)
+            # By role, as they sit: in which order a file names the roles makes no difference.
+            by_role = sorted(agents, key=lambda group: self._game.roles.index(group.role))
+            groups = tuple(group for group in by_role if group.count)
             if not groups:
                 raise UsageError(f"{where}.groups: there must be at least one agent; raise a count")
             labels = [self._population(groups, role, where) for role in (self._honest, self._byzantine)]
             population = _Population(groups, *labels)
             if len(groups) < len(agents):  # what would play a group of nobody makes no difference
-                key = tuple((group.role, group.count, group.player.label) for group in groups)
+                key = digest([[group.role, group.count, group.player.identity()] for group in groups])
                 if key in seen:
                     continue
                 seen.add(key)
@@ -300,10 +304,7 @@ class Expander:
         else:
             kind = plugin_kind(name if ":" in name else self._entry_point(name, where), where)
         self._check_role(kind, role, where)
-        chosen = ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
-        if not is_slug(chosen.label.replace("+", "-")):
-            raise UsageError(f"{where}: {shown(chosen.label)}: it becomes a folder; use shorter, plain parameters")
-        return chosen
+        return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
 
     def _is_policy(self, name: str) -> bool:
         return name in self._game.policies or ":" in name or name in self._installed

@@ -18,6 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from parley import tables
+from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_map import rate_map
 from parley.figures_page import (
     MOST_PANELS,
@@ -79,26 +80,14 @@ def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
             by.remove("b")
         table = table[table["b"] == fewest]
     elif spec.x == "b" and "n" in by:
-        table, by, note = _with_group_size(table, by, study.game.roles[0])
+        table, by, note = with_group_size(table, by, study.game.roles[0])
         notes.append(note)
+        table = with_undisturbed(table, by)
     varying = [axis for axis in by if table[axis].nunique() > 1]
     fixed = [axis for axis in by if axis not in varying]
     if fixed:
         notes.append(f"In all panels: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     return (_rates if spec.kind == "rates" else _stacked)(study, spec, table, varying, notes)
-
-
-def _with_group_size(table: pd.DataFrame, by: list[str], role: str) -> tuple[pd.DataFrame, list[str], str]:
-    """Choose what is held fixed while b grows: all agents (n), or those that are not among the b.
-
-    Both are fair comparisons; the one with fewer panels is that for which the study was laid out.
-    """
-    size = f"{role} agents"
-    sized = table.assign(**{size: table["n"] - table["b"]})
-    swapped = [size if axis == "n" else axis for axis in by]
-    if len(sized[swapped].drop_duplicates()) < len(table[by].drop_duplicates()):
-        return sized, swapped, f"n = {size} + b, so n grows with b."
-    return table, by, f"n counts all agents: {size} = n - b."
 
 
 def _values(column: pd.Series) -> list[Any]:

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from parley import tables
 from parley.condition import BYZANTINE_AXIS
-from parley.expand import NOBODY
+from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_page import empty, interval_text, page, words
 from parley.games.base import FigureSpec
 from parley.stats import CONFIDENCE
@@ -25,7 +25,7 @@ _CELL = (0.78, 0.34)  # inches
 _MOST_ROWS = 60
 _COLORS = "cividis"  # as good for color-blind readers, and in gray
 _CHARACTER = 0.066  # width of a character of a name, in inches
-_LONGEST_NAME = 70
+_LONGEST_NAME = 120
 
 _Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
@@ -36,6 +36,10 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     `table` is the table of conditions, a row for each. What was run with one value of x only is left out, and told.
     """
     others = [axis for axis in tables.axes(study) if axis != spec.x]
+    sizes = []
+    if spec.x == "b":
+        table, others, note = with_group_size(table, others, study.game.roles[0])
+        sizes, table = [note], with_undisturbed(table, others)
     varying = [axis for axis in others if table[axis].nunique() > 1]
     fixed = [axis for axis in others if axis not in varying]
     rows = _rows(table, varying, spec.x)
@@ -47,7 +51,8 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     notes = [
         f"Rate of {outcome.label} by {spec.x}, with its {CONFIDENCE:.0%} Wilson interval; {several} simulations per "
-        "cell. Empty: not run."
+        "cell. Empty: not run.",
+        *sizes,
     ]
     if fixed:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
@@ -78,22 +83,11 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
-    """Return the conditions by row and by value of x, in the study's order.
-
-    Conditions without Byzantine agents are the first of every row that has some, whatever plays those.
-    """
+    """Return the conditions by row and by value of x, in the order of the table."""
     rows: dict[_Row, dict[Any, Any]] = {}
-    undisturbed: dict[_Row, dict[Any, Any]] = {}
-    at = list(by).index(BYZANTINE_AXIS) if BYZANTINE_AXIS in by and x == "b" else None
     for _, condition in table.iterrows():
-        key = tuple(condition[axis] for axis in by)
-        if at is not None and key[at] == NOBODY:
-            undisturbed[key[:at] + key[at + 1 :]] = {condition[x]: condition}
-        else:
-            rows.setdefault(key, {})[condition[x]] = condition
-    if at is None:
-        return rows
-    return {key: undisturbed.get(key[:at] + key[at + 1 :], {}) | cells for key, cells in rows.items()}
+        rows.setdefault(tuple(condition[axis] for axis in by), {})[condition[x]] = condition
+    return rows
 
 
 def _name(by: Sequence[str], key: _Row) -> str:

@@ -272,7 +272,10 @@ def spent_line(study: Study) -> str | None:
     """Return in words that the budget has no room for the request that was refused last; None if it has."""
     if study.budget is None:
         return None
-    refused = [(model, Tokens(*tokens)) for model, *tokens in peek(paths.spending(study.name)).get("refused", [])]
+    # What was refused may have been asked by a configuration that the study no longer has.
+    used = {model for condition in study.conditions for model in condition.models}
+    listed = peek(paths.spending(study.name)).get("refused", [])
+    refused = [(model, Tokens(*tokens)) for model, *tokens in listed if model in used]
     account = _Log(paths.spent(study.name)).account()
     if not refused or account is None or _fits(study.budget, account, refused, prices_of(study)):
         return None

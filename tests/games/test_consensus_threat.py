@@ -93,3 +93,8 @@ def test_the_threat_model_is_a_column_of_the_tables_and_of_the_report(
     table = page.split("threat model</th>")[1].split("</table>")[0]
     assert table.count("<td>beyond: B &gt; N/3</td>") == 2
     assert table.count("<td>paper</td>") == 2
+
+
+def test_another_protocol_is_beyond_the_paper(study_factory: Any) -> None:
+    study = study_factory({"n": 4, "b": [0, 1]}, parameters={"protocol": "swarms"})
+    assert [condition.threat_model for condition in study.conditions] == ["none", "beyond: protocol swarms"]

@@ -130,7 +130,7 @@ class ConsensusGame(Game):
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: _name_key(a.name))
         self.honest = [agent for agent in self.agents if agent.honest]
-        self._links = ConsensusNetwork([agent.name for agent in self.agents], self.network)
+        self.links = ConsensusNetwork([agent.name for agent in self.agents], self.network)
         self._history: list[tuple[int, list[Proposal]]] = []
         self._trace: list[dict[str, Any]] = []
 
@@ -239,7 +239,7 @@ class ConsensusGame(Game):
         )
         model: type[BaseModel]
         if phase == "propose":
-            peers = self._links.peers_of(agent.seat, p)
+            peers = self.links.peers_of(agent.seat, p)
             model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
         else:
             model = ByzantineVote if role == BYZANTINE else HonestVote
@@ -270,12 +270,12 @@ class ConsensusGame(Game):
             current_value=agent.current_value,
             last_round={proposal.agent: proposal.value for proposal in self.visible(agent, last)},
             this_round={proposal.agent: proposal.value for proposal in self.visible(agent, proposals or [])},
-            neighbors=self._links.neighbors(agent.name),
+            neighbors=self.links.neighbors(agent.name),
         )
 
     def told_of_network(self, agent: Agent) -> str:
         """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
-        return f"\n{self._links.disclosed(agent.name)}" if self.parameters.disclose_topology else ""
+        return f"\n{self.links.disclosed(agent.name)}" if self.parameters.disclose_topology else ""
 
     def _history_text(self, agent: Agent) -> str:
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
@@ -327,13 +327,13 @@ class ConsensusGame(Game):
                 "stopped": stopped,
                 "honest_share": max(Counter(held).values()) / len(held) if held else None,
                 "honest_spread": max(held) - min(held) if held else None,
-                **self._links.trace(number, proposals),
+                **self.links.trace(number, proposals),
             }
         )
 
     def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
         """Return what `agent` sees of the proposals of one round."""
-        return self._links.visible(agent.name, proposals)
+        return self.links.visible(agent.name, proposals)
 
     def honest_values(self) -> list[int]:
         """Return the values that the honest agents hold."""
@@ -370,7 +370,7 @@ class ConsensusGame(Game):
                 "initial_values": {agent.name: agent.initial_value for agent in self.honest},
                 "honest_shares": [entry["honest_share"] for entry in self._trace],
                 "honest_spreads": [entry["honest_spread"] for entry in self._trace],
-                **self._links.facts([agent.name for agent in self.honest]),
+                **self.links.facts([agent.name for agent in self.honest]),
             },
             trace=tuple(self._trace),
         )

@@ -159,6 +159,7 @@ class _Rounds:
             current_value=agent.current_value,
             last_round=_values(self._game.visible(agent, last)),
             this_round=_values(self._game.visible(agent, self._listed())),
+            neighbors=self._game.links.neighbors(agent.name),
             early_vote=EARLY_VOTE in p.leaks,
         )
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
+from parley.identity import digest
 from parley.text import one_line
 
 # What a study that does not say otherwise gets: the published code's.
@@ -52,8 +53,14 @@ class _Task(str):
 
     @property
     def label(self) -> str:
-        """As an axis' value: its last two words."""
-        return re.sub(r"[^a-z0-9]+", "-", " ".join(self.lower().split()[-2:])).strip("-")
+        """As an axis' value: its last two words; the beginning of its hash where these have no plain letters."""
+        words = re.sub(r"[^a-z0-9]+", "-", " ".join(self.lower().split()[-2:])).strip("-")
+        return words or f"task-{digest(str(self))[:6]}"
+
+    @property
+    def label_tells_all(self) -> bool:
+        """Other tasks may be called the same."""
+        return False
 
 
 def _task(value: str) -> str:

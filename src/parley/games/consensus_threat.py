@@ -27,6 +27,8 @@ def threat_model(parameters: GameParameters, groups: Sequence[Group]) -> str:
         reasons.append("B > N/3")
     if (topology := _topology(parameters)) != "complete":
         reasons.append(f"topology {topology}")
+    if (protocol := getattr(parameters, "protocol", "paper")) != "paper":
+        reasons.append(f"protocol {protocol}")  # those who speak later know more
     if reasons:
         return f"beyond: {'; '.join(dict.fromkeys(reasons))}"
     return "unknown: own policy" if any(group.policy.kind.is_plugin for group in adversaries) else PAPER

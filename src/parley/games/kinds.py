@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from parley.identity import digest
+from parley.yamlfile import is_slug
+
 # A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
 Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
 
@@ -56,6 +59,8 @@ class PolicyKind:
         return self.rule is None and not self.is_plugin
 
 
+_LONGEST_KIND = 50
+
 LLM = PolicyKind("llm", "A language model with the game's prompts.")
 
 
@@ -70,7 +75,8 @@ class ChosenPolicy:
     def label(self) -> str:
         """A readable name: the kind, the values that it asks for, and others that are not the default.
 
-        `crash(round=3)` is `crash-3` if its kind asks for a round, `crash-round-3` if that has a default.
+        `crash(round=3)` is `crash-3` if its kind asks for a round, `crash-round-3` if that has a default. It becomes a
+        folder's name: where the values are too long for one, or no plain words, their hash stands for them.
         """
         parts = [self.kind.name.rpartition(":")[2]]
         for name, field in self.kind.Parameters.model_fields.items():
@@ -82,7 +88,10 @@ class ChosenPolicy:
         parts += [
             part for name, value in (self.parameters.model_extra or {}).items() for part in (name, _shown(value))
         ]
-        return "-".join(parts)
+        label = "-".join(parts)
+        if is_slug(label.replace("+", "-")):
+            return label
+        return f"{parts[0][:_LONGEST_KIND].strip('-._')}-{digest(self.parameters.model_dump(mode='json'))[:6]}"
 
     @property
     def instructions(self) -> str:

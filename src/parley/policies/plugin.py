@@ -13,9 +13,9 @@ import importlib.util
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from parley.errors import ParleyError, UsageError
 from parley.games.base import Ask
@@ -30,7 +30,7 @@ class PluginParameters(PolicyParameters):
     """Whatever the user's own code takes: plain names, numbers and texts."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
-    __pydantic_extra__: dict[str, str | int | float | bool]
+    __pydantic_extra__: dict[str, str | int | Annotated[float, Field(allow_inf_nan=False)] | bool]
 
 
 def entry_points() -> dict[str, tuple[str, ...]]:
@@ -84,6 +84,8 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     name = policy.kind.name
     module, _, attribute = name.partition(":")
     arguments: dict[str, Any] = dict(policy.parameters.model_extra or {})
+    if "llm" in arguments:
+        raise UsageError(f"{name}: llm: what its group's model answers with; give the parameter another name")
     if llm is not None:
         arguments["llm"] = llm
     try:
@@ -109,7 +111,8 @@ class _Checked:
             raise
         except Exception as error:  # whatever the user's code raises
             raise UsageError(f"{self._name}: {type(error).__name__}: {one_line(str(error), 300)}") from error
-        if not isinstance(reply, Completion) or not isinstance(reply.text, str):
+        told = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
+        if not told or not all(isinstance(text, str) for text in told):
             raise UsageError(
                 f"{self._name}: answered with {type(reply).__name__}; return a parley.policies.Completion"
             )

@@ -15,10 +15,10 @@ from parley.workflow import hold_lock
 def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
     old = study_factory(seeds=2, parameters={"max_rounds": 3})
     for simulation in old.simulations():
-        simulate(old, simulation.record(old.name), None, 1.0, quiet)
+        simulate(old, simulation.record(old.name), [], 1.0, quiet)
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
     (current,) = (simulation.record(new.name) for simulation in new.simulations())
-    simulate(new, current, None, 1.0, quiet)
+    simulate(new, current, [], 1.0, quiet)
     stale = [simulation.record(old.name) for simulation in old.simulations()]
     assert former(new) == sorted([*stale, *map(paths.kept_record, stale)])
 

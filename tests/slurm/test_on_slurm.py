@@ -283,7 +283,7 @@ def test_a_requeued_job_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def requested_seeds(study: Study) -> Counter[int]:
     """Return how often each sampling seed was sent to an engine, by the logs of all of them."""
-    logs = paths.log("study", "serve").with_suffix("").rglob("shard=*.log.*")
+    logs = paths.log("study", "serve").with_suffix("").rglob("*.log.*")
     return Counter(int(seed) for log in logs for seed in re.findall(r"Received request.*?seed=(\d+)", log.read_text()))
 
 

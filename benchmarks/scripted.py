@@ -50,7 +50,11 @@ def _ten_thousand() -> Iterator[Row]:
     _write("large", grid, seeds=500, max_rounds=2)
     yield Row("expansion of 10,000 simulations", str(best(2, *PARLEY, "expand", "large.yaml")), "")
     dry = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--dry-run", "--cores", "2", "--quiet", "all")
-    yield Row("expansion and dry run of 10,000, played a shard per job", str(cost(*dry, "--config", "study=large.yaml")), "30 s")
+    yield Row(
+        "expansion and dry run of 10,000, played a shard per job",
+        str(cost(*dry, "--config", "study=large.yaml")),
+        "30 s",
+    )
     yield Row("10,000 scripted simulations, one shard in one process", str(_played()), "")
     yield Row("tables of 10,000 simulations", str(cost(*PARLEY, "summarize", "large.yaml")), "30 s")
     assert paths.table("large", "conditions", ".csv").exists()

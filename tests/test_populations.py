@@ -1,6 +1,7 @@
 """Populations: groups with a model and a policy each, their names in paths, and engines for each model."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -309,7 +310,9 @@ def test_a_record_of_own_code_replays_without_it(study_factory: StudyFactory, ow
 
 def test_loading_a_study_runs_no_own_code(study_factory: StudyFactory, folder: Path, own: str) -> None:
     (folder / f"{own}.py").write_text("raise SystemExit('this was run')")
-    study_factory({"model": f"{own}:Echo"})
+    study = study_factory({"model": f"{own}:Echo"})
+    assert study.conditions[0].axes["model"] == "Echo"
+    assert own not in sys.modules
 
 
 def test_a_change_of_own_code_is_another_spec(study_factory: StudyFactory, folder: Path, own: str) -> None:

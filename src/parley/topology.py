@@ -4,6 +4,7 @@ A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_stro
 by networkx, which is imported where one is made: its import takes longer than many a scripted game.
 """
 
+from abc import ABC, abstractmethod
 from math import isqrt
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -20,7 +21,7 @@ _Number = Annotated[int, Field(ge=1, le=10_000)]
 _Link = Annotated[tuple[_Number, _Number], Field(strict=False)]
 
 
-class _Topology(BaseModel):
+class _Topology(BaseModel, ABC):
     """What every topology has; the other fields of a kind are its parameters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -40,15 +41,19 @@ class _Topology(BaseModel):
         """Return why there is no such network of `n` agents, and the remedy; "" if there is one."""
         return ""
 
+    @abstractmethod
     def graph(self, nx: Any, n: int, seed: int) -> Any:
         """Return the graph that networkx, given as `nx`, makes of `n` nodes; its nodes sort in the agents' order."""
-        raise NotImplementedError
 
 
 class Complete(_Topology):
     """Everyone hears everyone: the paper's."""
 
     kind: Literal["complete"] = "complete"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return all links; `build` makes this network without networkx."""
+        return nx.complete_graph(n)
 
 
 class Ring(_Topology):

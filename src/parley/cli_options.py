@@ -1,0 +1,42 @@
+"""What several commands share: their arguments and options, and how they load a study and speak."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parley import paths
+from parley.text import one_line
+
+STUDY = click.argument("study")
+MODELS = click.option(
+    "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml beside the study."
+)
+MODELS_FILE = click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries.",
+)
+TIMEOUT = click.option(
+    "--engine-timeout",
+    type=click.FloatRange(min=1),
+    default=900.0,
+    show_default=True,
+    envvar="PARLEY_ENGINE_TIMEOUT",
+    show_envvar=True,
+    help="Seconds to wait until the engine is ready.",
+)
+
+
+def load(study: str, models: Path | None) -> Any:
+    """Return a study, by its name under config/ or its path; raises UsageError if it is not one."""
+    from parley.study import load_study
+
+    return load_study(paths.study_file(study), models)
+
+
+def say(text: str) -> None:
+    """Print one line, whatever is in `text`."""
+    click.echo(one_line(text))

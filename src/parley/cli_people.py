@@ -1,0 +1,284 @@
+"""The commands for people: watch, look at, check and clean up."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parley import paths
+from parley.cli_options import MODELS, STUDY, TIMEOUT, load
+from parley.errors import ParleyError
+from parley.text import one_line, table
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option("--model", help="What plays the honest agents: a model entry or a scripted policy of the study.")
+@click.option("--n", type=int, help="Number of agents.")
+@click.option("--b", type=int, help="Number of Byzantine agents.")
+@click.option("--prompt", help="Prompt variant.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--where", multiple=True, metavar="AXIS=VALUE", help="The value of any axis, as in a record's path.")
+@click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A running engine, one for each model; default: start them.",
+)
+@click.option("--reasoning", is_flag=True, help="Show the texts too, private notes included.")
+@TIMEOUT
+def play(
+    study: str,
+    models: Path | None,
+    seed: int,
+    where: tuple[str, ...],
+    endpoints: tuple[Path, ...],
+    reasoning: bool,
+    engine_timeout: float,
+    **axes: Any,
+) -> None:
+    """Play one game of a study's first condition that fits, live in the terminal; nothing is recorded.
+
+    \b
+    Examples:  parley play demo --model majority --b 1
+               parley play demo --model smollm2-135m --prompt none_exist --reasoning
+               parley play adversaries --where byzantine=equivocate --seed 3
+    """
+    from parley.play import play as run
+
+    chosen = {axis: value for axis, value in axes.items() if value is not None}
+    chosen |= {axis: value for axis, _, value in (text.partition("=") for text in where)}
+    run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo)
+
+
+@click.command()
+@STUDY
+@MODELS
+def status(study: str, models: Path | None) -> None:
+    """Show how far a study is: finished, in progress, to do; tokens per second and time left.
+
+    \b
+    Example:  parley status paper
+    """
+    from parley.status import status as run
+
+    for line in run(load(study, models)):
+        click.echo(line)
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option("--yes", is_flag=True, help="Delete them; without it they are only listed.")
+def prune(study: str, models: Path | None, yes: bool) -> None:
+    """List, or delete, the records of former configurations of a study.
+
+    \b
+    Example:  parley prune demo --yes
+    """
+    from parley.prune import former
+    from parley.prune import prune as run
+
+    loaded = load(study, models)
+    if yes:
+        click.echo(f"{run(loaded)} files deleted")
+        return
+    files = former(loaded)
+    for path in files:
+        click.echo(str(path))
+    click.echo(f"{len(files)} files are not of the study as it is now" + ("; --yes deletes them" if files else ""))
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+def replay(records: tuple[Path, ...]) -> None:
+    """Play records again without an engine and compare the content digests; exits 1 on a difference.
+
+    \b
+    Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
+    """
+    from parley.replay import replay as run
+
+    rows: list[tuple[str, str, str]] = []
+    try:
+        for path in records:
+            result = run(path)
+            rows.append((result.difference or "identical", result.summary.digest[:12], str(path)))
+    finally:  # what was found before a record that cannot be read
+        _print_table(("replay", "digest", "record"), rows)
+    different = sum(row[0] != "identical" for row in rows)
+    if different:
+        raise ParleyError(f"{different} of {len(records)} records did not replay identically")
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Endpoint file of a running engine, one for each model; default: start them.",
+)
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries, for an engine that is started or a service.",
+)
+@click.option(
+    "--batch", default=16, show_default=True, type=click.IntRange(2, 1024), help="Requests in flight at once."
+)
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record and model; default: all."
+)
+@TIMEOUT
+def verify(
+    records: tuple[Path, ...],
+    engines: tuple[Path, ...],
+    models: Path,
+    batch: int,
+    sample: int | None,
+    engine_timeout: float,
+) -> None:
+    """Ask the model again for the replies of records, and compare; exits 1 on a difference.
+
+    Each recorded attempt of a model is asked with its seed in four passes: one request at a time and `--batch` at
+    once, each with a cold prefix cache (a request finds nothing in it) and a warm one (it finds its own prompt). The
+    column `cached` is the share of the prompt tokens that came from the cache. `--sample` always takes the same
+    attempts: those with the smallest SHA-256 of the simulation's id, round, phase, agent and attempt.
+
+    \b
+    Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
+    """
+    from parley.verify import HEADER, Verified, difference_lines, row
+    from parley.verify import verify as run
+
+    def progress(text: str) -> None:
+        click.echo(one_line(text), err=True)
+
+    done: list[Verified] = []
+    try:
+        for result in run(records, engines, models, batch, sample, engine_timeout, progress):
+            done.append(result)
+    finally:  # what was found before an engine died
+        _print_table(HEADER, [row(result) for result in done])
+        for result in done:
+            for line in difference_lines(result):
+                click.echo(line)
+    different = sum(result.different > 0 for result in done)
+    if different:
+        raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
+def show(record: Path, study: Path | None) -> None:
+    """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
+
+    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten.
+
+    \b
+    Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
+    """
+    from parley.record import read_summary
+    from parley.show import study_files, study_text, summary_text, write_study
+
+    summary = read_summary(record)
+    click.echo(summary_text(record, summary), nl=False)
+    if study is not None:
+        for path in write_study(study_files(record, summary), study):
+            click.echo(f"wrote {one_line(str(path))}", err=True)
+        return
+    try:
+        text = study_text(study_files(record, summary))
+    except ParleyError as error:
+        text = f"# No study file: {one_line(str(error))}\n"
+    click.echo(f"---\n{text}", nl=False)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> None:
+    if rows:
+        for line in table(header, rows):
+            click.echo(line)
+
+
+@click.command()
+@click.option("--game", default="consensus", show_default=True, help="Game.")
+@click.option("--role", default="honest", show_default=True, help="Role of the agent.")
+@click.option("--awareness", "prompt", default="may_exist", show_default=True, help="Prompt variant.")
+@click.option(
+    "--phase", default="propose", show_default=True, help="Phase of the round; `turn` in the swarms protocol."
+)
+@click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
+@click.option("--template", is_flag=True, help="Print the template, unrendered.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    help="Add what the policy llm_strategies tells a Byzantine agent; may be repeated.",
+)
+@click.option("--agent-id", default="agent_1", show_default=True)
+@click.option("--round", "round_number", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(min=1))
+@click.option("--value-min", default=0, show_default=True)
+@click.option("--value-max", default=50, show_default=True)
+@click.option("--initial-value", type=int, default=17, show_default=True)
+@click.option(
+    "--current-value",
+    type=int,
+    help="Value that the agent holds; default: the initial one, none for a Byzantine agent.",
+)
+@click.option(
+    "--neighbors", metavar="NAME,NAME", help="Add what an agent with these neighbors is told of its network."
+)
+def prompts(
+    game: str,
+    role: str,
+    prompt: str,
+    phase: str,
+    part: str,
+    template: bool,
+    strategies: tuple[str, ...],
+    **values: Any,
+) -> None:
+    """Print a prompt as an agent would receive it, filled with sample values.
+
+    \b
+    Examples:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
+               parley prompts --role byzantine --strategy stall
+    """
+    from parley.catalog import told_to
+    from parley.games import game_class
+    from parley.games.kinds import with_instructions
+
+    chosen = game_class(game)
+    text = (
+        chosen.prompt_template(prompt, role, phase, part)
+        if template
+        else chosen.sample_prompt(prompt, role, phase, part, values)
+    )
+    click.echo(with_instructions(text, told_to(chosen, role, part, strategies)) if strategies else text)
+
+
+@click.command()
+@click.option("--game", default="consensus", show_default=True, help="Game.")
+def policies(game: str) -> None:
+    """List what may play the agents of a game: policies, their parameters and defaults.
+
+    \b
+    Example:  parley policies --game consensus
+    """
+    from parley.catalog import policy_lines
+    from parley.games import game_class
+
+    for line in policy_lines(game_class(game)):
+        click.echo(line)
+
+
+COMMANDS = (play, status, prune, replay, verify, show, prompts, policies)

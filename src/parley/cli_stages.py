@@ -1,0 +1,181 @@
+"""The commands of the stages: what Snakemake runs, and a person can run by hand."""
+
+from pathlib import Path
+
+import click
+
+from parley.cli_options import MODELS, MODELS_FILE, STUDY, TIMEOUT, load, say
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one a line.")
+def expand(study: str, models: Path | None, only_paths: bool) -> None:
+    """Check a study and list its conditions.
+
+    \b
+    Example:  parley expand paper
+    """
+    loaded = load(study, models)
+    simulations = list(loaded.simulations())
+    if only_paths:
+        for simulation in simulations:
+            click.echo(str(simulation.record(loaded.name)))
+        return
+    for condition in loaded.conditions:
+        seeds = condition.seeds
+        written = len(seeds) if isinstance(seeds, range) else list(seeds)
+        threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
+        click.echo(f"{condition.path}/spec={condition.spec}{threat}  seeds={written}")
+    shards = len(set(loaded.shards().values()))
+    click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
+
+
+@click.command("fetch-model")
+@click.argument("model")
+@MODELS_FILE
+def fetch_model(model: str, models: Path) -> None:
+    """Prepare a model: download, or dequantize a GGUF file, once.
+
+    \b
+    Example:  parley fetch-model smollm2-135m
+    """
+    from parley.engine.models import model_entry
+    from parley.engine.weights import fetch
+
+    marker = fetch(model, model_entry(model, models), models)
+    click.echo(f"{model}: ready, {marker}")
+
+
+@click.command()
+@click.argument("model")
+@click.option("--endpoint", required=True, type=click.Path(path_type=Path), help="Endpoint file to write.")
+@MODELS_FILE
+@click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@click.option(
+    "--beside",
+    metavar="MODEL+MODEL",
+    default="",
+    help="All models that are served by this job, this one included: each takes GPUs of its own, in this order.",
+)
+def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, beside: str) -> None:
+    """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
+
+    \b
+    Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
+    """
+    from parley.engine import server
+    from parley.engine.models import model_entry
+    from parley.engine.weights import fetch, model_folder
+
+    entry = model_entry(model, models)
+    marker = fetch(model, entry, models)
+    first_gpu = 0
+    for other in beside.split("+") if beside else []:
+        if other == model:
+            break
+        first_gpu += model_entry(other, models).gpus_served
+    folder = model_folder(model, entry, models)
+    server.serve(model, entry, folder, marker, endpoint, exit_with_parent, first_gpu if "+" in beside else None)
+
+
+@click.command()
+@STUDY
+@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=click.Path(path_type=Path))
+@TIMEOUT
+@MODELS
+def simulate(
+    study: str, record: Path, endpoints: tuple[Path, ...], engine_timeout: float, models: Path | None
+) -> None:
+    """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
+
+    ENDPOINT is the endpoint file of an engine, one for each model that plays. A simulation that died goes on from its
+    journal; one that is finished is left alone.
+
+    \b
+    Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
+    """
+    from parley.simulate import simulate as run
+
+    run(load(study, models), record, endpoints, engine_timeout, say)
+
+
+@click.command("simulate-shard")
+@STUDY
+@click.argument("number", type=click.IntRange(min=0))
+@MODELS
+def simulate_shard(study: str, number: int, models: Path | None) -> None:
+    """Play the scripted simulations of one shard, one after the other in this process.
+
+    Those that are finished are left alone. The workflow uses it where a study has more than 1,000 of them.
+
+    \b
+    Example:  parley simulate-shard theory 0
+    """
+    from parley.simulate import simulate_shard as run
+
+    run(load(study, models), number, say)
+
+
+@click.command()
+@STUDY
+@MODELS
+def summarize(study: str, models: Path | None) -> None:
+    """Make the tables of a study from its records, and print that of its conditions.
+
+    \b
+    Example:  parley summarize demo
+    """
+    from parley.files import mark_done
+    from parley.tables import axes, print_conditions
+    from parley.tables import summarize as run
+
+    loaded = load(study, models)
+    table = run(loaded, say)
+    mark_done(loaded.name, "tables", loaded.plan)
+    click.echo(print_conditions(table, axes(loaded), loaded.game))
+    for name, note in loaded.notes().items():
+        click.echo(f"{name}: {note}")
+
+
+@click.command()
+@STUDY
+@MODELS
+def figures(study: str, models: Path | None) -> None:
+    """Draw the figures of a study from its tables and records.
+
+    \b
+    Example:  parley figures demo
+    """
+    from parley.figures import figures as run
+    from parley.files import mark_done, require_done
+
+    loaded = load(study, models)
+    require_done(loaded.name, "tables", loaded.plan, "summarize")
+    for path in run(loaded):
+        click.echo(str(path))
+    mark_done(loaded.name, "figures", loaded.plan)
+
+
+@click.command()
+@STUDY
+@MODELS
+def report(study: str, models: Path | None) -> None:
+    """Write the report of a study: one HTML file with its tables and figures.
+
+    \b
+    Example:  parley report demo
+    """
+    from parley.files import mark_done, require_done
+    from parley.report import report as run
+
+    loaded = load(study, models)
+    require_done(loaded.name, "figures", loaded.plan, "figures")
+    path = run(loaded)
+    mark_done(loaded.name, "report", loaded.plan)
+    click.echo(str(path))
+
+
+COMMANDS = (expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)

@@ -10,7 +10,7 @@ import pytest
 
 from parley import figures, figures_page, figures_trajectories, paths, report, tables
 from parley.errors import RecordError
-from parley.games.base import FigureSpec, Trajectory
+from parley.games.evidence import FigureSpec, Trajectory
 from parley.simulate import simulate
 from parley.study import Study, load_study
 

@@ -35,7 +35,7 @@ from parley.figures_page import (
     words,
 )
 from parley.figures_trajectories import trajectories
-from parley.games.base import FigureSpec
+from parley.games.evidence import FigureSpec
 from parley.stats import CONFIDENCE
 from parley.study import Study
 

@@ -17,7 +17,7 @@ from parley import tables
 from parley.condition import BYZANTINE_AXIS
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_page import empty, interval_text, page, words
-from parley.games.base import FigureSpec
+from parley.games.evidence import FigureSpec
 from parley.stats import CONFIDENCE
 from parley.study import Study
 

@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 
 from parley import paths
 from parley.files import write_atomically
-from parley.games.base import FigureSpec
+from parley.games.evidence import FigureSpec
 from parley.study import Study
 from parley.text import one_line
 

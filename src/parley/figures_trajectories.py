@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from parley import tables
 from parley.condition import Simulation
 from parley.figures_page import FEW_PANELS, heading, line_handle, line_style, page, room, words
-from parley.games.base import FigureSpec, Trajectory
+from parley.games.evidence import FigureSpec, Trajectory
 from parley.record import read_summary, read_trace
 from parley.study import Study
 from parley.text import one_line

@@ -5,6 +5,7 @@ kind of death comes, the next start reads the lines that are whole, cuts off wha
 """
 
 import errno
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -52,6 +53,11 @@ class Entry:
     def key(self) -> tuple[int, str, str, int]:
         """Round, phase, agent and attempt: what a reply answers."""
         return (self.round, self.phase, self.agent, self.attempt)
+
+    @property
+    def milliseconds(self) -> int:
+        """How long it took; the same number whether `seconds` was kept in 64 bits or, in a record, in 32."""
+        return round(self.seconds * 1000) if math.isfinite(self.seconds) else 0
 
 
 _FIELDS = tuple(field.name for field in fields(Entry))

@@ -34,7 +34,12 @@ class RecordedPolicy:
         if entry.ask != ask.digest or entry.seed != seed:
             raise RecordError(f"{where}: another question was recorded")
         return Completion(
-            entry.text, entry.finish_reason, entry.prompt_tokens, entry.completion_tokens, entry.cached_tokens
+            entry.text,
+            entry.finish_reason,
+            entry.prompt_tokens,
+            entry.completion_tokens,
+            entry.cached_tokens,
+            entry.seconds,
         )
 
 
@@ -87,7 +92,8 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
         parameters = game.Parameters.model_validate(simulation["parameters"])
         game.templates(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
         groups = [Group(g["role"], g["count"], recorded_policy(game, g)) for g in simulation["groups"]]
-        return new_game(game, parameters, groups, simulation["prompt"], simulation["seed"])
+        seed, material = simulation["seed"], simulation.get("material")
+        return new_game(game, parameters, groups, simulation["prompt"], seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
 

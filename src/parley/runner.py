@@ -7,7 +7,7 @@ what was said. It asks nothing that the journal already answers.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from parley.errors import BudgetError, JournalError
 from parley.games.base import Ask, Game, Outcome, Reply, parse_reply
@@ -121,6 +121,7 @@ async def _answer(
 ) -> list[Exchange]:
     """Ask until a reply can be used or the retries are spent; return every attempt."""
     attempts = []
+    took = 0
     for attempt in range(retries + 1):
         entry = _journaled(ask, attempt, journal)
         if entry is None:
@@ -128,7 +129,8 @@ async def _answer(
             if journal is not None:
                 journal.append(entry)
         reply = parse_reply(entry.text, entry.finish_reason, ask.reply_model)
-        attempts.append(Exchange(ask, entry, reply))
+        took += entry.milliseconds
+        attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
         if reply.failure is None:
             break
     return attempts
@@ -151,6 +153,7 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
     started = time.time()
     clock = time.perf_counter()
     completion = await policy.answer(ask, seed, attempt)
+    seconds = time.perf_counter() - clock if completion.seconds is None else completion.seconds
     return Entry(
         round=ask.round,
         phase=ask.phase,
@@ -164,5 +167,5 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         completion_tokens=token_count(completion.completion_tokens),
         cached_tokens=token_count(completion.cached_tokens),
         started=round(started, 3),
-        seconds=round(time.perf_counter() - clock, 4),
+        seconds=round(seconds, 3),
     )

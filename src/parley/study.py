@@ -18,7 +18,8 @@ from parley.engine.models import ModelEntry, load_models
 from parley.errors import UsageError
 from parley.expand import NOBODY, Expander
 from parley.games import game_class
-from parley.games.base import FigureSpec, Game
+from parley.games.base import Game
+from parley.games.evidence import FigureSpec
 from parley.identity import digest
 from parley.study_file import SAME, StudyFile
 from parley.yamlfile import is_slug, load_yaml, validated

@@ -17,7 +17,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.errors import UsageError
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Trajectory
 from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind
+from parley.games.transcript import Session
 from parley.identity import digest, stream
 from parley.network import Network
 from parley.text import one_line
@@ -105,11 +107,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: a parsed value, or the class of the failure (after all retries)."""
+    """What came back: a parsed value, or the class of the failure (after all retries).
+
+    `milliseconds` is how long it took, all attempts together; a replay has what was recorded.
+    """
 
     value: BaseModel | None
     failure: FailureClass | None = None
     detail: str | None = None
+    milliseconds: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -133,49 +139,6 @@ class Outcome:
         return json.loads(json.dumps(self.__dict__))  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class OutcomeClass:
-    """One way in which a game can end, and how figures show it."""
-
-    name: str
-    label: str
-    color: str
-    hatch: str
-
-
-@dataclass(frozen=True)
-class FigureSpec:
-    """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
-
-    Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
-    `trajectories` (single simulations as lines over rounds), `map` (a table of the first outcome's
-    rate: a column per value of x, a row per combination of the other axes). A figure is drawn for studies in which all
-    axes of `needs` vary.
-    """
-
-    name: str
-    kind: Literal["rates", "stacked", "trajectories", "map"]
-    title: str
-    caption: str
-    x: str = ""
-    needs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """A simulation as lines over rounds: each agent's (round, value) points.
-
-    `highlighted` names the agents that matter and `labels` them and the others, `band` is the range they started in,
-    `stopped` the round in which the game ended early.
-    """
-
-    series: Mapping[str, Sequence[tuple[int, float]]]
-    highlighted: frozenset[str]
-    labels: tuple[str, str]
-    band: tuple[float, float] | None
-    stopped: int | None
-
-
 class Game(ABC):
     """Base of all games: the class says what a study may ask for, an instance is played once."""
 
@@ -184,6 +147,11 @@ class Game(ABC):
     roles: ClassVar[tuple[str, ...]]
     outcomes: ClassVar[tuple[OutcomeClass, ...]]
     figures: ClassVar[tuple[FigureSpec, ...]]
+    measures: ClassVar[tuple[Measure, ...]] = ()  # by round, from the trace: see `series`
+    indicators: ClassVar[tuple[Indicator, ...]] = ()  # metrics that are true, false or None
+    quantities: ClassVar[tuple[Quantity, ...]] = ()  # metrics that are numbers or None
+    comparisons: ClassVar[tuple[tuple[str, str], ...]] = ()  # pairs of indicators, compared in the same simulations
+    keeps_ledger: ClassVar[bool] = False  # whether `transcript` gives something to sign and chain
     Parameters: ClassVar[type[GameParameters]]
     prompts: ClassVar[Mapping[str, Mapping[str, Path]]]  # prompt name -> template name -> file
     policies: ClassVar[Mapping[str, PolicyKind]]  # by name; LLM among them
@@ -195,13 +163,18 @@ class Game(ABC):
         prompt: str,
         rng: np.random.Generator,
         network: Network | None = None,
+        material: Any = None,
     ) -> None:
-        """`network` says who hears whom, as `draw_network` drew it; None is the complete one."""
+        """`network` says who hears whom, as `draw_network` drew it; None is the complete one.
+
+        `material` is what `draw_material` drew.
+        """
         self.network = network or Network.complete(len(seats))
         self.parameters = parameters
         self.seats = seats
         self.prompt = prompt
         self.rng = rng
+        self.material = material
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
@@ -218,9 +191,30 @@ class Game(ABC):
         """Return one prompt filled with sample values, some of which are `given`."""
 
     @classmethod
-    @abstractmethod
-    def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> "Trajectory":
-        """Return what happened, round by round, from the outcome and the trace of a record."""
+    def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:
+        """Return what happened, round by round, from the outcome and the trace of a record.
+
+        A game that has a figure of the kind `trajectories` says it.
+        """
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def series(
+        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.
+
+        A game that has `measures` says it.
+        """
+        return {}
+
+    @classmethod
+    def transcript(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+        """Return what was said, for the ledger, in order: the sessions of one simulation.
+
+        A game that `keeps_ledger` says it.
+        """
+        return ()
 
     @classmethod
     def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
@@ -233,6 +227,14 @@ class Game(ABC):
     def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
         """Return who hears whom among `n` agents; everyone, unless a game has topologies."""
         return Network.complete(n)
+
+    @classmethod
+    def draw_material(cls, parameters: GameParameters, seed: int) -> Any:
+        """Return what the game of this seed is about besides its parameters, as JSON; None for nothing.
+
+        The record keeps it, so that a replay needs no other file. Raises UsageError if it cannot be had.
+        """
+        return None
 
     @classmethod
     def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
@@ -267,11 +269,18 @@ class Game(ABC):
         }
 
 
-def new_game(game: type[Game], parameters: GameParameters, groups: Sequence[Group], prompt: str, seed: int) -> Game:
+def new_game(
+    game: type[Game],
+    parameters: GameParameters,
+    groups: Sequence[Group],
+    prompt: str,
+    seed: int,
+    material: Any = None,
+) -> Game:
     """Return a fresh game of `groups`, whose agents sit by role, then in the order given.
 
-    The names and the network depend on the seed and the number of agents, the game's own draws on the game and the
-    seed alone: conditions are paired by seed.
+    `material` is what a record kept of it; None draws it. The names and the network depend on the seed and the number
+    of agents, the game's own draws on the game and the seed alone: conditions are paired by seed.
     """
     if unknown := {group.role for group in groups} - set(game.roles):
         raise ValueError(f"unknown role: {sorted(unknown)[0]}")
@@ -285,7 +294,9 @@ def new_game(game: type[Game], parameters: GameParameters, groups: Sequence[Grou
         Seat(name, groups[index].role, groups[index].policy, index) for name, index in zip(names, seated, strict=True)
     )
     network = game.draw_network(parameters, len(seats), stream("topology", seed, len(seats)))
-    return game(parameters, seats, prompt, stream("game", game.name, seed), network)
+    if material is None:
+        material = game.draw_material(parameters, seed)
+    return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)
 
 
 def parse_reply(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:

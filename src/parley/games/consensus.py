@@ -16,15 +16,12 @@ from pydantic import BaseModel
 from parley.games import consensus_swarms, consensus_swarms_prompts
 from parley.games.base import (
     Ask,
-    FigureSpec,
     Game,
     GameParameters,
     Group,
     Outcome,
-    OutcomeClass,
     Reply,
     Seat,
-    Trajectory,
 )
 from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
@@ -42,6 +39,7 @@ from parley.games.consensus_state import Agent, ConsensusView
 from parley.games.consensus_strategies import LLM_STRATEGIES
 from parley.games.consensus_swarms_parameters import NAMES
 from parley.games.consensus_threat import threat_model
+from parley.games.evidence import FigureSpec, OutcomeClass, Trajectory
 from parley.games.kinds import LLM, PolicyKind, with_instructions
 from parley.network import Network
 from parley.text import one_line
@@ -116,12 +114,13 @@ class ConsensusGame(Game):
         prompt: str,
         rng: np.random.Generator,
         network: Network | None = None,
+        material: Any = None,
     ) -> None:
         """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`.
 
         With the same generator the first k honest agents get the same values whatever follows them.
         """
-        super().__init__(parameters, seats, prompt, rng, network)
+        super().__init__(parameters, seats, prompt, rng, network, material)
         low, high = self.parameters.value_min, self.parameters.value_max
         agents = []
         for seat in seats:

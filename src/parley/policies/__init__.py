@@ -12,7 +12,8 @@ from parley.games.base import Ask
 class Completion:
     """One reply as it came, before it is parsed.
 
-    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted.
+    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted, and
+    `seconds` is None for a reply that has just come.
     """
 
     text: str
@@ -20,6 +21,7 @@ class Completion:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    seconds: float | None = None
 
 
 class Policy(Protocol):

@@ -1,0 +1,78 @@
+"""What a game says of its evidence: how it ends, what is counted and measured, and which figures show it.
+
+Tables and figures know no game: they follow these descriptions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class OutcomeClass:
+    """One way in which a game can end, and how figures show it."""
+
+    name: str
+    label: str
+    color: str
+    hatch: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """A yes or no of a whole simulation: a metric that is true, false, or None where there is no answer."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count."""
+
+    name: str
+    label: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
+
+    Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
+    `trajectories` (single simulations as lines over rounds), `map` (a table of the first outcome's
+    rate: a column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
+    by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
+    `of`). A figure is drawn for studies in which all axes of `needs` vary.
+    """
+
+    name: str
+    kind: Literal["rates", "stacked", "trajectories", "map", "curves", "indicators", "quantities"]
+    title: str
+    caption: str
+    x: str = ""
+    needs: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A simulation as lines over rounds: each agent's (round, value) points.
+
+    `highlighted` names the agents that matter and `labels` them and the others, `band` is the range they started in,
+    `stopped` the round in which the game ended early.
+    """
+
+    series: Mapping[str, Sequence[tuple[int, float]]]
+    highlighted: frozenset[str]
+    labels: tuple[str, str]
+    band: tuple[float, float] | None
+    stopped: int | None

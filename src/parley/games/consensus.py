@@ -25,14 +25,7 @@ from parley.games.base import (
 )
 from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
-from parley.games.consensus_parameters import (
-    BYZANTINE,
-    HONEST,
-    ByzantineVote,
-    ConsensusParameters,
-    HonestVote,
-    proposal_model,
-)
+from parley.games.consensus_parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
 from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.consensus_state import Agent, ConsensusView
@@ -41,6 +34,7 @@ from parley.games.consensus_swarms_parameters import NAMES
 from parley.games.consensus_threat import threat_model
 from parley.games.evidence import FigureSpec, OutcomeClass, Trajectory
 from parley.games.kinds import LLM, PolicyKind, with_instructions
+from parley.games.roles import BYZANTINE, HONEST
 from parley.network import Network
 from parley.text import one_line
 from parley.topology import build, check

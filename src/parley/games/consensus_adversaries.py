@@ -11,18 +11,18 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from parley.games.consensus_parameters import BYZANTINE
 from parley.games.consensus_rules import (
     GameValue,
+    consensus_kind,
     held_value,
     majority,
     most_frequent,
     proposal,
-    scripted_kind,
     stop_when_equal,
 )
 from parley.games.consensus_state import ConsensusView
 from parley.games.kinds import PolicyKind, PolicyParameters
+from parley.games.roles import BYZANTINE
 
 _Vote = Literal["continue", "stop", "abstain", "honest"]
 
@@ -152,11 +152,11 @@ _BYZANTINE = (BYZANTINE,)
 ADVERSARIES: Mapping[str, PolicyKind] = {
     kind.name: kind
     for kind in (
-        scripted_kind(opposite, Adversary, _BYZANTINE),
-        scripted_kind(oscillate, Oscillate, _BYZANTINE),
-        scripted_kind(mimic_then_defect, MimicThenDefect, _BYZANTINE),
-        scripted_kind(silent, roles=_BYZANTINE),
-        scripted_kind(crash, Crash, _BYZANTINE),
-        scripted_kind(equivocate, Equivocate, _BYZANTINE, beyond="equivocates", needs="equivocation"),
+        consensus_kind(opposite, Adversary, _BYZANTINE),
+        consensus_kind(oscillate, Oscillate, _BYZANTINE),
+        consensus_kind(mimic_then_defect, MimicThenDefect, _BYZANTINE),
+        consensus_kind(silent, roles=_BYZANTINE),
+        consensus_kind(crash, Crash, _BYZANTINE),
+        consensus_kind(equivocate, Equivocate, _BYZANTINE, beyond="equivocates", needs="equivocation"),
     )
 }

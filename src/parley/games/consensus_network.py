@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from parley.games.base import Seat
-from parley.games.consensus_parameters import BYZANTINE, ConsensusParameters
+from parley.games.consensus_parameters import ConsensusParameters
 from parley.games.consensus_prompts import FOLDER, Proposal
+from parley.games.roles import BYZANTINE
 from parley.network import Network
 
 DISCLOSED = FOLDER / "network" / "disclosed.txt"

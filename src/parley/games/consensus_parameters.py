@@ -1,6 +1,5 @@
 """What a study may set in the consensus game, and the shapes of its replies (section 3, Figures 5 to 14)."""
 
-import re
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -8,10 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     TypeAdapter,
     WithJsonSchema,
     create_model,
@@ -20,36 +17,9 @@ from pydantic import (
 
 from parley.games.base import GameParameters, Sampling
 from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
+from parley.games.roles import BYZANTINE
+from parley.games.share import Share
 from parley.topology import Complete, Topology
-
-HONEST = "honest"
-BYZANTINE = "byzantine"
-
-# Short, so that nobody's exponent makes an integer of a billion digits.
-_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*\d{1,9}")
-
-
-def _exact_share(value: Any) -> Fraction:
-    """Read 0.66, "0.66" or "2/3" as the exact number that is written there."""
-    if isinstance(value, Fraction):
-        return value
-    text = str(value).strip()
-    plain = isinstance(value, int | float | str) and not isinstance(value, bool) and _SHARE.fullmatch(text)
-    try:
-        if plain:
-            return Fraction(text)
-    except ZeroDivisionError:
-        pass
-    raise ValueError("must be a number or a fraction like '2/3'")
-
-
-Share = Annotated[
-    Fraction,
-    BeforeValidator(_exact_share),
-    Field(gt=0, le=1),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string"}]}),
-]
 
 
 class ConsensusParameters(GameParameters):

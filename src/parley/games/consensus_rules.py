@@ -5,7 +5,7 @@ reply as a mapping, which goes through the same strict parser as a model's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -13,8 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from parley.games.consensus_state import ConsensusView
-from parley.games.kinds import PolicyKind, PolicyParameters
-from parley.text import one_line
+from parley.games.kinds import PolicyKind, PolicyParameters, scripted_kind
 
 
 class _GameValue:
@@ -36,24 +35,8 @@ def outside_range(given: PolicyParameters, game: Any) -> str:
     return ""
 
 
-def scripted_kind(
-    rule: Callable[..., Mapping[str, Any]],
-    parameters: type[PolicyParameters] = PolicyParameters,
-    roles: tuple[str, ...] = (),
-    beyond: str = "",
-    needs: str = "",
-) -> PolicyKind:
-    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring."""
-    return PolicyKind(
-        name=rule.__name__,
-        summary=one_line((rule.__doc__ or "").splitlines()[0]),
-        roles=roles,
-        Parameters=parameters,
-        rule=lambda given: partial(rule, given=given),
-        beyond=beyond,
-        needs=needs,
-        misfit=outside_range,
-    )
+# The kind of a rule of this game (`kinds.scripted_kind`).
+consensus_kind = partial(scripted_kind, misfit=outside_range)
 
 
 # What rules are made of
@@ -157,9 +140,9 @@ def minimum(
 SCRIPTED: Mapping[str, PolicyKind] = {
     kind.name: kind
     for kind in (
-        scripted_kind(majority, Majority),
-        scripted_kind(stubborn, Stubborn),
-        scripted_kind(random),
-        scripted_kind(minimum),
+        consensus_kind(majority, Majority),
+        consensus_kind(stubborn, Stubborn),
+        consensus_kind(random),
+        consensus_kind(minimum),
     )
 }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from parley.games.base import Seat
-from parley.games.consensus_parameters import HONEST
+from parley.games.roles import HONEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from parley.games.consensus_parameters import BYZANTINE
 from parley.games.consensus_prompts import FOLDER
 from parley.games.consensus_rules import GameValue, outside_range
 from parley.games.kinds import PolicyKind, PolicyParameters
+from parley.games.roles import BYZANTINE
 
 Strategy = Literal["stall", "split", "anchor", "impersonate", "inject"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)

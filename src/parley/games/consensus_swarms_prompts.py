@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.consensus_parameters import BYZANTINE, HONEST
 from parley.games.consensus_prompts import FOLDER, Proposal, check_given
 from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS
+from parley.games.roles import BYZANTINE, HONEST
 
 _FOLDER = FOLDER / "swarms"
 _HONEST: Mapping[str, Path] = {

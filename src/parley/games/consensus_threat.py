@@ -8,7 +8,7 @@ everybody.
 from collections.abc import Sequence
 
 from parley.games.base import GameParameters, Group
-from parley.games.consensus_parameters import BYZANTINE
+from parley.games.roles import BYZANTINE
 
 NO_THREAT = "none"
 PAPER = "paper"

@@ -7,12 +7,14 @@ that is told more than the game's prompts), or code of the user's own (`policies
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from parley.identity import digest
+from parley.text import one_line
 from parley.yamlfile import is_slug
 
 # A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
@@ -62,6 +64,27 @@ class PolicyKind:
 _LONGEST_KIND = 50
 
 LLM = PolicyKind("llm", "A language model with the game's prompts.")
+
+
+def scripted_kind(
+    rule: Callable[..., Mapping[str, Any]],
+    parameters: type[PolicyParameters] = PolicyParameters,
+    roles: tuple[str, ...] = (),
+    beyond: str = "",
+    needs: str = "",
+    misfit: Callable[[Any, Any], str] | None = None,
+) -> PolicyKind:
+    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring."""
+    return PolicyKind(
+        name=rule.__name__,
+        summary=one_line((rule.__doc__ or "").splitlines()[0]),
+        roles=roles,
+        Parameters=parameters,
+        rule=lambda given: partial(rule, given=given),
+        beyond=beyond,
+        needs=needs,
+        misfit=misfit,
+    )
 
 
 @dataclass(frozen=True)

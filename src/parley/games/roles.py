@@ -1,0 +1,4 @@
+"""The roles that games share: who keeps to the rules, and who may break them."""
+
+HONEST = "honest"
+BYZANTINE = "byzantine"

@@ -54,10 +54,10 @@ def normal_cards(cards: Iterable[str]) -> str:
 def read_cards(text: str, cards: Sequence[str]) -> str | None:
     """Return the selection that `text` states, in normal form ("7,A"), or None if it states none or several.
 
-    A bare list of cards (in any order, with separators, "and", brackets, or glued: "7A") may be in lower case. If there
-    is any other word, only capitals that stand alone and numbers are cards; then an "A" that begins a sentence, an
-    "I" before a word, and a small letter that could be cards make it unreadable, and so do "not", "or" and the like.
-    A card that is not among `cards` makes it unreadable in both. Never raises.
+    A bare list of cards (in any order, with separators, "and", brackets, or glued: "7A") may be in lower case. If
+    there is any other word, only capitals that stand alone and numbers are cards; then an "A" that begins a sentence,
+    an "I" before a word, and a small letter that could be cards make it unreadable, and so do "not", "or" and the
+    like. A card that is not among `cards` makes it unreadable in both. Never raises.
     """
     if len(text) > MOST_CHARACTERS:
         return None

@@ -219,6 +219,8 @@ def _is_model(value: Any) -> bool:
 
 
 def _suggestion(key: str, known: list[str]) -> str:
+    if key in known:  # of another member of a union
+        return "it is not for this kind; remove it"
     close = difflib.get_close_matches(key, known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -1,0 +1,31 @@
+"""When two texts state the same policy: by a normal form that has a name, which games record."""
+
+import re
+import unicodedata
+
+MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
+MOST_CHARACTERS = 1_000  # of the text of a policy
+
+# A list's bullet or number, quotes, and emphasis. "3 branches" and "-5 degrees" begin with no bullet.
+_LEADING = re.compile(r"(?:[-–—+]\s+|[*•·‣◦▪#>\"'`“”„‘’«»]+\s*|\(?(?:\d{1,3}|[a-z])[.)]\s+|\(\d{1,3}\)\s*)")
+_TRAILING = re.compile(r"[\s.,;:!?*\"'`“”‘’«»]+$")
+_SPACES = re.compile(r"\s+")
+
+
+def normal_policy(text: str) -> str:
+    """Return the normal form of a policy's text; "" for one of nothing but marks, or of more than 1,000 characters.
+
+    Unicode NFKC, casefold, white space collapsed, then without leading bullets, list numbers and quotes, and without
+    trailing punctuation. The normal form of a normal form is itself. Never raises.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return ""
+    while True:
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        found = _SPACES.sub(" ", folded).strip()
+        found = _TRAILING.sub("", found)
+        if bullet := _LEADING.match(found):
+            found = found[bullet.end() :]
+        if found == text:
+            return found if len(found) <= MOST_CHARACTERS else ""  # NFKC makes some characters longer
+        text = found

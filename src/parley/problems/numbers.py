@@ -1,0 +1,128 @@
+"""Numbers as people write them, read as exact fractions; what could mean two things is not read at all.
+
+Conventions, where usage differs: a comma groups thousands and a point starts the decimals (so `1,234` is 1234, `1.234`
+is less than two, and `1,23` and `1.234,50` are unreadable); `50%` is 50, since a percent sign is a unit here; number
+words are unreadable, but for the scale after a numeral (`3 million`); full-width digits count as digits.
+"""
+
+import re
+import unicodedata
+from fractions import Fraction
+
+MOST_CHARACTERS = 1_000  # of a text that is looked at
+MOST_DIGITS = 40  # of a numerator or denominator: beyond it nobody answers, and arithmetic gets slow
+_MOST_EXPONENT = 30
+
+_CHARACTERS = str.maketrans(
+    {chr(0xFF10 + digit): str(digit) for digit in range(10)}
+    | dict.fromkeys("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000", " ")
+    | dict.fromkeys("\u2212\ufe63\uff0d", "-")
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad")  # print nothing: dropped
+    | {"\uff0c": ",", "\uff0e": ".", "\uff0b": "+", "\uff0f": "/", "\u2044": "/", "\uff05": "%", "\uff04": "$"}
+    | {"\u2019": "'", "\u2018": "'", "\ufe60": ","}
+)
+_VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5"}
+_VULGAR |= {"⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8"}
+
+_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_UNITS = (
+    "kg|g|mg|km|m2|cm|mm|ml|cl|dl|l|lbs?|oz|ft|in|inch|inches|yd|yds|mi|miles?|mph|kmh|hrs?|h|mins?|secs?|s|"
+    "dollars?|cents?|usd|eur|gbp|percent|pct"
+)
+
+# A sign counts only where nothing before it could make it a dash or an operation.
+_NUMBER = re.compile(
+    rf"""
+    (?:(?<![\w.,'/^)\]+-])(?P<sign>[+-]|(?:minus|negative)[ ]))?
+    (?:(?:US|A|C|NZ|S)?[$€£¥₹](?:[ ]|(?P<inner_sign>[+-]))?)?
+    (?:
+        (?P<whole>[0-9]+)[ ](?P<over>[0-9]+)/(?P<under>[0-9]+)
+      | (?P<numerator>[0-9]+)[ ]?/[ ]?(?P<denominator>[0-9]+)
+      | (?P<grouped>[1-9][0-9]{{0,2}}(?P<mark>[, '])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*(?![0-9])(?:\.[0-9]+)?)
+      | (?P<plain>(?:[0-9]+(?:\.[0-9]+|\.(?![0-9]))?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)
+    )
+    (?:[ ]?(?P<scale>hundred|thousand|million|billion|trillion)\b)?
+    (?:(?:{_UNITS})\b)?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# What may not touch a number: it would be part of something else (x2, 1_000, 12:30, 3^2, 3-5, 5th, 3/4/2024, a#b).
+_BEFORE = re.compile(r"[\w.,'/^]$|[0-9)\]][:*×÷=]$|[+-]\s*$")
+_AFTER = re.compile(r"[\w/^+-]|[.,':*×÷=][0-9]|[ ]?[kKmMbB]\b|[ ]?(?:bn|mn|tn)\b|[ ][0-9]")
+_DASH_AT_NUMBER = re.compile(r"[–—‒‑]\s*[$€£¥₹]?[.0-9]|[0-9][–—‒‑]")  # a sign, a range, or a dash
+# Words and signs that make of a number something else than an answer: bounds, guesses, denials, alternatives, parts.
+_OTHER_WORDS = re.compile(
+    r"\b(?:not|never|neither|nor|or|about|around|approx(?:imately)?|roughly|almost|nearly|circa|between|"
+    r"(?:less|more|fewer|greater|other|rather)\s+than|at\s+(?:least|most)|up\s+to|cannot|"
+    r"hal(?:f|ves)|quarters?|thirds?|fourths?|fifths?|dozens?|hundreds?|thousands?|millions?|billions?|trillions?|"
+    r"lakhs?|crores?|minus|negative|squared|cubed|infinity|nan)\b|n't\b|[<>≤≥≠±~≈√∞]",
+    re.IGNORECASE,
+)
+
+
+def read_number(text: str) -> str | None:
+    """Return the one number that `text` states as the text of an exact fraction ("18", "-7/2"), or None.
+
+    Units, currencies and a sentence around it are skipped ("The answer is $1,234.50."). A text without a numeral, with
+    two different numbers, or with one that can be read in two ways is None; so is one of more than 1,000 characters or
+    of more than 40 digits. Never raises.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return None
+    plain = _plain(text)
+    if plain is None:
+        return None
+    values: set[Fraction] = set()
+    rest = []
+    end = 0
+    for found in _NUMBER.finditer(plain):
+        value = _value(found)
+        touched = _BEFORE.search(plain, max(0, found.start() - 4), found.start()) or _AFTER.match(plain, found.end())
+        if value is None or touched:
+            return None
+        values.add(value)
+        rest.append(plain[end : found.start()])
+        end = found.end()
+    rest.append(plain[end:])
+    if len(values) != 1 or _OTHER_WORDS.search(" # ".join(rest)):
+        return None
+    return str(values.pop())
+
+
+def _plain(text: str) -> str | None:
+    """Return the text with one spelling of digits, spaces, signs and fractions; None if it has other numerals."""
+    for sign, fraction in _VULGAR.items():
+        if sign in text:
+            text = re.sub(rf"(?<=[0-9]) ?{sign}", f" {fraction}", text).replace(sign, fraction)
+    text = text.translate(_CHARACTERS).strip()
+    foreign = any(not c.isascii() and unicodedata.category(c) in ("Nd", "Nl", "No", "Cf") for c in text)
+    return None if foreign or _DASH_AT_NUMBER.search(text) else text
+
+
+def _value(found: re.Match[str]) -> Fraction | None:
+    """Return what one match of `_NUMBER` is worth; None if it is too large, or no number after all."""
+    part = found.groupdict()
+    if sum(character.isdigit() for character in found[0]) > MOST_DIGITS + 3:
+        return None
+    if part["sign"] and part["inner_sign"]:
+        return None
+    if part["whole"]:
+        over, under = int(part["over"]), int(part["under"])
+        if over >= under:
+            return None
+        value = int(part["whole"]) + Fraction(over, under)
+    elif part["numerator"]:
+        if not int(part["denominator"]):
+            return None
+        value = Fraction(int(part["numerator"]), int(part["denominator"]))
+    elif part["grouped"]:
+        value = Fraction(part["grouped"].replace(part["mark"], ""))
+    else:
+        if part["exponent"] and (len(part["exponent"]) > 4 or abs(int(part["exponent"])) > _MOST_EXPONENT):
+            return None
+        body, _, _ = part["plain"].lower().partition("e")
+        value = Fraction(body.rstrip(".")) * Fraction(10) ** int(part["exponent"] or 0)
+    value *= _SCALES[part["scale"].lower()] if part["scale"] else 1
+    if (part["sign"] or part["inner_sign"] or "+").strip().lower() in ("-", "minus", "negative"):
+        value = -value
+    return value if max(abs(value.numerator), value.denominator) < 10**MOST_DIGITS else None

@@ -211,9 +211,11 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 @click.command()
 @click.option("--game", default="consensus", show_default=True, help="Game.")
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
-@click.option("--awareness", "prompt", default="may_exist", show_default=True, help="Prompt variant.")
+@click.option("--prompt", "--awareness", "prompt", help="Prompt variant; default: the game's first.")
 @click.option(
-    "--phase", default="propose", show_default=True, help="Phase of the round; `turn` in the swarms protocol."
+    "--phase",
+    help="Phase of the round; default: the game's first (`turn` in the swarms protocol; cot, zero_shot or reflect in "
+    "a deliberation).",
 )
 @click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
 @click.option("--template", is_flag=True, help="Print the template, unrendered.")
@@ -240,8 +242,8 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 def prompts(
     game: str,
     role: str,
-    prompt: str,
-    phase: str,
+    prompt: str | None,
+    phase: str | None,
     part: str,
     template: bool,
     strategies: tuple[str, ...],
@@ -252,12 +254,14 @@ def prompts(
     \b
     Examples:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
                parley prompts --role byzantine --strategy stall
+               parley prompts --game deliberation --phase reflect --part user
     """
     from parley.catalog import told_to
     from parley.games import game_class
     from parley.games.kinds import with_instructions
 
     chosen = game_class(game)
+    prompt, phase = prompt or next(iter(chosen.prompts)), phase or chosen.prompt_phases[0]
     text = (
         chosen.prompt_template(prompt, role, phase, part)
         if template

@@ -5,7 +5,7 @@ place in it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -113,10 +113,21 @@ class Condition:
 
 @dataclass(frozen=True)
 class Simulation:
-    """One condition with one seed: one game, played once."""
+    """One condition with one seed: one game, played once.
+
+    `recorded` is what a record kept of what it is about; None draws it.
+    """
 
     condition: Condition
     seed: int
+    recorded: Any = field(default=None, compare=False)
+
+    @cached_property
+    def material(self) -> Any:
+        """What the game is about besides its parameters, as JSON; None for nothing."""
+        if self.recorded is not None:
+            return self.recorded
+        return self.condition.game.draw_material(self.condition.parameters, self.seed)
 
     @cached_property
     def id(self) -> str:
@@ -130,7 +141,8 @@ class Simulation:
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""
         condition = self.condition
-        return new_game(condition.game, condition.parameters, condition.seating, condition.prompt, self.seed)
+        groups, prompt = condition.seating, condition.prompt
+        return new_game(condition.game, condition.parameters, groups, prompt, self.seed, self.material)
 
     def players(self, game: Game) -> dict[str, Player]:
         """Return what plays each agent of `game`, by the agent's name."""

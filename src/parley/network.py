@@ -61,6 +61,10 @@ class Network:
         kept = _mask(agents)
         return Network(tuple(_mask(place[peer] for peer in _bits(self.masks[agent] & kept)) for agent in agents))
 
+    def component(self, agent: int) -> Iterator[int]:
+        """Yield the agents that an agent reaches over any number of links, itself among them, in order."""
+        return _bits(sum(self._layers(agent)))
+
     def facts(self) -> Facts:
         """Return its facts; those of a complete network follow from its size."""
         n = len(self.masks)

@@ -43,11 +43,13 @@ def play(
         if heading != before:  # where agents speak in turn, each is a phase of its own
             show(heading)
         for exchange in exchanges:
-            for line in _reply_lines(exchange, reasoning):
+            for line in _reply_lines(exchange, reasoning, condition.game.read_texts):
                 show(line)
 
     with _engines(study, condition, endpoints, show) as places:
         simulation = Simulation(condition, seed)
+        if about := simulation.game().about:
+            show(one_line(about))
         purse = purse_for(study, simulation, show)
         playing = play_simulation(simulation, places, engine_timeout, None, show, on_phase, purse)
         played, _ = asyncio.run(playing)
@@ -64,15 +66,15 @@ def _choose(study: Study, axes: Mapping[str, Any]) -> Condition:
     raise UsageError(f"{study.file}: no condition has {asked}; `parley expand {study.file}` lists them")
 
 
-def _reply_lines(exchange: Exchange, reasoning: bool) -> Iterator[str]:
-    """Yield one line with what was decided, and one per text if `reasoning`."""
+def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield one line with what was decided, `decisive` texts among it, and one per other text if `reasoning`."""
     head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
     if exchange.reply.value is None:
         yield f"{head} unusable reply ({exchange.reply.failure})"
         return
     properties = json_schema(exchange.ask.reply_model)["properties"]
     fields = exchange.reply.value.model_dump(exclude_unset=True)
-    texts = {key for key in fields if "maxLength" in properties[key]}
+    texts = {key for key in fields if "maxLength" in properties[key] and key not in decisive}
     yield " ".join([head, *(one_line(str(value)) for key, value in fields.items() if key not in texts)])
     if reasoning:
         for key in fields:

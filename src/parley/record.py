@@ -87,7 +87,6 @@ def describe(simulation: Simulation) -> dict[str, Any]:
     """Return what a simulation is, as plain JSON values: enough to play it again."""
     condition = simulation.condition
     roles = [group.role for group in condition.groups]
-    material = condition.game.draw_material(condition.parameters, simulation.seed)
     return {
         "id": simulation.id,
         "seed": simulation.seed,
@@ -99,7 +98,7 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
         "prompt_digests": condition.game.prompt_digests(condition.prompt, roles, condition.parameters),
-        **({} if material is None else {"material": material}),
+        **({} if simulation.material is None else {"material": simulation.material}),
     }
 
 

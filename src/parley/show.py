@@ -178,7 +178,7 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
             prompt=described["prompt"],
             seeds=(int(described["seed"]),),
         )
-        simulation = Simulation(condition, condition.seeds[0])
+        simulation = Simulation(condition, condition.seeds[0], described.get("material"))
         same = (simulation.id, condition.spec) == (described["id"], described["spec"])
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None

@@ -3,8 +3,9 @@
 from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.consensus import ConsensusGame
+from parley.games.deliberation import DeliberationGame
 
-GAMES: dict[str, type[Game]] = {ConsensusGame.name: ConsensusGame}
+GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame)}
 
 
 def game_class(name: str) -> type[Game]:

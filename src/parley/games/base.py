@@ -151,9 +151,11 @@ class Game(ABC):
     indicators: ClassVar[tuple[Indicator, ...]] = ()  # metrics that are true, false or None
     quantities: ClassVar[tuple[Quantity, ...]] = ()  # metrics that are numbers or None
     comparisons: ClassVar[tuple[tuple[str, str], ...]] = ()  # pairs of indicators, compared in the same simulations
+    read_texts: ClassVar[frozenset[str]] = frozenset()  # texts of replies that decide how the game goes on
     keeps_ledger: ClassVar[bool] = False  # whether `transcript` gives something to sign and chain
     Parameters: ClassVar[type[GameParameters]]
     prompts: ClassVar[Mapping[str, Mapping[str, Path]]]  # prompt name -> template name -> file
+    prompt_phases: ClassVar[tuple[str, ...]]  # the phases that `prompt_template` knows
     policies: ClassVar[Mapping[str, PolicyKind]]  # by name; LLM among them
 
     def __init__(
@@ -175,6 +177,11 @@ class Game(ABC):
         self.prompt = prompt
         self.rng = rng
         self.material = material
+
+    @property
+    def about(self) -> str:
+        """What this game is about, for people; "" for nothing."""
+        return ""
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:

@@ -95,6 +95,7 @@ class ConsensusGame(Game):
     )
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
+    prompt_phases: ClassVar[tuple[str, ...]] = ("propose", "vote", "turn")
     policies: ClassVar[Mapping[str, PolicyKind]] = consensus_swarms.in_turns(
         {LLM.name: LLM, **SCRIPTED, LLM_STRATEGIES.name: LLM_STRATEGIES, **ADVERSARIES}
     )

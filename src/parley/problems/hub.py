@@ -27,7 +27,7 @@ def download(repo: str, revision: str, patterns: list[str]) -> Path:
         if any(file.is_file() for pattern in patterns for file in cached.glob(pattern)):
             return cached
     verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # it tells each retry in lines of its own
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call,unused-ignore]  # it tells each retry
     try:
         return folder(cached=False)
     except Exception as error:

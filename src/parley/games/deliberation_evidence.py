@@ -1,0 +1,139 @@
+"""What is shown of the deliberation game: its outcomes, measures, indicators and figures (after the paper's VIII)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.transcript import Session, Utterance
+
+CORRECT = "correct_consensus"
+WRONG = "wrong_consensus"
+GRADED = "graded_consensus"
+HUNG = "hung"
+
+OUTCOMES = (
+    OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),
+    OutcomeClass(WRONG, "unanimous and wrong", "#D55E00", "///"),
+    OutcomeClass(GRADED, "policies accepted", "#009E73", "\\\\"),
+    OutcomeClass(HUNG, "hung", "#D9D9D9", ".."),
+)
+
+MEASURES = (
+    Measure("accuracy", "right answers (share of honest agents)"),
+    Measure("participation", "largest agreement (share of honest agents)"),
+    Measure("right_to_wrong", "right answers given up (share of those right before)"),
+    Measure("wrong_to_right", "wrong answers mended (share of those wrong before)"),
+    Measure("conformity", "gone over to the majority (share of those against it)"),
+    Measure("confidence", "confidence in the policies accepted"),
+)
+
+INDICATORS = (
+    Indicator("single_correct", "one agent's first answer is right"),
+    Indicator("first_majority_correct", "majority of first answers is right"),
+    Indicator("last_majority_correct", "majority of last answers is right"),
+    Indicator("consensus_correct", "unanimous and right"),
+    Indicator("agreed", "agreed"),
+)
+
+QUANTITIES = (
+    Quantity("turn_of_consensus", "turn of the consensus"),
+    Quantity("final_participation", "share of honest agents in the largest agreement"),
+    Quantity("final_confidence", "confidence C"),
+    Quantity("deliberations", "deliberations on the problem"),
+    Quantity("utterances", "answers given"),
+    Quantity("unreadable", "answers that could not be read"),
+)
+
+# What deliberation adds, and what unanimity costs, in the same simulations.
+COMPARISONS = (
+    ("single_correct", "consensus_correct"),
+    ("first_majority_correct", "consensus_correct"),
+    ("first_majority_correct", "last_majority_correct"),
+)
+
+FIGURES = (
+    FigureSpec(
+        name="accuracy_by_turn",
+        kind="curves",
+        title="Right answers by turn",
+        caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with 95% Wilson "
+        "intervals over simulations (after Figure 2 of the paper). A deliberation that ended keeps its last answers.",
+        of=("accuracy",),
+    ),
+    FigureSpec(
+        name="deliberation_gain",
+        kind="indicators",
+        title="What deliberation adds",
+        caption="Share of problems answered right by one agent alone, by the majority of the same agents' first and "
+        "last answers, and unanimously, with 95% Wilson intervals (the question of Figure 3a of the paper).",
+        x="n",
+        of=("single_correct", "first_majority_correct", "last_majority_correct", "consensus_correct"),
+    ),
+    FigureSpec(
+        name="participation",
+        kind="curves",
+        title="Participation in the agreement",
+        caption="Mean share of honest agents that give the most frequent answer, by turn, with 95% Wilson intervals "
+        "(after Figure 3c of the paper): unanimity needs all of them, a majority more than half.",
+        of=("participation",),
+    ),
+    FigureSpec(
+        name="changes_by_turn",
+        kind="curves",
+        title="Changes of answers by turn",
+        caption="Mean share of honest agents who gave up a right answer, who mended a wrong one, and who went over to "
+        "the majority they had heard against them, by turn, with 95% Wilson intervals.",
+        of=("right_to_wrong", "wrong_to_right", "conformity"),
+    ),
+    FigureSpec(
+        name="outcomes_by_byzantine",
+        kind="stacked",
+        title="Outcomes by number of Byzantine agents",
+        caption="Outcomes by number of Byzantine (malicious) agents, stacked to 100%; the bars are 95% Wilson "
+        "intervals of unanimity on the right answer.",
+        x="b",
+    ),
+)
+
+
+def series(
+    outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """Return the points of each measure by turn, of the last deliberation on the problem.
+
+    One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they were,
+    and nobody changes.
+    """
+    last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
+    found: dict[str, list[tuple[int, float]]] = {}
+    for measure in MEASURES:
+        points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
+        kept = [(turn, float(value)) for turn, value in points if value is not None]
+        if kept and measure.name in ("accuracy", "participation", "confidence"):
+            kept += [(turn, kept[-1][1]) for turn in range(kept[-1][0] + 1, outcome["metrics"]["turns"] + 1)]
+        found[measure.name] = kept
+    return found
+
+
+def transcript(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+    """Return the deliberations of one simulation, for the ledger."""
+    metrics = outcome["metrics"]
+    sessions = []
+    for number in range(trace[-1]["session"] + 1):
+        entries = [entry for entry in trace if entry["session"] == number]
+        sessions.append(
+            Session(
+                subject={"problem": metrics["problem"], "kind": metrics["kind"]},
+                agents=tuple(entries[0]["answers"]),
+                parameters=entries[0]["rules"],
+                utterances=tuple(
+                    Utterance(entry["round"], agent, said)
+                    for entry in entries
+                    for agent, said in entry["said"].items()
+                    if said is not None
+                ),
+                agreed=entries[-1]["verdict"]["agreed"],
+                verdict=entries[-1]["verdict"],
+            )
+        )
+    return sessions

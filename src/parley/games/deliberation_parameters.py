@@ -1,0 +1,104 @@
+"""What a study may set in the deliberation game, and the shapes of its replies.
+
+The paper ("Achieving Unanimous Consensus Through Multi-Agent Deliberation", sections V, VI, XI) fixes neither prompts
+nor numbers beyond agents and turns; each default here says what it is.
+"""
+
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from parley.games.base import GameParameters, Sampling
+from parley.games.share import Share, ShareOrNone
+from parley.problems.sources import Arithmetic, ProblemSource
+from parley.topology import Complete, Topology
+
+
+class DeliberationParameters(GameParameters):
+    """Fixed parameters of the deliberation game."""
+
+    problems: ProblemSource = Field(
+        default=Arithmetic(), description="What is deliberated on: seed s gets problem s of this source."
+    )
+    turns: int = Field(default=2, ge=0, le=1_000, description="Turns of reflection after the initial round (T).")
+    cot_share: ShareOrNone = Field(
+        default=Fraction(1, 2),
+        description="Share of the agents that answer first by chain of thought; the rest answer zero-shot.",
+    )
+    hears: Literal["all", "neighbor"] = Field(
+        default="all",
+        description="Whose last answers an agent gets: all others', or one other's, the next one each turn.",
+    )
+    topology: Topology = Field(
+        default=Complete(),
+        description="The links over which answers spread: an agent hears whom gossip reaches; the ledger counts it.",
+    )
+    stop_when_unanimous: bool = Field(
+        default=True, description="Whether unanimity ends a deliberation at once, or is judged after the last turn."
+    )
+    time_limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Seconds of answering after which it is hung: the slowest reply of each turn, added up. Then "
+        "results hang on the engine's speed.",
+    )
+    fewest_honest: int = Field(
+        default=0,
+        ge=0,
+        le=10_000,
+        description="It is hung once fewer honest agents than this give an answer that can be read (Definition XI.7).",
+    )
+    theta: Share = Field(
+        default=Fraction(2, 3),
+        description="Share of honest agents, in (0, 1], that must support a policy to accept it (θ; prioritized "
+        "problems).",
+    )
+    panel_size: int | None = Field(
+        default=None, ge=1, le=10_000, description="How many of the agents deliberate at a time; default: all."
+    )
+    redeliberations: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="How often a hung problem is deliberated again, each time by another set of agents "
+        "(Definition XI.2).",
+    )
+    argument_chars: int = Field(default=600, ge=1, le=10_000, description="Longest argument.")
+    answer_chars: int = Field(default=60, ge=1, le=1_000, description="Longest answer, or name of a policy.")
+    shown_chars: int = Field(
+        default=300, ge=0, le=10_000, description="An argument is cut to so many characters where others are shown it."
+    )
+    initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="First answers.")
+    reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="Later answers.")
+
+    @model_validator(mode="after")
+    def _another_panel(self) -> "DeliberationParameters":
+        if self.redeliberations and self.panel_size is None:
+            raise ValueError(
+                "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "
+                "of them"
+            )
+        return self
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+@cache
+def reply_model(style: str, options: int, answer_chars: int, argument_chars: int) -> type[BaseModel]:
+    """Return the model of an answer: a value and an argument (Definition XI.3), or policies and one (XI.4).
+
+    A `zero_shot` answer comes before its argument, any other after it. With `options` above 0 the answer is a list of
+    at most so many policies.
+    """
+    text = Annotated[str, Field(max_length=answer_chars)]
+    answer: dict[str, Any] = {"answer": (text, ...)}
+    if options:
+        answer = {"policies": (Annotated[list[text], Field(max_length=options)], ...)}
+    argument: dict[str, Any] = {"argument": (Annotated[str, Field(max_length=argument_chars)], ...)}
+    fields = {**answer, **argument} if style == "zero_shot" else {**argument, **answer}
+    return create_model("Answer", __base__=_Strict, **fields)

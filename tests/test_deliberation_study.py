@@ -1,0 +1,151 @@
+"""Deliberation through the whole pipeline: studies, identity, records, replay, one simulation's study file."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import StudyFactory
+from parley.errors import UsageError
+from parley.games.deliberation import DeliberationGame
+from parley.record import read_record, read_summary, read_trace
+from parley.replay import replay
+from parley.show import rebuilt, study_files
+from parley.simulate import simulate
+from parley.study import Study, load_study
+
+SOLVERS = {
+    "model": {"name": "solver", "accuracy": 0.6},
+    "n": 4,
+    "b": [0, 1],
+    "byzantine": "stubborn",
+    "prompt": "improve",
+}
+
+
+def questions(folder: Path, numbers: range) -> Path:
+    """Write a small file of problems in the form of GSM8K, and return it."""
+    lines = [
+        {"question": f"What is {i} + 1?", "answer": f"It is <<{i}+1={i + 1}>>{i + 1}.\n#### {i + 1}"} for i in numbers
+    ]
+    file = folder / "problems.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def gsm8k(file: Path, **more: Any) -> dict[str, Any]:
+    return {"problems": {"kind": "gsm8k", "path": str(file), **more}}
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return study_factory(SOLVERS, game="deliberation", seeds=3, parameters={"turns": 1})
+
+
+def play_all(study: Study, quiet: Callable[[str], None]) -> list[Path]:
+    records = [simulation.record(study.name) for simulation in study.simulations()]
+    for record in records:
+        simulate(study, record, [], 5.0, quiet)
+    return records
+
+
+def test_conditions_share_their_problems_by_seed(study: Study, quiet: Callable[[str], None]) -> None:
+    found: dict[int, set[str]] = {}
+    for record in play_all(study, quiet):
+        summary = read_summary(record)
+        found.setdefault(summary.simulation["seed"], set()).add(summary.outcome["metrics"]["problem"])
+    assert [len(problems) for problems in found.values()] == [1, 1, 1]
+    assert len(set.union(*found.values())) == 3
+
+
+def test_a_record_replays_without_the_file_of_its_problems(
+    tmp_path: Path, study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    file = questions(tmp_path, range(20))
+    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file))
+    records = play_all(study, quiet)
+    file.unlink()
+    for record in records:
+        assert replay(record).difference is None
+        summary, _ = read_record(record)
+        assert rebuilt(record, summary).id == summary.simulation["id"]
+        assert summary.simulation["material"]["question"].startswith("What is ")
+        assert str(tmp_path) not in json.dumps(summary.simulation)
+        study_file = study_files(record, summary).study
+        assert study_file["parameters"]["problems"]["kind"] == "gsm8k"
+        assert "path" not in study_file["parameters"]["problems"]
+
+
+def test_the_identity_follows_the_problems_and_not_their_file(tmp_path: Path, study_factory: StudyFactory) -> None:
+    def ids(file: Path, **more: Any) -> list[str]:
+        study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, **more))
+        return [simulation.id for simulation in study.simulations()]
+
+    first = ids(questions(tmp_path, range(20)))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copied = questions(elsewhere, range(20))
+    assert ids(copied) == first
+    assert ids(copied, order=1) != first
+    assert ids(questions(elsewhere, range(21))) != first
+
+
+def test_a_study_whose_problems_are_missing_is_refused_before_anything_is_played(
+    tmp_path: Path, study_factory: StudyFactory
+) -> None:
+    with pytest.raises(UsageError, match=r"nowhere\.jsonl"):
+        study_factory(SOLVERS, game="deliberation", parameters=gsm8k(tmp_path / "nowhere.jsonl"))
+
+
+def test_a_time_limit_is_replayed_with_the_recorded_times(
+    study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters={"time_limit": 1})
+    for record in play_all(study, quiet):
+        assert replay(record).difference is None
+
+
+def test_problems_can_be_an_axis(study_factory: StudyFactory) -> None:
+    grid = {
+        **SOLVERS,
+        "vary": {"problems": ["arithmetic", "wason", {"kind": "arithmetic", "steps": 5}], "turns": [1, 2]},
+    }
+    study = study_factory(grid, game="deliberation", seeds=1)
+    assert len(study.conditions) == 12
+    assert len({condition.axes["problems"] for condition in study.conditions}) == 3
+
+
+def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study, quiet: Callable[[str], None]) -> None:
+    record = play_all(study, quiet)[-1]
+    outcome, trace = read_summary(record).outcome, read_trace(record)
+    series = DeliberationGame.series(outcome, trace)
+    assert [turn for turn, _ in series["accuracy"]] == [0, 1]
+    [session] = DeliberationGame.transcript(outcome, trace)
+    assert len(session.agents) == 4
+    assert len(session.utterances) == outcome["metrics"]["utterances"]
+
+
+def test_the_paper_s_study_has_its_agents_turns_and_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its data are the user's, in the folders that it names."""
+    config = Path(__file__).parent.parent / "config" / "deliberation.yaml"
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="data/"):
+        load_study(config)
+    folder = tmp_path / "data" / "gsm8k"
+    folder.mkdir(parents=True)
+    questions(folder, range(120)).rename(folder / "test.jsonl")
+    groups = tmp_path / "data" / "delidata"
+    groups.mkdir()
+    make_groups(groups)
+    study = load_study(config)
+    axes = {name: {condition.axes[name] for condition in study.conditions} for name in ("n", "turns", "problems", "b")}
+    assert (axes["n"], axes["turns"], axes["b"]) == ({3, 4, 5}, {2, 3}, {0, 1})
+    assert len(axes["problems"]) == 3
+
+
+def make_groups(folder: Path) -> None:
+    """Write a group in the form of DeliData."""
+    header = "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\n"
+    (folder / "group").write_text(header + "group\t-1\tINITIAL\tSYSTEM\tCat,SYSTEM,Kiwi&&2,7,V,A\n")

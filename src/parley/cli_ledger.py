@@ -26,6 +26,9 @@ def ledger() -> None:
     """What was said in a study, signed and chained: make the ledger, check it, look at it.
 
     FILE is a ledger's file, whose name ends in .jsonl; a STUDY stands for its own, results/STUDY/ledger/chain.jsonl.
+
+    \b
+    Example:  parley ledger verify deliberation
     """
 
 

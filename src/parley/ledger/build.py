@@ -157,7 +157,7 @@ def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterato
     """Yield the sessions of one record, signed."""
     game = rebuild_game(record, summary)
     try:
-        sessions = game.transcript(summary.outcome, read_trace(record))
+        sessions = simulation.condition.game.transcript(summary.outcome, read_trace(record))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{record}: tells of nothing that was said: {one_line(str(error), 150)}") from None
     nodes = sorted((seat.name for seat in game.seats), key=by_number)

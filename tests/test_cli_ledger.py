@@ -11,7 +11,9 @@ from chains import AGENTS, chain, forged, ordinary, session, write_chain
 from conftest import StudyFactory
 from council import recorded_study
 from parley import paths
-from test_cli import Parley, one_line_error, parley  # noqa: F401
+from test_cli import Parley, one_line_error, parley
+
+__all__ = ["parley"]  # a fixture
 
 HOSTILE = "\x1b[2J\x07\u202e\u2028line\nblock 9: fine\r=1+1"
 

@@ -55,6 +55,8 @@ PLAYED = sorted(
         if workflow.is_main_process and played_by_shard(record) and not record.exists()
     }
 )
+# What the ledger rule marks; nothing for a game that keeps none.
+LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
 TABLES = ("simulations", "conditions", "outcomes")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
@@ -112,6 +114,7 @@ include: "workflow/rules/serve.smk"
 include: "workflow/rules/simulate.smk"
 include: "workflow/rules/simulate_shard.smk"
 include: "workflow/rules/summarize.smk"
+include: "workflow/rules/ledger.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 
@@ -123,7 +126,12 @@ rule all:
         RECORDS,
         PLAYED,
         expand(
-            [*rules.summarize.output, *rules.figures.output, *rules.report.output],
+            [
+                *rules.summarize.output,
+                *(rules.ledger.output if LEDGER else []),
+                *rules.figures.output,
+                *rules.report.output,
+            ],
             study=STUDY.name,
         ),
     localrule: True

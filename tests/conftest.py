@@ -8,7 +8,9 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from council import CouncilGame
 from parley import study as parley_study
+from parley.games import GAMES
 from parley.study import Study
 
 # The same examples in every run, and no time limit for one of them: a busy machine fails no test.
@@ -55,6 +57,12 @@ def study_factory(folder: Path) -> StudyFactory:
         return parley_study.load_study(file)
 
     return make
+
+
+@pytest.fixture
+def council(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the game of `council.py` one that studies may name."""
+    monkeypatch.setitem(GAMES, CouncilGame.name, CouncilGame)
 
 
 @pytest.fixture

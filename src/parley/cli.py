@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from parley import __version__, cli_people, cli_problems, cli_stages
+from parley import __version__, cli_ledger, cli_people, cli_problems, cli_stages
 from parley.errors import ParleyError
 from parley.text import one_line
 
@@ -46,7 +46,7 @@ def commands() -> None:
     """
 
 
-for command in (*cli_stages.COMMANDS, *cli_people.COMMANDS, *cli_problems.COMMANDS):
+for command in (*cli_stages.COMMANDS, *cli_ledger.COMMANDS, *cli_people.COMMANDS, *cli_problems.COMMANDS):
     commands.add_command(command)
 
 

@@ -63,7 +63,7 @@ class Network:
 
     def component(self, agent: int) -> Iterator[int]:
         """Yield the agents that an agent reaches over any number of links, itself among them, in order."""
-        return _bits(sum(self._layers(agent)))
+        return _bits(sum(self.layers(agent)))
 
     def facts(self) -> Facts:
         """Return its facts; those of a complete network follow from its size."""
@@ -79,8 +79,8 @@ class Network:
             components=components,
         )
 
-    def _layers(self, agent: int) -> Iterator[int]:
-        """Yield the agents at distance 0, 1, 2, ... from one."""
+    def layers(self, agent: int) -> Iterator[int]:
+        """Yield the agents at distance 0, 1, 2, ... from one, as the bits of an integer each."""
         layer = unseen = 1 << agent
         unseen = ((1 << len(self.masks)) - 1) ^ layer
         while layer:
@@ -92,12 +92,12 @@ class Network:
             unseen ^= layer
 
     def _distance_to_last(self, agent: int) -> int:
-        return sum(1 for _ in self._layers(agent)) - 1
+        return sum(1 for _ in self.layers(agent)) - 1
 
     def _components(self) -> int:
         left, count = (1 << len(self.masks)) - 1, 0
         while left:
-            left &= ~sum(self._layers(next(_bits(left))))
+            left &= ~sum(self.layers(next(_bits(left))))
             count += 1
         return count
 

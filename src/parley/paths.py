@@ -127,8 +127,23 @@ def shared_owner_of(path: Path) -> str:
 
 
 def table(study: str, name: str, suffix: str) -> Path:
-    """One table: `simulations`, `conditions` or `outcomes`, `.parquet` or `.csv`."""
+    """One table, such as `simulations`, `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"
+
+
+def ledger(study: str) -> Path:
+    """Ledger of a study: a block a line."""
+    return results(study) / "ledger" / "chain.jsonl"
+
+
+def ledger_head(chain: Path) -> Path:
+    """Head of a ledger, beside it: how many blocks it has, and the hash of the last."""
+    return chain.with_name("head.json")
+
+
+def is_ledger(name: str) -> bool:
+    """Whether `name` is that of a ledger's file, and not of a study."""
+    return Path(name).suffix == ledger("").suffix
 
 
 def metrics(study: str) -> Path:

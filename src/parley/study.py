@@ -21,11 +21,13 @@ from parley.games import game_class
 from parley.games.base import Game
 from parley.games.evidence import FigureSpec
 from parley.identity import digest
+from parley.ledger.settings import LedgerSettings
 from parley.study_file import SAME, StudyFile
 from parley.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED = "scripted"  # the engine of simulations that need none
 MOST_SCRIPTED_JOBS = 1_000  # of one simulation each
+_PLAIN_LEDGER = LedgerSettings()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -42,6 +44,7 @@ class Study:
     conditions: tuple[Condition, ...]
     models: Mapping[str, ModelEntry]
     budget: Budget | None = None
+    ledger: LedgerSettings = _PLAIN_LEDGER
 
     def simulations(self) -> Iterator[Simulation]:
         """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
@@ -96,6 +99,11 @@ class Study:
         """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
         return digest([self.title, *(str(simulation.record(self.name)) for simulation in self.simulations())])[:8]
 
+    @cached_property
+    def ledger_plan(self) -> str:
+        """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
+        return digest([self.plan, self.ledger.model_dump(mode="json")])[:8]
+
     def find(self, record: Path) -> Simulation:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""
         for condition in self.conditions:
@@ -124,6 +132,8 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
         game = game_class(content.game)
     except UsageError as error:
         raise UsageError(f"{where}: game: {error}") from None
+    if content.ledger is not None and not game.keeps_ledger:
+        raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
     models = load_models(models_file)
     for name in models:
@@ -142,4 +152,5 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
         conditions=conditions,
         models=models,
         budget=content.budget,
+        ledger=content.ledger or _PLAIN_LEDGER,
     )

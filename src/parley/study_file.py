@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from parley.budget import Budget
+from parley.ledger.settings import LedgerSettings
 from parley.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -161,3 +162,6 @@ class StudyFile(BaseModel):
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
     budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
+    ledger: LedgerSettings | None = Field(
+        default=None, description="How its ledger is made, if its game keeps one; not part of the identity."
+    )

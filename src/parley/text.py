@@ -26,6 +26,12 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line if limit is None else line[:limit].rstrip()
 
 
+def by_number(name: str) -> tuple[str, int]:
+    """Return a key that sorts `agent_10` after `agent_2`: what stands before the last number, and the number."""
+    stem, _, number = name.replace("-", "_").rpartition("_")
+    return (stem, int(number)) if number.isdecimal() else (name, 0)
+
+
 _HOME = re.compile(r"(?<![\w./~-])/(?:home|Users)/[^\s\"',;:=/]+(?![^\s\"',;:=])")
 _FOLDERS = re.compile(r"(?<![\w./~-])(?:file://)?(?:~[\w.-]*|\.{1,2})?/(?:[^\s\"',;:=/]+/)*(?=[^\s\"',;:=/])")
 _WHOLE_PATH = re.compile(r"(?:file://)?(?:~[\w.-]*|\.{1,2})?/[^\"',;{}\[\]]*")

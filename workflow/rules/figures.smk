@@ -2,6 +2,7 @@ rule figures:
     """Draw the figures of the study's game."""
     input:
         records=ancient(RECORDS + PLAYED),
+        ledger=ancient(LEDGER),
         tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "figures", STUDY.plan)),

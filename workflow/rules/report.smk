@@ -2,6 +2,7 @@ rule report:
     """Write the report: one HTML file with the tables and figures of the study."""
     input:
         records=ancient(RECORDS + PLAYED),
+        ledger=ancient(LEDGER),
         figures=ancient(str(paths.stamp("{study}", "figures", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "report", STUDY.plan)),

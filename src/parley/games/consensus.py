@@ -36,7 +36,7 @@ from parley.games.evidence import FigureSpec, OutcomeClass, Trajectory
 from parley.games.kinds import LLM, PolicyKind, with_instructions
 from parley.games.roles import BYZANTINE, HONEST
 from parley.network import Network
-from parley.text import one_line
+from parley.text import by_number, one_line
 from parley.topology import build, check
 
 
@@ -122,7 +122,7 @@ class ConsensusGame(Game):
             value = int(rng.integers(low, high + 1)) if seat.role == HONEST else None
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
-        self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: _name_key(a.name))
+        self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
         self.honest = [agent for agent in self.agents if agent.honest]
         self.links = ConsensusNetwork([agent.name for agent in self.agents], self.network)
         self._history: list[tuple[int, list[Proposal]]] = []
@@ -207,7 +207,7 @@ class ConsensusGame(Game):
                 if name in initial or (entry["proposals"][name] is not None and value is not None):
                     series.setdefault(name, []).append((entry["round"], value))
         return Trajectory(
-            series=dict(sorted(series.items(), key=lambda item: _name_key(item[0]))),
+            series=dict(sorted(series.items(), key=lambda item: by_number(item[0]))),
             highlighted=frozenset(initial),
             labels=("honest agents", "Byzantine agents"),
             band=(min(initial.values()), max(initial.values())) if initial else None,
@@ -386,8 +386,3 @@ def _decision(reply: Reply) -> str | None:
 
 def _named_by_role(parameters: GameParameters) -> bool:
     return isinstance(parameters, ConsensusParameters) and NAMES in parameters.leaks
-
-
-def _name_key(name: str) -> tuple[str, int]:
-    stem, _, number = name.replace("-", "_").rpartition("_")
-    return (stem, int(number)) if number.isdigit() else (name, 0)

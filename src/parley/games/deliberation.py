@@ -30,7 +30,7 @@ from parley.games.transcript import Session
 from parley.network import Network
 from parley.problems.matching import MATCHING
 from parley.problems.problem import Problem
-from parley.text import one_line
+from parley.text import by_number, one_line
 from parley.topology import build, check
 
 
@@ -88,7 +88,7 @@ class DeliberationGame(Game):
         wrong = self.problem.wrong(rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
         # Listed in the order of the neutral names, which says nothing about roles.
-        self._seats = {seat.name: seat for seat in sorted(seats, key=lambda seat: (len(seat.name), seat.name))}
+        self._seats = {seat.name: seat for seat in sorted(seats, key=lambda seat: by_number(seat.name))}
         self._ranks = dict(zip(self._seats, rng.permutation(len(seats)), strict=True))
         names = list(self._seats)
         honest = [seat.name for seat in seats if seat.role == HONEST]

@@ -1,0 +1,179 @@
+"""A block: one session of one simulation, its signed utterances if it agreed, and its hash.
+
+A block is stored as one line, its canonical JSON. The hash covers all but itself: the utterances through the Merkle
+root over them, the rest directly, so that proof of work need not hash what was said again and again.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.games.transcript import Session
+from parley.identity import canonical_json, digest
+from parley.ledger.merkle import leaf_hash, merkle_root
+from parley.ledger.settings import MOST_DIFFICULTY
+from parley.ledger.signing import AgentKey
+
+FORMAT = 1
+_GENESIS_DOMAIN = "parley/genesis/1"
+_BLOCK_DOMAIN = "parley/block/1"
+_NOT_IN_HEADER = ("hash", "utterances")
+
+_Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Count = Annotated[int, Field(ge=0, le=2**63)]
+
+
+class Signer(BaseModel):
+    """An agent who took part, and its public key."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: _Name
+    key: _Hash
+
+
+class SignedUtterance(BaseModel):
+    """What one agent said in one round, and its signature."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    round: _Count
+    agent: _Name
+    content: dict[str, Any]
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+    def sent(self, simulation: str, session: int) -> bytes:
+        """Return it as it is sent to others, who do not know yet where it belongs: its canonical JSON."""
+        return canonical_json({**self.model_dump(), "simulation": simulation, "session": session}).encode("ascii")
+
+
+class Block(BaseModel):
+    """A block as it stands on the chain. `spoken` counts the utterances of the session, on the chain or not."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    format: Literal[1]
+    height: _Count
+    previous: _Hash
+    simulation: _Hash
+    session: _Count
+    subject: dict[str, Any]
+    parameters: dict[str, Any]
+    agents: list[Signer]
+    agreed: bool
+    verdict: dict[str, Any]
+    spoken: _Count
+    utterances: list[SignedUtterance]
+    merkle_root: _Hash
+    difficulty: Annotated[int, Field(ge=0, le=MOST_DIFFICULTY)]
+    nonce: _Count
+    hash: _Hash
+
+
+@dataclass(frozen=True)
+class SignedSession:
+    """A session of a simulation with its utterances signed."""
+
+    simulation: str
+    number: int
+    session: Session
+    agents: tuple[AgentKey, ...]
+    utterances: tuple[SignedUtterance, ...]
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds in which somebody spoke."""
+        return len({utterance.round for utterance in self.utterances})
+
+
+def sign_session(simulation: str, number: int, session: Session) -> SignedSession:
+    """Sign what was said in session `number` of a simulation.
+
+    Raises ValueError if somebody speaks who took no part, or took part twice, TypeError for what is no JSON.
+    """
+    if len(set(session.agents)) < len(session.agents):
+        raise ValueError("an agent is named twice")
+    keys = {name: AgentKey(simulation, name) for name in session.agents}
+    if strangers := {utterance.agent for utterance in session.utterances} - set(keys):
+        raise ValueError(f"{min(strangers)} speaks and takes no part")
+    signed = [
+        SignedUtterance(
+            round=said.round,
+            agent=said.agent,
+            content=dict(said.content),
+            signature=keys[said.agent].sign(number, said.round, said.content),
+        )
+        for said in session.utterances
+    ]
+    return SignedSession(simulation, number, session, tuple(keys.values()), tuple(signed))
+
+
+def utterances_root(simulation: str, session: int, utterances: Sequence[SignedUtterance]) -> str:
+    """Return the Merkle root over signed utterances, 64 hexadecimal digits."""
+    return merkle_root([leaf_hash(said.sent(simulation, session)) for said in utterances]).hex()
+
+
+def genesis(difficulty: int) -> str:
+    """Return what the first block of a chain names as the block before: a hash over what all its blocks share."""
+    shared = {"domain": _GENESIS_DOMAIN, "format": FORMAT, "hash": "sha256", "signature": "ed25519"}
+    return digest({**shared, "difficulty": difficulty})
+
+
+def make_block(signed: SignedSession, height: int, previous: str, difficulty: int) -> dict[str, Any]:
+    """Return the block of a session as JSON values, with the smallest nonce that meets the difficulty.
+
+    That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI).
+    """
+    session = signed.session
+    stored = signed.utterances if session.agreed else ()
+    block = {
+        "format": FORMAT,
+        "height": height,
+        "previous": previous,
+        "simulation": signed.simulation,
+        "session": signed.number,
+        "subject": dict(session.subject),
+        "parameters": dict(session.parameters),
+        "agents": [{"name": key.agent, "key": key.public} for key in signed.agents],
+        "agreed": session.agreed,
+        "verdict": dict(session.verdict),
+        "spoken": len(signed.utterances),
+        "utterances": [said.model_dump() for said in stored],
+        "merkle_root": utterances_root(signed.simulation, signed.number, stored),
+        "difficulty": difficulty,
+    }
+    nonce, found = _mine(block, difficulty)
+    return {**block, "nonce": nonce, "hash": found}
+
+
+def block_hash(block: Mapping[str, Any]) -> str:
+    """Return the hash of a block, 64 hexadecimal digits; what stands under `hash` is left aside."""
+    return digest(_header(block))
+
+
+def meets(found: str, difficulty: int) -> bool:
+    """Whether a hash begins with so many zero bits."""
+    return int(found, 16) >> 256 - difficulty == 0
+
+
+def _header(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"domain": _BLOCK_DOMAIN, **{key: value for key, value in block.items() if key not in _NOT_IN_HEADER}}
+
+
+def _mine(block: Mapping[str, Any], difficulty: int) -> tuple[int, str]:
+    """Return the smallest nonce with which the hash of the block meets the difficulty, and that hash."""
+    # All that stands before the nonce is hashed once. Of that only names are free text, whose quotes are escaped, so
+    # the first place that looks like the nonce's is the nonce's.
+    before, after = canonical_json({**_header(block), "nonce": None}).encode("ascii").split(b'"nonce":null', 1)
+    start = hashlib.sha256(before + b'"nonce":')
+    for nonce in count():
+        attempt = start.copy()
+        attempt.update(b"%d" % nonce + after)
+        if meets(found := attempt.hexdigest(), difficulty):
+            return nonce, found
+    raise AssertionError("unreachable: there is no last number")

@@ -1,0 +1,191 @@
+"""The `ledger` stage: one chain per study, from the records of its simulations, and a table of its blocks.
+
+The order is the study's: seeds outermost, then conditions, then the sessions of a simulation. Neither times nor
+machines are in it: the same records give the same bytes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from parley import paths
+from parley.condition import Simulation
+from parley.errors import RecordError, UsageError
+from parley.files import write_atomically
+from parley.ledger.block import SignedSession, genesis, make_block, sign_session
+from parley.ledger.check import MOST_BLOCK_BYTES, ChainChecker, block_line, check_chain, head_line, lines, open_chain
+from parley.ledger.gossip import Traffic, traffic
+from parley.ledger.order import Order, misplaced
+from parley.ledger.telling import Teller
+from parley.network import Network
+from parley.record import Summary, read_trace
+from parley.replay import rebuild_game
+from parley.study import Study
+from parley.tables import axes, read_summaries, write_table
+from parley.text import by_number, one_line
+
+TABLE = "ledger"
+_BLOCK_COLUMNS = ("height", "session", "agreed", "agents", "utterances", "rounds", "block_bytes")
+_CHAIN_COLUMNS = ("nonce", "hash", "spec", "id")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A signed session of a study, the record that tells of it, and the network that it was said in."""
+
+    simulation: Simulation
+    record: Path
+    signed: SignedSession
+    nodes: Sequence[str]  # name of each agent of the network
+    network: Network
+
+    @property
+    def where(self) -> str:
+        """The record and the number of the session, for messages."""
+        return f"{self.record}, session {self.signed.number}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A block of the chain of a study, as JSON and as it is stored, and what it was made from."""
+
+    source: Source
+    block: dict[str, Any]
+    line: bytes
+
+
+def build(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
+    """Write the ledger of a study and the table of its blocks, and return the table.
+
+    Raises UsageError if its game keeps no ledger, RecordError if a record is missing, damaged, or tells of sessions
+    that no chain can hold.
+    """
+    rows: list[dict[str, Any]] = []
+    chain = paths.ledger(study.name)
+    told = Teller(say)
+
+    def write(file: BinaryIO) -> None:
+        for link in links(study):
+            file.write(link.line)
+            rows.append(_row(link))
+            told.maybe(f"{len(rows):,} blocks made")
+
+    write_atomically(chain, write)
+    last = rows[-1]["hash"] if rows else genesis(study.ledger.difficulty)
+    write_atomically(paths.ledger_head(chain), lambda file: file.write(head_line(len(rows), last)))
+    columns = [*axes(study), "seed", *_BLOCK_COLUMNS, *Traffic.__dataclass_fields__, *_CHAIN_COLUMNS]
+    table = pd.DataFrame(rows, columns=columns)
+    write_table(table, study.name, TABLE)
+    return table
+
+
+def check_against_records(study: Study, say: Callable[[str], None]) -> ChainChecker:
+    """Check the ledger of a study, and that it is the one of its records.
+
+    Raises RecordError naming the first bad place, UsageError if its game keeps no ledger.
+    """
+    checker = check_study(study, say)
+    chain = paths.ledger(study.name)
+    told = Teller(say)
+    with open_chain(chain) as file:
+        for height, (line, link) in enumerate(zip_longest(lines(file), links(study))):
+            if link is None:
+                raise RecordError(f"{chain}: block {height}: the study's records give {height} blocks only; {_AGAIN}")
+            if line is None:
+                raise RecordError(f"{chain}: ends before block {height} ({link.source.where}); {_AGAIN}")
+            if line != link.line:
+                raise RecordError(f"{chain}: block {height}: not what {link.source.where} gives; {_AGAIN}")
+            told.maybe(f"{height + 1:,} of {checker.blocks:,} blocks compared with the records")
+    return checker
+
+
+_AGAIN = "if the study changed since, run: parley ledger build"
+
+
+def check_study(study: Study, say: Callable[[str], None]) -> ChainChecker:
+    """Check the ledger of a study by itself; raises as `check_against_records`."""
+    _require_ledger(study)
+    chain = paths.ledger(study.name)
+    if chain.exists() and not paths.ledger_head(chain).exists():
+        raise RecordError(f"{paths.ledger_head(chain)}: missing; run: parley ledger build {study.name}")
+    return check_chain(chain, say)
+
+
+def _require_ledger(study: Study) -> None:
+    if not study.game.keeps_ledger:
+        raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
+
+
+def links(study: Study) -> Iterator[Link]:
+    """Yield the blocks of a study's chain; raises as `build`."""
+    _require_ledger(study)
+    previous = genesis(study.ledger.difficulty)
+    order = Order()
+    for source in _sources(study):
+        try:
+            _check_order(order, source.signed)
+            block = make_block(source.signed, order.height - 1, previous, study.ledger.difficulty)
+            line = block_line(block)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RecordError(f"{source.where}: cannot be chained: {one_line(str(error), 200)}") from None
+        if len(line) > MOST_BLOCK_BYTES:
+            raise RecordError(f"{source.where}: {len(line):,} bytes, and a block has {MOST_BLOCK_BYTES:,} at most")
+        previous = block["hash"]
+        yield Link(source, block, line)
+
+
+def _check_order(order: Order, signed: SignedSession) -> None:
+    session = signed.session
+    order.add(signed.simulation, signed.number, session.subject, session.agents, session.agreed)
+    if (wrong := misplaced(session.utterances)) is not None:
+        index, what = wrong
+        said = session.utterances[index]
+        raise ValueError(f"utterance {index} ({said.agent}, round {said.round}): {what}")
+
+
+def _sources(study: Study) -> Iterator[Source]:
+    simulations = list(study.simulations())
+    for simulation, summary in zip(simulations, read_summaries(study, simulations), strict=True):
+        yield from _sessions(simulation, simulation.record(study.name), summary)
+
+
+def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterator[Source]:
+    """Yield the sessions of one record, signed."""
+    game = rebuild_game(record, summary)
+    try:
+        sessions = simulation.condition.game.transcript(summary.outcome, read_trace(record))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{record}: tells of nothing that was said: {one_line(str(error), 150)}") from None
+    nodes = sorted((seat.name for seat in game.seats), key=by_number)
+    for number, session in enumerate(sessions):
+        if strangers := set(session.agents) - set(nodes):
+            raise RecordError(f"{record}, session {number}: {one_line(min(strangers), 60)} did not play")
+        try:
+            signed = sign_session(simulation.id, number, session)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RecordError(f"{record}, session {number}: cannot be signed: {one_line(str(error), 200)}") from None
+        yield Source(simulation, record, signed, nodes, game.network)
+
+
+def _row(link: Link) -> dict[str, Any]:
+    source, block = link.source, link.block
+    return {
+        **source.simulation.condition.axes,
+        "seed": source.simulation.seed,
+        "height": block["height"],
+        "session": block["session"],
+        "agreed": block["agreed"],
+        "agents": len(block["agents"]),
+        "utterances": block["spoken"],
+        "rounds": source.signed.rounds,
+        "block_bytes": len(link.line),
+        **asdict(traffic(source.network, source.nodes, source.signed)),
+        "nonce": block["nonce"],
+        "hash": block["hash"],
+        "spec": source.simulation.condition.spec,
+        "id": source.simulation.id,
+    }

@@ -1,0 +1,209 @@
+"""Checks a chain, block by block, and names the first bad block, utterance or signature.
+
+A chain may come from anyone, so nothing in it is believed: each line has to be the canonical JSON of a block, byte by
+byte, and keys, signatures, roots and hashes are computed again.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from parley import paths
+from parley.errors import RecordError
+from parley.identity import canonical_json
+from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
+from parley.ledger.order import Order, misplaced
+from parley.ledger.settings import MOST_DIFFICULTY
+from parley.ledger.signing import AgentKey
+from parley.ledger.telling import Teller
+from parley.text import one_line
+
+MOST_BLOCK_BYTES = 1 << 25  # 32 MiB; a thousand agents fill it in ten rounds of a page each
+_MOST_HEAD_BYTES = 1000
+
+
+class BadChainError(ValueError):
+    """What is wrong with a chain, and where, in a few words each."""
+
+    def __init__(self, what: str, where: str = "") -> None:
+        super().__init__(f"{where}: {what}" if where else what)
+        self.what = what
+        self.where = where
+
+
+def block_line(block: dict[str, object]) -> bytes:
+    """Return a block as it stands in a chain; raises ValueError or TypeError for what is no JSON."""
+    return canonical_json(block).encode("ascii") + b"\n"
+
+
+def head_line(blocks: int, last: str) -> bytes:
+    """Return what stands in the file of a chain's head: how many blocks there are, and the hash of the last."""
+    return canonical_json({"blocks": blocks, "format": FORMAT, "hash": last}).encode("ascii") + b"\n"
+
+
+def parse_block(line: bytes) -> Block:
+    """Return the block of one line, whose shape alone is checked; raises BadChainError."""
+    if len(line) > MOST_BLOCK_BYTES:
+        raise BadChainError(f"longer than {MOST_BLOCK_BYTES:,} bytes")
+    if not line.endswith(b"\n"):
+        raise BadChainError("cut short: no end of line")
+    try:
+        content = json.loads(line.decode("ascii"))
+        same = canonical_json(content).encode("ascii") + b"\n" == line
+    except (ValueError, RecursionError):
+        raise BadChainError("not valid JSON, or not ASCII") from None
+    if not same:
+        raise BadChainError("not canonical JSON (white space, order or repetition of keys, form of a number)")
+    try:
+        return Block.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        loc = problem["loc"]
+        where = f"utterance {loc[1]}" if loc[:1] == ("utterances",) and len(loc) > 1 else ""
+        key = one_line(".".join(map(str, loc[2:] if where else loc)), 60)
+        raise BadChainError(f"{key or 'block'}: {problem['msg'][:1].lower()}{problem['msg'][1:]}", where) from None
+
+
+@dataclass
+class ChainChecker:
+    """Takes the lines of a chain one after the other; the counts are of what was found good so far."""
+
+    utterances: int = 0
+    empty: int = 0  # blocks of deliberations that hung
+    last: str = ""  # hash of the last block
+    _difficulty: int | None = None
+    _order: Order = field(default_factory=Order)
+    _simulation: str = ""
+    _keys: dict[str, AgentKey] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks so far."""
+        return self._order.height
+
+    def add(self, line: bytes) -> Block:
+        """Check the next line and return its block; raises BadChainError."""
+        try:
+            block = parse_block(line)
+            self._check_place(block)
+            self._check_agents(block)
+            self._check_utterances(block)
+            self._check_hashes(block)
+            names = [signer.name for signer in block.agents]
+            self._order.add(block.simulation, block.session, block.subject, names, block.agreed)
+        except BadChainError as error:
+            raise BadChainError(error.what, f"block {self.blocks}{', ' if error.where else ''}{error.where}") from None
+        except RecursionError:
+            raise BadChainError("nested too deeply", f"block {self.blocks}") from None
+        except ValueError as error:
+            raise BadChainError(one_line(str(error), 200), f"block {self.blocks}") from None
+        self._difficulty, self.last = block.difficulty, block.hash
+        self.utterances += len(block.utterances)
+        self.empty += not block.agreed
+        return block
+
+    def _check_place(self, block: Block) -> None:
+        if block.height != self.blocks:
+            raise BadChainError(f"has the height {block.height}")
+        if self._difficulty not in (None, block.difficulty):
+            raise BadChainError(
+                f"has the difficulty {block.difficulty}, and the blocks before have {self._difficulty}"
+            )
+        before = self.last if self.blocks else genesis(block.difficulty)
+        if block.previous != before:
+            follows = f"block {self.blocks - 1}" if self.blocks else "nothing, as the first block does"
+            raise BadChainError(f"does not follow {follows}: another hash stands under `previous`")
+
+    def _check_agents(self, block: Block) -> None:
+        names = [signer.name for signer in block.agents]
+        if len(set(names)) < len(names):
+            raise BadChainError("an agent is named twice")
+        if block.simulation != self._simulation:
+            self._simulation, self._keys = block.simulation, {}
+        for signer in block.agents:
+            key = self._keys.setdefault(signer.name, AgentKey(block.simulation, signer.name))
+            if signer.key != key.public:
+                name = one_line(signer.name, 60)
+                raise BadChainError(f"the key of {name} is not the one that {name} has in this simulation")
+
+    def _check_utterances(self, block: Block) -> None:
+        if not block.agreed and block.utterances:
+            raise BadChainError("has utterances, and its deliberation hung")
+        if block.agreed and block.spoken != len(block.utterances):
+            raise BadChainError(f"has {len(block.utterances)} utterances, and {block.spoken} were spoken")
+        wrong = misplaced(block.utterances)
+        agents = {signer.name for signer in block.agents}
+        for index, said in enumerate(block.utterances):
+            place = f"utterance {index} ({one_line(said.agent, 60)}, round {said.round})"
+            if said.agent not in agents:
+                raise BadChainError("its agent took no part", place)
+            if not self._keys[said.agent].verify(block.session, said.round, said.content, said.signature):
+                raise BadChainError("bad signature", place)
+            if wrong is not None and wrong[0] == index:
+                raise BadChainError(wrong[1], place)
+
+    def _check_hashes(self, block: Block) -> None:
+        if block.merkle_root != utterances_root(block.simulation, block.session, block.utterances):
+            raise BadChainError("its Merkle root is not that of its utterances")
+        if block.hash != block_hash(block.model_dump()):
+            raise BadChainError("its hash is not that of its content")
+        if not meets(block.hash, block.difficulty):
+            raise BadChainError(f"its hash does not begin with {block.difficulty} zero bits, its difficulty")
+
+
+def open_chain(path: Path) -> BinaryIO:
+    """Open a chain; raises RecordError if it cannot be read."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}; run: parley ledger build") from None
+
+
+def lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a chain; of one that is too long for a block no more than that is read at once."""
+    while line := file.readline(MOST_BLOCK_BYTES + 1):
+        yield line
+
+
+def check_chain(path: Path, say: Callable[[str], None]) -> ChainChecker:
+    """Check a chain, and its head if that lies beside it; raises RecordError that names the first bad place."""
+    checker = ChainChecker()
+    told = Teller(say)
+    try:
+        with open_chain(path) as file:
+            for line in lines(file):
+                checker.add(line)
+                told.maybe(f"{checker.utterances:,} utterances in {checker.blocks:,} blocks checked")
+    except BadChainError as error:
+        raise RecordError(f"{path}: {error}") from None
+    _check_head(paths.ledger_head(path), checker)
+    return checker
+
+
+def _check_head(head: Path, checker: ChainChecker) -> None:
+    if not head.exists():
+        return
+    with open_chain(head) as file:
+        found = file.read(_MOST_HEAD_BYTES)
+    # A chain without a block may have any difficulty.
+    lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MOST_DIFFICULTY + 1)]
+    if found not in [head_line(checker.blocks, last) for last in lasts]:
+        counted = _counted(found)
+        told = "" if counted in (None, checker.blocks) else f": it counts {counted}"
+        raise RecordError(
+            f"{head}: not the head of the chain beside it, which has {checker.blocks} blocks{told}; "
+            "blocks are missing or were added at its end, or one of both files is another chain's"
+        )
+
+
+def _counted(head: bytes) -> int | None:
+    """Return how many blocks a head counts; None if it does not say."""
+    try:
+        count = json.loads(head)["blocks"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return count if isinstance(count, int) and 0 <= count < 10**12 else None

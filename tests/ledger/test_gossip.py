@@ -1,0 +1,120 @@
+"""The counts are computed by hand, and by a simulation that sends the messages one by one."""
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chains import SIMULATIONS, session
+from parley.identity import canonical_json
+from parley.ledger.block import sign_session
+from parley.ledger.gossip import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic
+from parley.network import Network
+
+PATH4 = Network.of_edges(4, [(0, 1), (1, 2), (2, 3)])
+RING5 = Network.of_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])
+STAR5 = Network.of_edges(5, [(0, 1), (0, 2), (0, 3), (0, 4)])
+SPLIT5 = Network.of_edges(5, [(0, 1), (1, 2), (3, 4)])
+
+
+@pytest.mark.parametrize(
+    ("network", "speaker", "expected"),
+    [
+        # announces, requests, data, hops, unreached
+        (Network.complete(1), 0, Spread(0, 0, 0, 0, 0)),
+        (Network.complete(2), 0, Spread(1, 1, 1, 1, 0)),
+        (PATH4, 0, Spread(3, 3, 3, 3, 0)),  # handed on from end to end
+        (PATH4, 1, Spread(3, 3, 3, 2, 0)),
+        (RING5, 0, Spread(6, 4, 4, 2, 0)),  # 2 from the speaker, 1 from each other: the last two tell each other
+        (STAR5, 0, Spread(4, 4, 4, 1, 0)),
+        (STAR5, 3, Spread(4, 4, 4, 2, 0)),  # to the center, which tells the three others
+        (Network.complete(5), 2, Spread(16, 4, 4, 1, 0)),  # 4 from the speaker, 3 from each of the 4 others
+        (SPLIT5, 0, Spread(2, 2, 2, 2, 2)),
+        (SPLIT5, 4, Spread(1, 1, 1, 1, 3)),
+        (Network.of_edges(3, []), 1, Spread(0, 0, 0, 0, 2)),
+    ],
+)
+def test_messages_are_those_counted_by_hand(network: Network, speaker: int, expected: Spread) -> None:
+    assert spread(network, speaker) == expected
+
+
+def sent_one_by_one(network: Network, speaker: int) -> Spread:
+    """Send every message, step by step, and count."""
+    n = len(network.masks)
+    has = {speaker}
+    announces = requests = data = step = last = 0
+    fresh = deque([(speaker, -1)])
+    while fresh:
+        step += 1
+        heard: dict[int, int] = {}  # who lacks the data -> whom it asks
+        for agent, source in sorted(fresh):
+            for peer in network.neighbors(agent):
+                if peer != source:
+                    announces += 1
+                    if peer not in has:
+                        heard.setdefault(peer, agent)
+        fresh.clear()
+        for peer, source in heard.items():
+            requests += 1
+            data += 1
+            has.add(peer)
+            fresh.append((peer, source))
+            last = step
+    return Spread(announces, requests, data, last, n - len(has))
+
+
+EDGES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda pair: pair[0] != pair[1]), max_size=15)
+
+
+@given(EDGES, st.integers(0, 6))
+def test_messages_are_those_of_a_simulation_that_sends_them(edges: list[tuple[int, int]], speaker: int) -> None:
+    network = Network.of_edges(7, edges)
+    assert spread(network, speaker) == sent_one_by_one(network, speaker)
+
+
+def test_bytes_are_the_sizes_of_the_documented_messages() -> None:
+    signed = sign_session(SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
+    [said] = signed.utterances
+    data = {"data": {**said.model_dump(), "simulation": SIMULATIONS[0], "session": 0}}
+    size = len(canonical_json(data))
+    assert traffic(PATH4, ["agent_2", "agent_1", "agent_3", "agent_4"], signed) == Traffic(
+        announce_messages=3,
+        announce_bytes=3 * len('{"announce":"' + "0" * 64 + '"}'),
+        request_messages=3,
+        request_bytes=3 * len('{"request":"' + "0" * 64 + '"}'),
+        data_messages=3,
+        data_bytes=3 * size,
+        flood_bytes=3 * size,
+        hops=2,
+        unreached=0,
+    )
+    assert (ANNOUNCE_BYTES, REQUEST_BYTES) == (79, 78)
+
+
+def test_the_utterances_of_a_session_add_up() -> None:
+    names = ["agent_1", "agent_2", "agent_3"]
+    path = Network.of_edges(3, [(0, 1), (1, 2)])
+    found = traffic(path, names, sign_session(SIMULATIONS[0], 0, session((1, 2))))
+    assert (found.announce_messages, found.request_messages, found.data_messages) == (12, 12, 12)
+    assert (found.hops, found.unreached) == (2, 0)
+
+
+def test_two_phases_save_bytes_where_neighbors_share_neighbors_only() -> None:
+    signed = sign_session(SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
+    names = [f"agent_{number}" for number in range(1, 9)]
+
+    def two_phases(network: Network) -> tuple[int, int]:
+        found = traffic(network, names, signed)
+        return found.announce_bytes + found.request_bytes + found.data_bytes, found.flood_bytes
+
+    complete, flooded = two_phases(Network.complete(8))
+    assert complete < flooded / 2
+    path, flooded = two_phases(Network.of_edges(8, [(k, k + 1) for k in range(7)]))
+    assert path > flooded  # nobody is told twice, so the hashes come on top
+
+
+def test_a_speaker_outside_the_network_is_refused() -> None:
+    signed = sign_session(SIMULATIONS[0], 0, session())
+    with pytest.raises(ValueError, match="agent_3 speaks and is not in the network"):
+        traffic(Network.complete(2), ["agent_1", "agent_2"], signed)

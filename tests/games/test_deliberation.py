@@ -358,4 +358,5 @@ def test_the_transcript_has_every_utterance_of_every_deliberation() -> None:
     assert first.agents == tuple(outcome["trace"][0]["answers"])
     spoken = [agent for entry in outcome["trace"][:2] for agent, said in entry["said"].items() if said]
     assert [utterance.agent for utterance in first.utterances] == spoken
-    assert first.subject == {"problem": "eighteen", "kind": "number"}
+    told = {"id": "eighteen", "kind": "number", "question": "What is nine times two?", "options": []}
+    assert first.subject == second.subject == told

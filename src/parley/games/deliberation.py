@@ -291,6 +291,7 @@ class DeliberationGame(Game):
         if not now.number:
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
             malicious = len(panel) - len(honest)
+            entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
             entry["rules"] = {"turns": p.turns, "hears": p.hears, "malicious": malicious, **prioritized}
         if ended is not None:
             entry["verdict"] = {

@@ -117,13 +117,12 @@ def series(
 
 def transcript(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
     """Return the deliberations of one simulation, for the ledger."""
-    metrics = outcome["metrics"]
     sessions = []
     for number in range(trace[-1]["session"] + 1):
         entries = [entry for entry in trace if entry["session"] == number]
         sessions.append(
             Session(
-                subject={"problem": metrics["problem"], "kind": metrics["kind"]},
+                subject=entries[0]["subject"],
                 agents=tuple(entries[0]["answers"]),
                 parameters=entries[0]["rules"],
                 utterances=tuple(

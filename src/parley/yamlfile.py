@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, Tag, ValidationError
 
 from parley.errors import UsageError
 from parley.text import one_line
@@ -156,7 +156,7 @@ def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str
     first = problems[0]
     if first["type"] == "extra_forbidden":
         loc = [*_without_tags(first["loc"][:-1]), first["loc"][-1]]
-        remedy = "unknown key; " + _suggestion(str(loc[-1]), _keys_at(model, loc[:-1]))
+        remedy = "unknown key; " + _suggestion(str(loc[-1]), _keys_at(model, first["loc"][:-1]))
     elif first["type"] == "missing":
         loc = _without_tags(first["loc"])
         remedy = "missing; add it"
@@ -177,9 +177,13 @@ def tag(name: str) -> str:
     return f"<{name}>"
 
 
+def _is_tag(part: int | str) -> bool:
+    return isinstance(part, str) and part.startswith("<") and part.endswith(">")
+
+
 def _without_tags(loc: Sequence[int | str]) -> list[int | str]:
     """Return the place of an error in the file: pydantic adds the member of a union that it tried."""
-    kept = [part for part in loc if not (isinstance(part, str) and part.startswith("<") and part.endswith(">"))]
+    kept = [part for part in loc if not _is_tag(part)]
     return kept[:-1] if len(kept) > 1 and kept[-1] in _TYPES else kept
 
 
@@ -200,18 +204,34 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _keys_at(model: Any, loc: list[int | str]) -> list[str]:
-    """Return the keys that the model knows at `loc`."""
+def _keys_at(model: Any, loc: Sequence[int | str]) -> list[str]:
+    """Return the keys that the model knows at `loc`, in which tags say which member of a union is meant."""
+    written = model  # the type as it is written, unions and all
     for part in loc:
-        if isinstance(model, type) and issubclass(model, BaseModel) and part in model.model_fields:
-            model = model.model_fields[str(part)].annotation
-        while model is not None and not isinstance(model, type):
-            nested = [arg for arg in get_args(model) if get_args(arg) or _is_model(arg)]
-            model = nested[-1] if nested else None
-        if model is not None and not _is_model(model):
-            nested = [arg for arg in get_args(model) if _is_model(arg)]
-            model = nested[-1] if nested else None
+        if _is_tag(part):
+            written = _tagged(written, str(part)) or written
+        elif _is_model(model) and part in model.model_fields:
+            written = model.model_fields[str(part)].annotation
+        model = _last_model(written)
     return list(model.model_fields) if _is_model(model) else []
+
+
+def _tagged(written: Any, name: str) -> Any:
+    """Return the member of a union, however deep in a type, that has this tag; None if there is none."""
+    members = get_args(written)
+    if any(isinstance(part, Tag) and part.tag == name for part in members):
+        return members[0]
+    return next((found for part in members if (found := _tagged(part, name)) is not None), None)
+
+
+def _last_model(model: Any) -> Any:
+    while model is not None and not isinstance(model, type):
+        nested = [arg for arg in get_args(model) if get_args(arg) or _is_model(arg)]
+        model = nested[-1] if nested else None
+    if model is not None and not _is_model(model):
+        nested = [arg for arg in get_args(model) if _is_model(arg)]
+        model = nested[-1] if nested else None
+    return model
 
 
 def _is_model(value: Any) -> bool:
@@ -219,8 +239,6 @@ def _is_model(value: Any) -> bool:
 
 
 def _suggestion(key: str, known: list[str]) -> str:
-    if key in known:  # of another member of a union
-        return "it is not for this kind; remove it"
     close = difflib.get_close_matches(key, known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -1,5 +1,6 @@
 """Data sets of the Hugging Face hub, at a pinned revision: files alone, none of a repository's code."""
 
+import logging
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,6 @@ def download(repo: str, revision: str, patterns: list[str]) -> Path:
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
-    from huggingface_hub.utils import logging
 
     def folder(cached: bool) -> Path:
         found = snapshot_download(
@@ -26,8 +26,9 @@ def download(repo: str, revision: str, patterns: list[str]) -> Path:
         cached = folder(cached=True)
         if any(file.is_file() for pattern in patterns for file in cached.glob(pattern)):
             return cached
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call,unused-ignore]  # it tells each retry
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it tells each retry in lines of its own
     try:
         return folder(cached=False)
     except Exception as error:
@@ -37,4 +38,4 @@ def download(repo: str, revision: str, patterns: list[str]) -> Path:
             "machine that has one and give its folder as path"
         ) from error
     finally:
-        logging.set_verbosity(verbosity)
+        logger.setLevel(level)

@@ -27,5 +27,6 @@ def normal_policy(text: str) -> str:
         if bullet := _LEADING.match(found):
             found = found[bullet.end() :]
         if found == text:
-            return found if len(found) <= MOST_CHARACTERS else ""  # NFKC makes some characters longer
+            fits = len(found) <= MOST_CHARACTERS  # NFKC makes some characters longer
+            return found if fits and any(map(str.isalnum, found)) else ""
         text = found

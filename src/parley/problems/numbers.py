@@ -102,8 +102,6 @@ def _plain(text: str) -> str | None:
 def _value(found: re.Match[str]) -> Fraction | None:
     """Return what one match of `_NUMBER` is worth; None if it is too large, or no number after all."""
     part = found.groupdict()
-    if sum(character.isdigit() for character in found[0]) > MOST_DIGITS + 3:
-        return None
     if part["sign"] and part["inner_sign"]:
         return None
     if part["whole"]:

@@ -27,7 +27,7 @@ from parley.identity import stream
 from parley.problems import delidata, generate, gsm8k, hub, policy_file
 from parley.problems.loaded import ProblemSet, states
 from parley.problems.problem import Kind, Problem
-from parley.yamlfile import tag
+from parley.yamlfile import shown, tag
 
 _Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 
@@ -211,9 +211,18 @@ class _Stored(_Source):
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
         try:
-            return Path(self.path).expanduser()
+            path = Path(self.path).expanduser()
         except RuntimeError:  # ~nobody
-            raise UsageError(f"{self.path}: no such home; give the path in full") from None
+            raise UsageError(f"{shown(self.path)}: no such home; give the path in full") from None
+        try:
+            there = path.exists()
+        except (OSError, ValueError):  # no path at all: NUL, too long
+            there = False
+        if not there:
+            raise UsageError(
+                f"{shown(self.path)}: no such file or folder; relative paths start at the working directory"
+            )
+        return path
 
 
 class _Hub(_Stored):

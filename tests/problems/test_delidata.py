@@ -1,0 +1,114 @@
+"""DeliData: the cards of its groups, and what does not fit."""
+
+from pathlib import Path
+
+import pytest
+
+from parley.errors import UsageError
+from parley.problems import delidata
+from parley.problems.loaded import ProblemSet
+
+HEADER = (
+    "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\tclean_text\tannotation_type\tannotation_target\t"
+    "annotation_additional\tteam_performance\tperformance_change\tsol_tracker_message\tsol_tracker_all\n"
+)
+
+
+def initial(group: str, text: str = "Cat,SYSTEM,Kiwi&&2,7,V,A", solutions: str = '{"Cat": ["A"], "Kiwi": []}') -> str:
+    return f"{group}\t-1\tINITIAL\tSYSTEM\t{text}\t\t\t\t\t0.5\t0.0\t\t{solutions}\n"
+
+
+def message(group: str, text: str = 'Turn "A" &&2') -> str:
+    return f"{group}\tm1\tMESSAGE\tCat\t{text}\t{text}\tNone\t0\t0\t0.5\t0.0\t\t{{}}\n"
+
+
+def folder(path: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (path / name).write_text(text, encoding="utf-8")
+    return path
+
+
+def load(path: Path) -> ProblemSet:
+    return delidata.load(path, delidata.files(path))
+
+
+def test_the_cards_of_the_initial_row_make_the_problem_of_a_group(tmp_path: Path) -> None:
+    found = load(
+        folder(tmp_path, b=HEADER + initial("b", "Cat,SYSTEM,Kiwi&&E,4,12,K"), a=HEADER + initial("a") + message("a"))
+    )
+    assert [(problem.id, problem.answer, problem.options) for problem in found.problems] == [
+        ("a", "7,A", ("2", "7", "V", "A")),
+        ("b", "E", ("E", "4", "12", "K")),
+    ]
+    assert found.counts == {"rows": 2, "used": 2}
+
+
+def test_groups_with_the_same_cards_are_kept_and_counted(tmp_path: Path) -> None:
+    found = load(folder(tmp_path, a=HEADER + initial("a"), b=HEADER + initial("b")))
+    assert found.counts == {"rows": 2, "used": 2, "noted: question repeated": 1}
+
+
+def test_what_does_not_fit_is_left_out_and_counted_by_reason(tmp_path: Path) -> None:
+    good = {f"good-{k}": HEADER + initial(f"good-{k}", f"Cat,SYSTEM,Kiwi&&2,7,V,{'AEIOU'[k % 5]}") for k in range(300)}
+    found = load(
+        folder(
+            tmp_path,
+            **good,
+            none=HEADER + message("none"),
+            cut=(HEADER + initial("cut") + message("cut"))[:-1],
+            text=HEADER + initial("text", "2,7,V,A"),
+            twice=HEADER + initial("twice", "Cat&&2,7,V,V"),
+            small=HEADER + initial("small", "Cat&&2,7,v,A"),
+            vague=HEADER + initial("vague", "Cat&&2,7,Y,A"),
+            idle=HEADER + initial("idle", "Cat&&2,4,V,K"),
+            narrow=HEADER + initial("narrow").replace("\t0.5", ""),
+            other="name\tage\nCat\t7\n",
+            again=HEADER + initial("good-1"),
+            differ=HEADER + initial("differ", solutions='{"Cat": [], "Butterfly": []}'),
+            unreadable=HEADER + initial("unreadable", solutions="{'Cat'"),
+            license="Apache License\n",
+            empty="",
+        )
+    )
+    assert found.counts == {
+        "rows": 312,
+        "used": 302,
+        "left out: INITIAL row with other columns": 1,
+        "left out: INITIAL row without participants&&cards": 1,
+        "left out: cut file": 1,
+        "left out: group repeated": 1,
+        "left out: no INITIAL row": 1,
+        "left out: no card to turn": 1,
+        "left out: other columns": 1,
+        "left out: unreadable cards": 3,
+        "noted: other file": 2,
+        "noted: participants and tracked solutions differ": 2,
+        "noted: question repeated": 297,
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "an empty folder; DeliData is a folder of tab-separated files"),
+        ({"readme": "hello\n"}, "no rows; DeliData is"),
+        ({"table": "name\tage\nCat\t7\n"}, "1 of 1 rows do not fit (other columns: 1); DeliData is"),
+        ({"a": HEADER + initial("a"), "b": HEADER}, "1 of 2 rows do not fit (no INITIAL row: 1)"),
+    ],
+)
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load(folder(tmp_path, **files))
+    assert str(error.value).startswith(f"{tmp_path}: {message}")
+
+
+def test_a_missing_folder_and_a_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder; DeliData is"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="a: a file; DeliData is"):
+        load(folder(tmp_path, a="x") / "a")
+
+
+def test_one_file_may_hold_several_groups(tmp_path: Path) -> None:
+    found = load(folder(tmp_path, all=HEADER + initial("a") + message("a") + initial("b")))
+    assert [problem.id for problem in found.problems] == ["a", "b"]

@@ -1,0 +1,65 @@
+"""Generated problems: right, within their limits, and the same for the same seed."""
+
+import ast
+import operator
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.problems.generate import arithmetic, wason
+
+_OPERATIONS: dict[type[ast.operator], Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+def value_of(node: ast.expr, seen: list[Fraction]) -> Fraction:
+    """Return what Python's own grammar makes of a calculation; `seen` gets every intermediate value."""
+    if isinstance(node, ast.Constant):
+        return Fraction(int(str(node.value)))
+    assert isinstance(node, ast.BinOp)
+    seen.append(_OPERATIONS[type(node.op)](value_of(node.left, seen), value_of(node.right, seen)))
+    return seen[-1]
+
+
+@given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 10**6))
+def test_a_calculation_has_integers_all_the_way_and_the_answer_of_its_grammar(
+    steps: int, digits: int, seed: int
+) -> None:
+    problem = arithmetic("a", steps, digits, np.random.default_rng(seed))
+    text = re.fullmatch(r"What is ([0-9+*/ -]+)\?", problem.question)
+    assert text
+    seen: list[Fraction] = []
+    assert str(value_of(ast.parse(text[1], mode="eval").body, seen)) == problem.answer
+    assert len(seen) == steps
+    assert all(value.denominator == 1 for value in seen)
+    assert all(2 <= int(number) < 10**digits for number in re.findall(r"[0-9]+", text[1]))
+
+
+def test_all_operations_occur() -> None:
+    questions = "".join(arithmetic("a", 3, 2, np.random.default_rng(seed)).question for seed in range(50))
+    assert all(f" {operation} " in questions for operation in "+-*/")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_wason_shows_one_card_of_each_kind_and_the_vowel_and_the_odd_one_are_right(seed: int) -> None:
+    problem = wason("w", np.random.default_rng(seed))
+    kinds = {"vowel": "AEIOU", "consonant": "BCDFGHJKLMNPQRSTVWXZ", "even": "2468", "odd": "3579"}
+    found = {name: [card for card in problem.options if card in kind] for name, kind in kinds.items()}
+    assert [len(cards) for cards in found.values()] == [1, 1, 1, 1]
+    assert problem.answer == ",".join(found["odd"] + found["vowel"])
+    assert ", ".join(problem.options) in problem.question
+
+
+def test_the_cards_are_in_any_order() -> None:
+    firsts = {wason("w", np.random.default_rng(seed)).options[0] for seed in range(60)}
+    assert any(card in "AEIOU" for card in firsts)
+    assert any(card.isdigit() for card in firsts)

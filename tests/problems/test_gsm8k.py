@@ -1,0 +1,178 @@
+"""GSM8K: its lines and its parquet files, what does not fit in them, and files that are something else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from parley.errors import UsageError
+from parley.problems import gsm8k, loaded
+from parley.problems.loaded import ProblemSet
+
+ROWS = [
+    {"question": "How many <<1+1=2>>eggs\u200b?", "answer": "1+1=<<1+1=2>>2\n#### 2"},
+    {"question": "How much?", "answer": "#### 1,000"},
+    {"question": "What is left?", "answer": "Less.\n#### -3"},
+    {"question": "Which share?", "answer": "#### 0.5"},
+    {"question": "Which price?", "answer": "#### $5"},
+]
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def load(path: Path, split: str = "test") -> ProblemSet:
+    return gsm8k.load(gsm8k.files(path, split), split)
+
+
+def loaded_text(folder: Path, content: str | bytes) -> ProblemSet:
+    path = folder / "test.jsonl"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return load(folder)
+
+
+def refused(path: Path, split: str = "test") -> str:
+    with pytest.raises(UsageError) as error:
+        load(path, split)
+    message = str(error.value)
+    assert message.startswith(f"{path}")
+    assert "\n" not in message
+    return message
+
+
+def test_answers_are_read_exactly_and_annotations_are_not_shown(tmp_path: Path) -> None:
+    problems = loaded_text(tmp_path, lines(ROWS)).problems
+    assert [problem.answer for problem in problems] == ["2", "1000", "-3", "1/2", "5"]
+    assert problems[0].question == "How many eggs?"
+    assert [problem.id for problem in problems][:2] == ["gsm8k-test-1", "gsm8k-test-2"]
+
+
+def test_parquet_of_the_hub_is_the_same_set_as_lines(tmp_path: Path) -> None:
+    hub = tmp_path / "hub" / "main"
+    hub.mkdir(parents=True)
+    for part, rows in enumerate((ROWS[:2], ROWS[2:])):
+        pq.write_table(pa.Table.from_pylist(rows), hub / f"test-0000{part}-of-00002.parquet")
+    formatted = "\ufeff" + lines(ROWS).replace('", "', '" ,  "').replace("\n", "\r\n\n")
+    expected = loaded_text(tmp_path, lines(ROWS))
+    for found in (load(tmp_path / "hub"), load(hub), loaded_text(tmp_path, formatted)):
+        assert found.problems == expected.problems
+        assert found.sha256 == expected.sha256
+    (hub / "test-00001-of-00002.parquet").unlink()
+    with pytest.raises(UsageError, match="1 of 2 parts are there; get all of them"):
+        load(tmp_path / "hub")
+
+
+def test_rows_that_do_not_fit_are_left_out_and_counted_by_reason(tmp_path: Path) -> None:
+    bad: list[Any] = [
+        {"question": "How many?", "answer": "two"},
+        {"question": "How many?", "answer": "#### two"},
+        {"question": "How many?", "answer": "#### 2\nor so"},
+        {"question": "How many?", "answer": "####"},
+        {"question": " ", "answer": "#### 2"},
+        {"question": "How many?"},
+        {"question": 3, "answer": "#### 2"},
+        [1, 2],
+        {"question": "x" * 20_000, "answer": "#### 2"},
+        {"question": "x" * 200_000, "answer": "#### 2"},
+    ]
+    text = "{broken\n" + lines(bad) + "[" * 50_000 + "\n" + lines(ROWS * 50)
+    found = loaded_text(tmp_path, text)
+    assert found.counts == {
+        "rows": 262,
+        "used": 250,
+        "left out: no #### in the answer": 2,
+        "left out: unreadable number": 2,
+        "left out: empty question": 1,
+        "left out: no question and answer": 3,
+        "left out: question too long": 1,
+        "left out: row too long": 1,
+        "left out: not JSON": 2,
+        "noted: question repeated": 245,
+    }
+    assert found.problems[0].id == "gsm8k-test-13"
+
+
+@pytest.mark.parametrize(("bad", "fits"), [(5, True), (6, False)])
+def test_more_than_five_percent_that_do_not_fit_are_an_error(tmp_path: Path, bad: int, fits: bool) -> None:
+    text = lines([{"question": "How many?", "answer": "?"}] * bad + ROWS[:1] * (100 - bad))
+    if fits:
+        assert loaded_text(tmp_path, text).counts["used"] == 95
+    else:
+        with pytest.raises(UsageError, match=r"6 of 100 rows do not fit \(no #### in the answer: 6\); GSM8K's files"):
+            loaded_text(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "empty"),
+        ("\n \n", "empty"),
+        (b"\xff\xfe\x00\x01", "not UTF-8 text"),
+        (b"GIF\x00\x00", "binary, not text"),
+        ("Once upon a time\nthere was\n", "2 of 2 rows do not fit (not JSON: 2)"),
+        ('{"question": "How', "1 of 1 rows do not fit (not JSON: 1)"),
+        ('{"text": "How many?"}\n', "1 of 1 rows do not fit (no question and answer: 1)"),
+        (lines(ROWS)[:-20], "its last line is broken: the file is cut; get it again"),
+        ("9" * 6_000 + "\n", "1 of 1 rows do not fit (not JSON: 1)"),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+    path = tmp_path / "test.jsonl"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    assert message in refused(path)
+
+
+def test_a_file_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test.jsonl").write_text(lines(ROWS * 200))
+    with monkeypatch.context() as patched:
+        patched.setattr(loaded, "MOST_BYTES", 2**10)
+        assert "larger than" in refused(tmp_path / "test.jsonl")
+    monkeypatch.setattr(loaded, "MOST_ROWS", 999)
+    assert "more than 999 rows" in refused(tmp_path / "test.jsonl")
+
+
+def test_missing_files_are_named_with_what_is_expected(tmp_path: Path) -> None:
+    assert "no file or folder; GSM8K's files are" in refused(tmp_path / "nowhere")
+    assert "no train.jsonl and no train-*.parquet is there" in refused(tmp_path, "train")
+
+
+def test_a_file_of_the_other_split_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text(lines(ROWS))
+    assert "named like the split 'train', not 'test'; write split: train" in refused(path)
+    assert load(path, "train").problems[0].id == "gsm8k-train-1"
+
+
+@pytest.mark.parametrize("length", [0, 3, 100, -10, -1])
+def test_a_cut_parquet_file_is_refused(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "test-00000-of-00001.parquet"
+    pq.write_table(pa.Table.from_pylist(ROWS), path)
+    path.write_bytes(path.read_bytes()[:length])
+    assert "no parquet file, or a cut one" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"question": ["a"], "text": ["b"]}, "no column 'answer' (but question, text)"),
+        ({"question": ["a"], "answer": [7]}, "the column 'answer' is no text"),
+        ({"question": [None], "answer": [None]}, "the column 'question' is no text"),
+        ({"question": ["a", None], "answer": [None, "b"]}, "2 of 2 rows do not fit (no question and answer: 2)"),
+    ],
+)
+def test_other_parquet_columns_are_refused(tmp_path: Path, table: dict[str, Any], message: str) -> None:
+    path = tmp_path / "test-00000-of-00001.parquet"
+    pq.write_table(pa.table(table), path)
+    assert message in refused(path)
+
+
+def test_a_parquet_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "test-00000-of-00001.parquet"
+    bomb = {"question": [chr(97 + k) * (5 * 2**20) for k in range(14)], "answer": ["#### 2"] * 14}
+    pq.write_table(pa.table(bomb), path, compression="zstd", use_dictionary=False)
+    assert path.stat().st_size < 2**20
+    assert "unpacks to more than 64 MiB" in refused(path)

@@ -1,0 +1,95 @@
+"""The hub's data sets: pinned, from the cache if they are there, and one line where they cannot be had.
+
+The hub's client is replaced: there is no network here. What it brings is made by the tests, in the hub's layout.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from huggingface_hub.errors import LocalEntryNotFoundError
+
+from parley.errors import UsageError
+from parley.problems import hub, sources
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+PATTERNS = ["main/test-*.parquet"]
+
+
+class FakeHub:
+    """Stands for `snapshot_download`: a folder that is cached, or comes from the network, or neither."""
+
+    def __init__(self, folder: Path, cached: bool = False, online: bool = True) -> None:
+        self.folder, self.cached, self.online = folder, cached, online
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(self, repo: str, **options: Any) -> str:
+        self.calls.append({"repo": repo, **options})
+        if options["local_files_only"]:
+            if not self.cached:
+                raise LocalEntryNotFoundError("not cached")
+        elif not self.online:
+            raise ConnectionError("no route\nto host")
+        else:
+            (self.folder / "main").mkdir(exist_ok=True)
+            rows = [{"question": "How many?", "answer": "#### 2"}]
+            pq.write_table(pa.Table.from_pylist(rows), self.folder / "main" / "test-00000-of-00001.parquet")
+        return str(self.folder)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, fake: FakeHub) -> FakeHub:
+    sources._downloaded.cache_clear()
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fake)
+    return fake
+
+
+def test_only_the_files_of_the_split_are_fetched_at_the_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = use(monkeypatch, FakeHub(tmp_path))
+    assert hub.download("openai/gsm8k", REVISION, PATTERNS) == tmp_path
+    assert fake.calls[-1] == {
+        "repo": "openai/gsm8k",
+        "repo_type": "dataset",
+        "revision": REVISION,
+        "allow_patterns": PATTERNS,
+        "local_files_only": False,
+    }
+
+
+def test_what_is_cached_needs_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub_folder = use(monkeypatch, FakeHub(tmp_path)).folder
+    hub.download("openai/gsm8k", REVISION, PATTERNS)
+    fake = use(monkeypatch, FakeHub(hub_folder, cached=True, online=False))
+    assert hub.download("openai/gsm8k", REVISION, PATTERNS) == tmp_path
+    assert [call["local_files_only"] for call in fake.calls] == [True]
+
+
+def test_a_cache_with_other_files_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = use(monkeypatch, FakeHub(tmp_path, cached=True))
+    hub.download("openai/gsm8k", REVISION, PATTERNS)
+    assert [call["local_files_only"] for call in fake.calls] == [True, False]
+
+
+def test_without_a_network_the_error_is_one_line_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, FakeHub(tmp_path, online=False))
+    with pytest.raises(UsageError) as error:
+        hub.download("openai/gsm8k", REVISION, PATTERNS)
+    assert str(error.value) == (
+        "cannot fetch the data set openai/gsm8k at 01234567: no route; check the network, or fetch it on a machine "
+        "that has one and give its folder as path"
+    )
+
+
+def test_a_source_on_the_hub_is_the_same_as_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = use(monkeypatch, FakeHub(tmp_path))
+    there = sources.Gsm8k(repo="openai/gsm8k", revision=REVISION)
+    here = sources.Gsm8k(path=str(tmp_path))
+    assert there.problem(0).answer == "2"
+    assert there.model_dump() == here.model_dump()
+    assert len(fake.calls) == 2  # asked once in a process: the cache, then the network

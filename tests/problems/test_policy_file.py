@@ -1,0 +1,62 @@
+"""Policies: those that come with Parley, and files of a user's own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from parley.errors import UsageError
+from parley.problems import policy_file
+
+ENTRY: dict[str, Any] = {"id": "fee", "question": "What\n first?", "policies": ["A fee", "No fee"]}
+
+
+def load(folder: Path, *entries: dict[str, Any]) -> Any:
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump({"problems": list(entries)}))
+    return policy_file.load(path)
+
+
+def test_the_problems_that_come_with_parley_are_whole() -> None:
+    problems = policy_file.load(policy_file.OURS).problems
+    assert 8 <= len(problems) <= 12
+    assert all(5 <= len(problem.options) <= 8 for problem in problems)
+    assert all(problem.question.endswith("?") and len(problem.question) < 200 for problem in problems)
+    assert all(problem.kind == "policies" and problem.answer is None for problem in problems)
+
+
+def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+    found = load(tmp_path, ENTRY, {**ENTRY, "id": "other"})
+    assert [problem.id for problem in found.problems] == ["fee", "other"]
+    assert found.problems[0].question == "What first?"
+    assert found.counts == {"rows": 2, "used": 2}
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([], "problems: []: list should have at least 1 item"),
+        ([{**ENTRY, "policies": ["A fee"]}], "problems[0].policies: ['A fee']: list should have at least 2 items"),
+        ([ENTRY, ENTRY], "problems[1].id: 'fee' is repeated; rename one of the problems"),
+        (
+            [{**ENTRY, "policies": ["A fee", "- a FEE."]}],
+            "problems[0].policies[1]: the same as policies[0]; remove it",
+        ),
+        ([{**ENTRY, "policies": ["A fee", "..."]}], "problems[0].policies[1]: no words; remove it or write another"),
+        ([{**ENTRY, "question": " "}], "problems[0].question: empty; write one"),
+        ([{**ENTRY, "id": "a/b"}], "problems[0].id: 'a/b': use up to 64 letters"),
+        ([{**ENTRY, "answer": "A fee"}], "problems[0].answer: unknown key"),
+        ([{"id": "fee", "question": "What?"}], "problems[0].policies: missing; add it"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_in_one_line(tmp_path: Path, entries: list[Any], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load(tmp_path, *entries)
+    assert str(error.value).startswith(f"{tmp_path / 'mine.yaml'}: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"mine.yaml: no such file"):
+        policy_file.load(tmp_path / "mine.yaml")

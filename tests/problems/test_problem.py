@@ -1,0 +1,108 @@
+"""Problems: what they are made of, what is read as an answer, and what a plausible wrong one is."""
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.problems.cards import read_cards
+from parley.problems.numbers import read_number
+from parley.problems.problem import Problem
+
+NUMBER = Problem("n-1", "number", "What is 9 * 2?", "18")
+CARDS = Problem("c-1", "cards", "Which cards?", "7,A", ("A", "K", "4", "7"))
+POLICIES = Problem("p-1", "policies", "What first?", None, ("Close on Mondays.", "Charge a fee", "Buy fewer books"))
+
+
+def test_only_policies_have_no_right_answer() -> None:
+    assert [problem.definitive for problem in (NUMBER, CARDS, POLICIES)] == [True, True, False]
+
+
+def test_answers_are_read_by_kind() -> None:
+    assert NUMBER.read("It is $18.00") == "18"
+    assert CARDS.read("A and 7") == "7,A"
+    assert CARDS.read("18") is None
+    assert POLICIES.read("- close on mondays") == "close on mondays"
+    assert POLICIES.read("Burn the books") is None
+
+
+def test_policies_are_read_sorted_and_once_and_others_are_counted() -> None:
+    texts = ["2. Close on Mondays", "charge a fee.", "CLOSE ON MONDAYS", "Burn the books", ""]
+    assert POLICIES.read_policies(texts) == ("charge a fee", "close on mondays")
+    assert POLICIES.unknown(texts) == 2
+    assert POLICIES.read_policies(["Burn the books"]) is None
+    assert POLICIES.read_policies([]) is None
+    assert NUMBER.read_policies(["18"]) is None
+
+
+@given(st.lists(st.text(max_size=20) | st.sampled_from(POLICIES.options), max_size=6))
+def test_reading_policies_never_raises_and_gives_normal_forms(texts: list[str]) -> None:
+    found = POLICIES.read_policies(texts) or ()
+    assert list(found) == sorted(set(found))
+    assert (POLICIES.read_policies(found) or ()) == found
+    assert POLICIES.unknown(texts) <= len(texts) - len(found)
+
+
+@given(st.fractions(max_denominator=1_000).filter(lambda value: abs(value) < 10**30), st.integers(0, 99))
+def test_a_wrong_number_is_another_one_of_the_same_sign_in_normal_form(value: Fraction, seed: int) -> None:
+    problem = Problem("n", "number", "?", str(value))
+    wrong = problem.wrong(np.random.default_rng(seed))
+    assert wrong != problem.answer
+    assert problem.read(wrong) == wrong
+    assert (Fraction(wrong) < 0) == (value < 0)
+
+
+@pytest.mark.parametrize(
+    "answer", ["9" * 40, "-" + "9" * 40, "1/" + "9" * 40, "9" * 40 + "/" + "7" * 40, "0." + "1" * 39]
+)
+def test_the_longest_numbers_have_wrong_ones_too(answer: str) -> None:
+    normal = str(read_number(answer))
+    problem = Problem("n", "number", "?", normal)
+    assert read_number(problem.wrong(np.random.default_rng(0))) not in (normal, None)
+
+
+def test_wrong_cards_are_the_matching_bias_or_another_selection() -> None:
+    assert {CARDS.wrong(np.random.default_rng(seed)) for seed in range(9)} == {"4,A"}
+    both_right = Problem("c", "cards", "?", "A", ("A", "K"))  # the bias is right here
+    found = {both_right.wrong(np.random.default_rng(seed)) for seed in range(20)}
+    assert found == {"K", "A,K"}
+    assert all(read_cards(selection, ("A", "K")) == selection for selection in found)
+
+
+def test_a_policy_is_drawn_in_normal_form() -> None:
+    drawn = {POLICIES.wrong(np.random.default_rng(seed)) for seed in range(40)}
+    assert drawn == {"close on mondays", "charge a fee", "buy fewer books"}
+
+
+@pytest.mark.parametrize("problem", [NUMBER, CARDS, POLICIES])
+def test_a_problem_is_read_back_from_its_json(problem: Problem) -> None:
+    assert Problem.from_json(json.loads(json.dumps(problem.as_json()))) == problem
+
+
+GOOD = CARDS.as_json()
+BAD: list[Any] = [
+    *(None, [], "problem", 7, {}, {**GOOD, "more": 1}, {key: GOOD[key] for key in GOOD if key != "options"}),
+    *(
+        {**GOOD, "id": 7},
+        {**GOOD, "id": ""},
+        {**GOOD, "question": None},
+        {**GOOD, "kind": "essay"},
+        {**GOOD, "kind": []},
+    ),
+    *({**GOOD, "answer": None}, {**GOOD, "answer": 7}, {**GOOD, "answer": "A, 7"}, {**GOOD, "answer": "9"}),
+    *({**GOOD, "options": "AK47"}, {**GOOD, "options": ["A", 7]}, {**GOOD, "options": ["A", "A", "7"]}),
+    *({**GOOD, "options": []}, {**GOOD, "options": ["A", "seven", "7"]}, {**GOOD, "options": {"A": 1, "7": 2}}),
+    *({**NUMBER.as_json(), "answer": "18.0"}, {**NUMBER.as_json(), "options": ["18"]}),
+    *({**POLICIES.as_json(), "answer": "Charge a fee"}, {**POLICIES.as_json(), "options": ["A fee", "a fee."]}),
+    *({**POLICIES.as_json(), "options": ["A fee"]}, {**POLICIES.as_json(), "options": ["A fee", " - "]}),
+]
+
+
+@pytest.mark.parametrize("value", BAD)
+def test_anything_else_is_no_problem(value: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - many texts, one kind
+        Problem.from_json(value)

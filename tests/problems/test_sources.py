@@ -1,0 +1,244 @@
+"""Sources: how a study names its problems, which problem a seed has, and what identity holds."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from parley.errors import UsageError
+from parley.problems.problem import Problem
+from parley.problems.sources import ProblemSource
+from parley.yamlfile import is_slug, validated
+
+SOURCE: TypeAdapter[ProblemSource] = TypeAdapter(ProblemSource)
+GROUP = "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\ng\t-1\tINITIAL\tSYSTEM\tCat&&2,7,V,A\n"
+
+
+class Parameters(BaseModel):
+    """Parameters of a game that is about problems."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    problems: ProblemSource
+
+
+def read(written: Any) -> Any:
+    """Return a source as a study file gives it."""
+    return validated(Parameters, {"problems": written}, "study.yaml").problems
+
+
+def refused(written: Any) -> str:
+    with pytest.raises(UsageError) as error:
+        read(written).check()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def gsm8k(tmp_path: Path) -> Path:
+    """A folder with a split of ten problems, whose answers are 0 to 9."""
+    rows = [{"question": f"How many? ({k})", "answer": f"#### {k}"} for k in range(10)]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+@pytest.fixture
+def every_kind(gsm8k: Path) -> dict[str, Any]:
+    """A source of every kind, by its label."""
+    groups = gsm8k / "groups"
+    groups.mkdir()
+    (groups / "g").write_text(GROUP)
+    mine = gsm8k / "mine.yaml"
+    mine.write_text('problems: [{id: fee, question: "What first?", policies: [A fee, No fee]}]')
+    return {
+        "arithmetic": "arithmetic",
+        "arithmetic-steps-2-digits-1": {"kind": "arithmetic", "steps": 2, "digits": 1},
+        "arithmetic-order-3-first-50": {"kind": "arithmetic", "order": 3, "first": 50},
+        "wason": "wason",
+        "gsm8k-test": {"kind": "gsm8k", "path": str(gsm8k)},
+        "gsm8k-test-first-5": {"kind": "gsm8k", "path": str(gsm8k / "test.jsonl"), "first": 5},
+        "delidata": {"kind": "delidata", "path": str(groups)},
+        "policies": "policies",
+        "policies-cef0ea": {"kind": "policies", "path": str(mine)},
+    }
+
+
+# How they are written
+
+
+def test_the_label_tells_kind_and_what_is_not_as_usual_and_can_stand_in_a_path(every_kind: dict[str, Any]) -> None:
+    assert [read(written).label for written in every_kind.values()] == list(every_kind)
+    assert all(is_slug(label) for label in every_kind)
+    assert not any(read(written).label_tells_all for written in every_kind.values())
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "wason", "policies"])
+def test_a_name_stands_for_a_kind_that_needs_no_path(name: str) -> None:
+    assert read(name) == read({"kind": name})
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("gsm", "study.yaml: problems: 'gsm': unknown problems; choose one of: arithmetic, wason, gsm8k, delidata, "),
+        ({"path": "x"}, "problems: {'path': 'x'}: unknown problems; choose one of: "),
+        (["arithmetic"], "problems: ['arithmetic']: unknown problems; "),
+        (7, "problems: 7: unknown problems; "),
+        ("gsm8k", "problems: {'kind': 'gsm8k'}: add path, or repo and revision"),
+        ("delidata", "problems: {'kind': 'delidata'}: add path, or repo and revision"),
+        ({"kind": "gsm8k", "repo": "a/b"}, "repo and revision belong together; give both"),
+        ({"kind": "gsm8k", "repo": "a/b", "revision": "main"}, "problems.revision: 'main': string should match"),
+        ({"kind": "gsm8k", "repo": "a/b", "revision": "0" * 40, "path": "x"}, "two places; remove one"),
+        ({"kind": "gsm8k", "path": "x", "split": "dev"}, "problems.split: 'dev': input should be 'train' or 'test'"),
+        ({"kind": "gsm8k", "path": "x", "sha256": "0"}, "problems.sha256: '0': string should match"),
+        ({"kind": "arithmetic", "steps": 7}, "problems.steps: 7: input should be less than or equal to 6"),
+        ({"kind": "arithmetic", "digits": True}, "problems.digits: True: input should be a valid integer"),
+        ({"kind": "arithmetic", "version": 2}, "problems.version: 2: input should be 1"),
+        ({"kind": "arithmetic", "order": -1}, "problems.order: -1: input should be greater"),
+        ({"kind": "wason", "path": "x"}, "problems.path: unknown key; known keys are: kind, order, first, version"),
+        ({"kind": "wason", "first": 0}, "problems.first: 0: input should be greater"),
+        ({"kind": "gsm8k", "path": "~nobody-of-this-name/x"}, "'~nobody-of-this-name/x': no such home; "),
+        ({"kind": "gsm8k", "path": "nul\0"}, "no such file or folder; relative paths start at"),
+        ({"kind": "gsm8k", "path": "x" * 3_000}, "no such file or folder; relative paths start at"),
+        ({"kind": "delidata", "path": "nul\0"}, "no such file or folder; relative paths start at"),
+        ({"kind": "policies", "path": "nowhere.yaml"}, "'nowhere.yaml': no such file or folder; "),
+        ({"kind": "policies", "path": "nul\0"}, "no such file or folder; "),
+    ],
+)
+def test_what_is_no_source_is_refused_in_one_line(written: Any, message: str) -> None:
+    assert message in refused(written)
+
+
+def test_the_schema_accepts_what_is_accepted(every_kind: dict[str, Any]) -> None:
+    validator = Draft202012Validator(Parameters.model_json_schema())
+    for written in every_kind.values():
+        assert list(validator.iter_errors({"problems": written})) == []
+    assert list(validator.iter_errors({"problems": {"kind": "arithmetic", "step": 3}})) != []
+
+
+# Which problem a seed has
+
+
+def test_every_kind_gives_problems_of_its_kind_that_are_read_back(every_kind: dict[str, Any]) -> None:
+    for written in every_kind.values():
+        source = read(written)
+        source.check()
+        for seed in range(12):
+            problem = source.problem(seed)
+            assert problem.kind == source.problem_kind
+            assert Problem.from_json(json.loads(json.dumps(problem.as_json()))) == problem
+            assert read(written).problem(seed) == problem
+
+
+def test_seeds_go_through_all_problems_once_and_then_begin_again(gsm8k: Path) -> None:
+    source = read({"kind": "gsm8k", "path": str(gsm8k)})
+    ids = [source.problem(seed).id for seed in range(25)]
+    assert source.size == 10
+    assert len(set(ids[:10])) == 10
+    assert ids[10:20] == ids[:10]
+    assert ids[20:] == ids[:5]
+
+
+def test_first_is_the_beginning_of_the_same_order(gsm8k: Path) -> None:
+    whole, part = (read({"kind": "gsm8k", "path": str(gsm8k), "order": 5, "first": k}) for k in (None, 4))
+    assert part.size == 4
+    assert [part.problem(s) for s in range(6)] == [whole.problem(s) for s in (0, 1, 2, 3, 0, 1)]
+    assert "10 problems; lower first (11)" in refused({"kind": "gsm8k", "path": str(gsm8k), "first": 11})
+
+
+def test_another_order_is_another_permutation(gsm8k: Path) -> None:
+    orders = [
+        [read({"kind": "gsm8k", "path": str(gsm8k), "order": o}).problem(s).id for s in range(10)] for o in (0, 1)
+    ]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+
+
+@given(st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1))
+def test_a_generated_problem_depends_on_order_and_seed_alone(order: int, seed: int) -> None:
+    source = read({"kind": "arithmetic", "order": order})
+    assert source.size is None
+    assert source.problem(seed).id == f"arithmetic-{order}-{seed}"
+    assert source.problem(seed) == SOURCE.validate_python(source.model_dump(mode="json")).problem(seed)
+    assert source.problem(seed).question != read({"kind": "arithmetic", "order": order + 1}).problem(
+        seed
+    ).question or (order == 10**9 - 1)
+
+
+def test_first_of_a_generator_begins_again_too() -> None:
+    source = read({"kind": "wason", "first": 3})
+    assert source.size == 3
+    assert source.problem(4) == source.problem(1) == read("wason").problem(1)
+
+
+def test_generated_problems_stay_as_they_are() -> None:
+    # What records hold must be what the same study makes later: raise `version` where this changes.
+    assert [read("arithmetic").problem(seed).question for seed in range(2)] == [
+        "What is 55 / 11 + 33 / 11?",
+        "What is 43 * 81 / 9 - 25?",
+    ]
+    assert [read("wason").problem(seed).options for seed in range(2)] == [("I", "2", "F", "7"), ("7", "8", "L", "O")]
+
+
+# Identity
+
+
+def test_identity_holds_no_place_and_is_read_back(every_kind: dict[str, Any], gsm8k: Path) -> None:
+    for written in every_kind.values():
+        source = read(written)
+        dumped = SOURCE.dump_python(source, mode="json")
+        assert str(gsm8k) not in json.dumps(dumped)
+        assert not {"path", "repo", "revision"} & set(dumped)
+        assert ("sha256" in dumped) != ("version" in dumped)
+        again = read(dumped)
+        assert SOURCE.dump_python(again, mode="json") == dumped
+        assert again.label == source.label
+
+
+def test_identity_is_what_the_file_holds_not_where_or_how(gsm8k: Path, tmp_path: Path) -> None:
+    first = read({"kind": "gsm8k", "path": str(gsm8k)}).model_dump()
+    text = (gsm8k / "test.jsonl").read_text()
+    other = tmp_path / "other.jsonl"
+    other.write_text(text.replace(": ", ":  ").replace("\n", "\n\n"))
+    assert read({"kind": "gsm8k", "path": str(other)}).model_dump() == first
+    other.write_text(text.replace("#### 3", "#### 33"))
+    os.utime(other, (0, 0))
+    assert read({"kind": "gsm8k", "path": str(other)}).model_dump() != first
+
+
+def test_a_file_that_changes_is_loaded_again(gsm8k: Path) -> None:
+    source = read({"kind": "gsm8k", "path": str(gsm8k)})
+    assert source.size == 10
+    with (gsm8k / "test.jsonl").open("a") as file:
+        file.write('{"question": "How many more?", "answer": "#### 1"}\n')
+    assert source.size == 11
+
+
+def test_the_problems_that_a_study_names_are_checked(gsm8k: Path) -> None:
+    path = str(gsm8k)
+    sha256 = read({"kind": "gsm8k", "path": path}).model_dump()["sha256"]
+    read({"kind": "gsm8k", "path": path, "sha256": sha256}).check()
+    message = refused({"kind": "gsm8k", "path": path, "sha256": "0" * 64})
+    assert message.startswith(f"{path}: not the problems that the study names")
+    assert sha256[:12] in message
+
+
+def test_a_source_read_from_a_record_has_no_problems_but_those_of_parley(gsm8k: Path) -> None:
+    dumped = read({"kind": "gsm8k", "path": str(gsm8k)}).model_dump()
+    for act in (lambda s: s.check(), lambda s: s.problem(0), lambda s: s.size, lambda s: s.report()):
+        with pytest.raises(UsageError, match="gsm8k: its path is missing"):
+            act(read(dumped))
+    assert read(read("policies").model_dump()).problem(0) == read("policies").problem(0)
+    with pytest.raises(UsageError, match="policies: its path is missing"):
+        read({"kind": "policies", "sha256": "0" * 64}).check()
+
+
+def test_the_report_tells_what_became_of_the_rows(gsm8k: Path) -> None:
+    assert read({"kind": "gsm8k", "path": str(gsm8k)}).report() == {"rows": 10, "used": 10}
+    assert read("arithmetic").report() == {}

@@ -71,7 +71,7 @@ def test_the_problems_of_a_study_are_shown_each_once(ask) -> None:  # type: igno
         (["gsm8k"], "parley: gsm8k: problems: {'kind': 'gsm8k'}: add path, or repo and revision\n"),
         (
             ["gsm8k", "--path", "x"],
-            "parley: 'x': no such file or folder; relative paths start at the working directory",
+            "parley: x: no such file or folder; relative paths start at the working directory",
         ),
         (["nothing"], "parley: config/nothing.yaml: no such file\n"),
         (["nothing", "--first", "2"], "parley: nothing: no kind of problems (arithmetic, wason, gsm8k, delidata, "),

@@ -27,7 +27,8 @@ from parley.identity import stream
 from parley.problems import delidata, generate, gsm8k, hub, policy_file
 from parley.problems.loaded import ProblemSet, states
 from parley.problems.problem import Kind, Problem
-from parley.yamlfile import shown, tag
+from parley.text import one_line
+from parley.yamlfile import tag
 
 _Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 
@@ -213,14 +214,14 @@ class _Stored(_Source):
         try:
             path = Path(self.path).expanduser()
         except RuntimeError:  # ~nobody
-            raise UsageError(f"{shown(self.path)}: no such home; give the path in full") from None
+            raise UsageError(f"{one_line(self.path, 300)}: no such home; give the path in full") from None
         try:
             there = path.exists()
         except (OSError, ValueError):  # no path at all: NUL, too long
             there = False
         if not there:
             raise UsageError(
-                f"{shown(self.path)}: no such file or folder; relative paths start at the working directory"
+                f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the working directory"
             )
         return path
 

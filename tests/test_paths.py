@@ -103,3 +103,16 @@ def test_a_prepared_model_lies_beside_its_marker() -> None:
     marker = paths.model_marker("tiny", "0a1b2c3d")
     assert folder.parent == marker.parent == Path("models/tiny-0a1b2c3d")
     assert folder != marker
+
+
+def test_a_ledger_lies_beside_its_head_and_is_told_from_a_study() -> None:
+    chain = paths.ledger("demo")
+    assert chain == Path("results/demo/ledger/chain.jsonl")
+    assert paths.ledger_head(chain) == Path("results/demo/ledger/head.json")
+    assert [paths.is_ledger(name) for name in (str(chain), "x.jsonl", "demo", "demo.yaml", "config/demo.yml")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

@@ -55,7 +55,6 @@ PLAYED = sorted(
         if workflow.is_main_process and played_by_shard(record) and not record.exists()
     }
 )
-TABLES = ("simulations", "conditions", "outcomes")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION

@@ -14,6 +14,8 @@ from parley.study import Study
 
 COUNTS = {"valid_consensus": (3, 1), "invalid_consensus": (1, 0), "no_consensus": (0, 3)}  # in each of two conditions
 
+NONE = pd.DataFrame(columns=["indicator", "rate", "low", "high"])  # a game without indicators has no such rates
+
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
@@ -34,7 +36,7 @@ def conditions() -> pd.DataFrame:
 
 
 def test_a_condition_has_its_simulations_rates_limits_and_failed_replies(conditions: pd.DataFrame) -> None:
-    metrics = condition_metrics(conditions.iloc[0], ConsensusGame)
+    metrics = condition_metrics(conditions.iloc[0], ConsensusGame, NONE)
     assert list(metrics) == ["simulations", *COUNTS, "failed_reply_rate"]
     assert (metrics["simulations"], metrics["failed_reply_rate"]) == (4, 0.25)
     low, high = wilson_interval(3, 4)
@@ -42,24 +44,26 @@ def test_a_condition_has_its_simulations_rates_limits_and_failed_replies(conditi
 
 
 def test_a_rate_that_is_undefined_is_missing(conditions: pd.DataFrame) -> None:
-    assert condition_metrics(conditions.iloc[1], ConsensusGame)["failed_reply_rate"] is None
+    assert condition_metrics(conditions.iloc[1], ConsensusGame, NONE)["failed_reply_rate"] is None
 
 
 def test_every_condition_has_a_file_and_former_conditions_have_none(study: Study, conditions: pd.DataFrame) -> None:
     former = paths.metric("small", "model=majority/n=99/b=0/prompt=may_exist")
     former.parent.mkdir(parents=True)
     former.write_text("{}")
-    write_metrics(study, conditions)
+    write_metrics(study, conditions, NONE)
     files = {path: json.loads(path.read_text()) for path in paths.metrics("small").rglob("*") if path.is_file()}
     assert files == {
-        paths.metric("small", f"model=majority/n={n}/b=0/prompt=may_exist"): condition_metrics(row, ConsensusGame)
+        paths.metric("small", f"model=majority/n={n}/b=0/prompt=may_exist"): condition_metrics(
+            row, ConsensusGame, NONE
+        )
         for n, (_, row) in zip((3, 5), conditions.iterrows(), strict=True)
     }
 
 
 def test_the_same_conditions_give_the_same_bytes(study: Study, conditions: pd.DataFrame) -> None:
     def written() -> dict[Path, bytes]:
-        write_metrics(study, conditions)
+        write_metrics(study, conditions, NONE)
         return {path: path.read_bytes() for path in paths.metrics("small").rglob("*.json")}
 
     assert written() == written()

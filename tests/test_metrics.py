@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from conftest import StudyFactory
+from measured import measured
 from parley import paths
 from parley.games.consensus import ConsensusGame
 from parley.metrics import condition_metrics, outcome_table, write_metrics
@@ -78,3 +79,19 @@ def test_the_table_of_outcomes_has_a_row_per_condition_and_outcome(study: Study,
     assert first["condition"] == "model=majority, n=3, b=0, prompt=may_exist"
     assert (first["simulations"], first["rate"]) == (4, 0.75)
     assert (first["low"], first["high"]) == wilson_interval(3, 4)
+
+
+def test_indicators_have_their_rates_in_each_condition(study: Study, conditions: pd.DataFrame) -> None:
+    study = measured(study)
+    numbers = [(0.25, 0.1, 0.5), (math.nan, math.nan, math.nan), (0.5, 0.4, 0.6)] * 2
+    rates = pd.DataFrame(numbers, columns=["rate", "low", "high"])
+    rates["indicator"] = [indicator.name for indicator in study.game.indicators] * 2
+    rates.loc[3, "rate"] = 0.375
+    write_metrics(study, conditions, rates)
+    told = [
+        json.loads(paths.metric("small", condition.path).read_text())["indicators"] for condition in study.conditions
+    ]
+    assert told[0]["unanimous"] == {"rate": 0.25, "low": 0.1, "high": 0.5}
+    assert [list(one) for one in told] == [["unanimous", "early", "unanswered"]] * 2
+    assert told[1]["unanimous"]["rate"] == 0.375
+    assert told[0]["early"] == {"rate": None, "low": None, "high": None}

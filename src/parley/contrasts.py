@@ -36,7 +36,7 @@ _INDEX = "_index"
 
 @dataclass(frozen=True)
 class _Cell:
-    """One condition: its values, and what its simulations have, in the order of their seeds (ascending)."""
+    """One condition: its values, and what its simulations have, in the order of `seeds`."""
 
     key: tuple[Any, ...]
     seeds: NDArray[np.int64]
@@ -66,12 +66,11 @@ def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
 
 
 def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game]) -> _Cell:
-    ordered = group.sort_values("seed")
-    ended = ordered["outcome"].to_numpy()
+    ended = group["outcome"].to_numpy()
     answers = [(ended == outcome.name).astype(np.int8) for outcome in game.outcomes]
-    answers += [flags(ordered, indicator.name) for indicator in game.indicators]
-    found = [numbers(ordered, quantity.name) for quantity in game.quantities]
-    seeds = ordered["seed"].to_numpy(dtype=np.int64)
+    answers += [flags(group, indicator.name) for indicator in game.indicators]
+    found = [numbers(group, quantity.name) for quantity in game.quantities]
+    seeds = group["seed"].to_numpy(dtype=np.int64)
     return _Cell(key, seeds, np.array(answers), np.array(found).reshape(len(found), len(seeds)))
 
 

@@ -4,7 +4,7 @@ Both are tidy: a row per condition and indicator or quantity, so that readers ne
 simulations took is a quantity of every game.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
 
     `rows` is the table of simulations. n counts those that have the number; times are missing in older records.
     """
-    described = quantities(rows, game)
+    described = all_quantities(rows.columns, game)
     table = []
     for key, group in by_condition(rows, by):
         for quantity in described:
@@ -48,16 +48,17 @@ def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
     return pd.DataFrame(table, columns=[*by, *_QUANTITIES])
 
 
-def quantities(table: pd.DataFrame, game: type[Game]) -> list[Quantity]:
-    """Return the quantities of a game, then the times: of the whole simulation, and of each phase that has a column.
-
-    `table` is the table of simulations.
-    """
-    phases = [name.removeprefix(f"{SECONDS}_") for name in table.columns if name.startswith(f"{SECONDS}_")]
+def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
+    """Return the quantities of a game, then the times among `names`: of the whole simulation, and of each phase."""
     own = {quantity.name for quantity in game.quantities}
-    times = [Quantity(SECONDS, "wall time", "s")]
-    times += [Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases]
-    return [*game.quantities, *(time for time in times if time.name not in own)]
+    times = [name for name in dict.fromkeys(names) if name not in own]
+    phases = [name.removeprefix(f"{SECONDS}_") for name in times if name.startswith(f"{SECONDS}_")]
+    whole = [Quantity(SECONDS, "wall time", "s")] if SECONDS in times else []
+    return [
+        *game.quantities,
+        *whole,
+        *(Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases),
+    ]
 
 
 def by_condition(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

@@ -32,7 +32,8 @@ from parley.study import Study
 
 _SIZE = (2.9, 1.8)  # inches
 _MOST_TICKS = 7
-_MOST_BARS = 12  # of more rounds, intervals are bands
+_MOST_MARKS = 12  # with intervals, on one line
+_APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _LINE = 0.125  # inches from one row of numbers to the next
 
 
@@ -57,7 +58,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     names = list(labels)
     rows = max(len(_numbers(c[c["measure"] == name], lines_by, lines)) for _, c in panels for name in names)
     notes += [
-        f"Mean of the simulations that have the round, with its {WILSON} (a bar, or a band where rounds are many).",
+        f"Mean of the simulations that have the round, with its {WILSON}; of many rounds every few have a mark.",
         "n: simulations behind the points, in the order of the legend where lines differ; told where it changes.",
     ]
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
@@ -75,22 +76,20 @@ def _panel(
 ) -> None:
     first, last = extent
     share_axis(ax, last - first + 1, first)
-    apart = (last - first + 1) * 0.012
+    rounds = last - first + 1
+    every = math.ceil(rounds / _MOST_MARKS)
+    apart = min(_APART * rounds / _SIZE[0], 0.8 / len(lines))
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value).sort_values("round")
-        shift = (index - (len(lines) - 1) / 2) * apart
-        x, y = here["round"].to_numpy(dtype=float) + shift, here["mean"].to_numpy(dtype=float)
-        limits = here["low"].to_numpy(dtype=float), here["high"].to_numpy(dtype=float)
+        x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
+        mean, low, high = (here[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
+        marked = range(index % every if len(x) > every else 0, len(x), every)
         style = line_style(index)
-        if last - first < _MOST_BARS:
-            for at, mean, low, high in zip(x, y, *limits, strict=True):
-                bars = {"color": style["color"], "linestyle": "none", "capsize": 2.0, "linewidth": 0.9}
-                ax.errorbar(at, mean, yerr=bar_lengths(mean, low, high), clip_on=False, zorder=2, **bars)
-        else:
-            ax.fill_between(x, *limits, color=style["color"], alpha=0.15, linewidth=0, zorder=1)
-            every = math.ceil((last - first + 1) / 10)
-            style |= {"markevery": (index % every, every)}
-        ax.plot(x, y, clip_on=False, zorder=3, **style)
+        for at in marked:
+            bars = bar_lengths(mean[at], low[at], high[at])
+            color = {"color": style["color"], "linestyle": "none"}
+            ax.errorbar(x[at], mean[at], yerr=bars, capsize=2.0, linewidth=0.9, clip_on=False, zorder=2, **color)
+        ax.plot(x, mean, clip_on=False, zorder=3, markevery=list(marked), **style)
     _below(ax, conditions, lines_by, lines, extent)
 
 

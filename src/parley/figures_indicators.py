@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from parley.figures_page import empty, line_handle
 from parley.figures_panels import (
     WILSON,
-    Place,
+    Along,
     known_only,
     labels_of,
     not_run,
@@ -42,18 +42,17 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     notes += [f"Rate with its {WILSON}; sims: simulations that have an answer, in the order of the legend."]
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        _panel(ax, conditions, along.x, along.shown(conditions), names, along.width)
+        _panel(ax, conditions, along, names)
 
     legend = [line_handle(i, label) for i, label in enumerate(labels.values())]
     size = (along.width, _HEIGHT)
     return panel_rows(study, spec, ["rate"], along.panels, along.by, size, notes, legend, draw, below=along.below)
 
 
-def _panel(
-    ax: Axes, conditions: pd.DataFrame, x: str | None, places: Sequence[Place], names: Sequence[str], width: float
-) -> None:
-    share_axis(ax, len(places))
-    inch = len(places) / width
+def _panel(ax: Axes, conditions: pd.DataFrame, along: Along, names: Sequence[str]) -> None:
+    x, places = along.x, along.shown(conditions)
+    share_axis(ax, along.per_panel)
+    inch = along.per_panel / along.width
     step = min(0.86 / len(names), 0.32 * inch)
     ticks = []
     for place, (value, label) in enumerate(places):

@@ -1,5 +1,6 @@
 """What figures that compare conditions share: which axis goes where, the panels, and points with intervals."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,11 @@ def alike(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, .
 def in_blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
     """Return the items in rows of at most `size`."""
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def evenly(items: int, most: int) -> int:
+    """Return how many of the items a row holds, at most `most`, if rows are as few and as even as can be."""
+    return math.ceil(items / math.ceil(items / most))
 
 
 def at_most(items: list[Any], notes: list[str], number: int = MOST_PANELS) -> list[Any]:
@@ -137,7 +143,7 @@ def panel_rows(
     label, and its conditions.
     """
     width, _ = size
-    rows = in_blocks(panels, max(1, min(len(panels), int((WIDEST - 1) / (width + 0.3)))))
+    rows = in_blocks(panels, evenly(len(panels), max(1, int((WIDEST - 1) / (width + 0.3)))))
     headings = [heading(by, key, width) for key, _ in panels]
     shape = (len(labels) * len(rows), len(rows[0]))
     figure, axes = page(study, spec, shape, size, notes, legend, above=room(headings), below=below)
@@ -224,7 +230,7 @@ def places_along(
     by = [axis for axis in others if axis != lines_by]
     xs = [] if x is None else values_along(table[x])
     each = max(each, 0.55, min(1.1, 0.075 * max((len(str(value)) for value in xs), default=0)))
-    per_panel = max(1, int((WIDEST - 1) / each))
+    per_panel = evenly(max(1, len(xs)), max(1, int((WIDEST - 1) / each)))
     places = {value: wrapped(str(value), each) for value in xs}
     panels: list[Panel] = []
     for key, conditions in alike(table, by):
@@ -234,5 +240,5 @@ def places_along(
     rows = len(spec.of) if lines else 1
     panels = at_most(panels, notes, max(1, MOST_PANELS // max(1, rows)))
     lines_below = max((label.count("\n") + 1 for label in places.values()), default=1)
-    width = max(1.5, each * min(len(xs), per_panel))
+    width = max(1.5, each * per_panel)
     return Along(x, lines_by, by, panels, places, per_panel, width, 0.48 + 0.14 * lines_below)

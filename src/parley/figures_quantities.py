@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from parley.figures_page import empty, line_handle, line_style, words
 from parley.figures_panels import (
     T_INTERVAL,
+    Along,
     Place,
     axis_of_lines,
     bar_lengths,
@@ -51,35 +52,38 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         notes.append("Where they differ between lines, sims are in the order of the legend.")
     legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(lines) if along.lines_by]
     ranges = [_range(table[table["quantity"] == name]) for name in names]
+    if any(cut for _, _, cut in ranges):
+        notes.append("Intervals that leave a panel are cut; the tables hold all.")
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         here = conditions[conditions["quantity"] == names[index]]
-        ax.set_ylim(*ranges[index])
-        _panel(ax, here, along.x, along.shown(conditions), along.lines_by, lines)
+        ax.set_ylim(*ranges[index][:2])
+        _panel(ax, here, along, along.shown(conditions), lines)
 
     size = (along.width, _HEIGHT)
     return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw, below=along.below)
 
 
-def _range(rows: pd.DataFrame) -> tuple[float, float]:
-    """Return the limits of y: zero, all means and all intervals."""
-    found = [0.0, *(float(value) for part in ("mean", "low", "high") for value in rows[part].dropna())]
-    low, high = min(found), max(found)
-    span = (high - low) or 1.0
-    return low - (0.05 * span if low < 0 else 0.0), high + 0.05 * span
+def _range(rows: pd.DataFrame) -> tuple[float, float, bool]:
+    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means."""
+    means = [0.0, *rows["mean"].dropna()]
+    bottom, top = min(means), max(means)
+    span = (top - bottom) or 1.0
+    low, high = min([bottom, *rows["low"].dropna()]), max([top, *rows["high"].dropna()])
+    below, above = max(low, bottom - span), min(high, top + 2 * span)
+    room = 0.05 * (above - below or 1.0)
+    return (below - room if below < 0 else 0.0), above + room, low < below or high > above
 
 
-def _panel(
-    ax: Axes, conditions: pd.DataFrame, x: str | None, places: Sequence[Place], lines_by: str | None, lines: list[Any]
-) -> None:
+def _panel(ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], lines: Sequence[Any]) -> None:
     grid_lines(ax)
-    ax.set_xlim(-0.5, len(places) - 0.5)
+    ax.set_xlim(-0.5, along.per_panel - 0.5)
     apart = min(0.12, 0.6 / len(lines))
     counts: list[list[int | None]] = [[] for _ in places]
     for index, line in enumerate(lines):
         points = []
         for place, (value, _) in enumerate(places):
-            here = chosen(chosen(conditions, lines_by, line), x, value)
+            here = chosen(chosen(conditions, along.lines_by, line), along.x, value)
             row = next(iter(here.to_dict("records")), None)
             counts[place].append(None if row is None else int(row["simulations"]))
             if row is None or not row["simulations"]:
@@ -87,11 +91,13 @@ def _panel(
             at = place + (index - (len(lines) - 1) / 2) * apart
             points.append((at, row["mean"]))
             style = line_style(index) | {"linestyle": "none"}
-            bars = None if pd.isna(row["low"]) else bar_lengths(row["mean"], row["low"], row["high"])
-            ax.errorbar(at, row["mean"], yerr=bars, capsize=2.5, clip_on=False, zorder=3, **style)
+            ax.plot(at, row["mean"], clip_on=False, zorder=3, **style)
+            if not pd.isna(row["low"]):
+                bars = bar_lengths(row["mean"], row["low"], row["high"])
+                ax.errorbar(at, row["mean"], yerr=bars, capsize=2.5, zorder=2.5, **style | {"marker": "none"})
         if not any(isinstance(value, str) for value, _ in places):  # between names a line would say nothing
             style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
             ax.plot([at for at, _ in points], [y for _, y in points], **style)
     labels = [f"{label}\n{sims_text(known)}" for (_, label), known in zip(places, counts, strict=True)]
     ax.set_xticks(range(len(places)), labels)
-    ax.set_xlabel(x or "")
+    ax.set_xlabel(along.x or "")

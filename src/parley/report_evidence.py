@@ -91,6 +91,8 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str]) -> dict[str, Any]:
 def _p(value: float) -> str:
     if pd.isna(value):
         return "-"
+    if value < 1e-300:
+        return "< 1e-300"
     return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
 
 

@@ -86,13 +86,15 @@ def page(
     legend: Sequence[Artist],
     above: float = 0.3,
     gap: float = 0.3,
+    below: float = 0.62,
 ) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure and its rows of panels, `grid` = rows x columns of `panel` = width x height.
 
-    `above` is the room over each panel, for its title; `notes` are sentences for the heading.
+    `above` and `below` are the room over each panel, for its title, and under it, for what stands along x; `notes` are
+    sentences for the heading.
     """
     (rows, columns), (w, h) = grid, panel
-    left, right, below = 0.75, 0.2, 0.62
+    left, right = 0.75, 0.2
     inner = columns * w + (columns - 1) * gap
     width = max(7.0, left + inner + right)
     title = textwrap.wrap(one_line(f"{study.title}: {spec.title}"), int(width / 0.105))
@@ -146,8 +148,13 @@ def empty(study: Study, spec: FigureSpec, why: str) -> Figure:
 
 def heading(by: Sequence[str], key: Sequence[Any], width: float) -> str:
     """Return the values of the axes `by` as a panel's title, wrapped to its width in inches."""
-    most = max(12, int(width / 0.072))
-    lines = textwrap.wrap(words(by, key), most, break_on_hyphens=False, break_long_words=False)
+    return wrapped(words(by, key), width, 12)
+
+
+def wrapped(text: str, width: float, least: int = 6) -> str:
+    """Return a text in lines of a width in inches, at least `least` characters; long names break at their joints."""
+    most = max(least, int(width / 0.072))
+    lines = textwrap.wrap(one_line(text), most, break_on_hyphens=False, break_long_words=False)
     return "\n".join(part for line in lines for part in _parts(line, most))
 
 

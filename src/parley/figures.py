@@ -48,6 +48,7 @@ from parley.figures_panels import (
 from parley.figures_quantities import quantities
 from parley.figures_trajectories import trajectories
 from parley.games.evidence import FigureSpec
+from parley.rates import quantity_table
 from parley.study import Study
 
 
@@ -73,9 +74,23 @@ def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
         return curves(study, spec, tables.read_table(study.name, "rounds"))
     if spec.kind == "indicators":
         return indicators(study, spec, tables.read_table(study.name, "rates"))
+    if spec.kind == "quantities" and spec.blocks:
+        return quantities(study, spec, _of_blocks(study))
     if spec.kind == "quantities":
         return quantities(study, spec, tables.read_table(study.name, "quantities"))
     return _along_x(study, spec, conditions)
+
+
+def _of_blocks(study: Study) -> pd.DataFrame:
+    """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
+    blocks = tables.read_table(study.name, "ledger")
+    blocks = blocks[blocks["agreed"]].copy()
+    blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
+    by = tables.axes(study)
+    # In the study's order, whatever agreed first.
+    order = {tuple(condition.axes.values()): place for place, condition in enumerate(study.conditions)}
+    places = [order[key] for key in blocks[by].itertuples(index=False, name=None)]
+    return quantity_table(blocks.iloc[sorted(range(len(blocks)), key=places.__getitem__)], by, study.game)
 
 
 # Conditions along an axis: rates and stacked bars

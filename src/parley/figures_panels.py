@@ -12,7 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from parley.figures_attacked import with_group_size, with_undisturbed
-from parley.figures_page import MOST_PANELS, WIDEST, heading, interval_text, line_style, page, room, words, wrapped
+from parley.figures_page import (
+    LINE,
+    MOST_PANELS,
+    WIDEST,
+    heading,
+    interval_text,
+    line_style,
+    page,
+    room,
+    words,
+    wrapped,
+)
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.stats import CONFIDENCE
 from parley.study import Study
@@ -94,10 +105,13 @@ def grid_lines(ax: Axes) -> None:
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
 
 
-def sims_text(counts: Sequence[int | None]) -> str:
-    """Return the number of simulations behind the points at one place along x, one number where all agree."""
+def sims_text(counts: Sequence[int | None], of: str = "sims") -> str:
+    """Return the number of simulations behind the points at one place along x, one number where all agree.
+
+    `of` says what is counted, where it is not simulations.
+    """
     shown = ["–" if count is None else str(count) for count in counts]
-    return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} sims"
+    return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} {of}"
 
 
 def not_run(ax: Axes, place: float) -> None:
@@ -146,10 +160,12 @@ def panel_rows(
     rows = in_blocks(panels, evenly(len(panels), max(1, int((WIDEST - 1) / (width + 0.3)))))
     headings = [heading(by, key, width) for key, _ in panels]
     shape = (len(labels) * len(rows), len(rows[0]))
-    figure, axes = page(study, spec, shape, size, notes, legend, above=room(headings), below=below)
+    titles = [wrapped(label, size[1], 24) for label in labels]
+    left = 0.55 + LINE * max((title.count("\n") + 1 for title in titles), default=1)
+    figure, axes = page(study, spec, shape, size, notes, legend, above=room(headings), below=below, left=left)
     for index, line in enumerate(axes):
         shown, at = rows[index // len(labels)], index % len(labels)
-        line[0].set_ylabel(wrapped(labels[at], size[1], 24))
+        line[0].set_ylabel(titles[at])
         for place, ax in enumerate(line):
             if place >= len(shown):
                 ax.set_visible(False)

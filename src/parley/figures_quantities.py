@@ -47,9 +47,11 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     table = table[table["quantity"].isin(names)]
     along = places_along(study, spec, table, 0.62, notes, lines=axis_of_lines)
     lines = [None] if along.lines_by is None else values_along(table[along.lines_by])
-    notes += [f"Mean with its {T_INTERVAL}; a single simulation has none. sims: simulations per point."]
+    counted = "blocks" if spec.blocks else "sims"
+    what = "blocks: those behind a point." if spec.blocks else "sims: simulations per point."
+    notes += [f"Mean with its {T_INTERVAL}; a single one has none. {what}"]
     if along.lines_by is not None:
-        notes.append("Where they differ between lines, sims are in the order of the legend.")
+        notes.append(f"Where they differ between lines, {counted} are in the order of the legend.")
     legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(lines) if along.lines_by]
     ranges = [_range(table[table["quantity"] == name]) for name in names]
     if any(cut for _, _, cut in ranges):
@@ -58,7 +60,7 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         here = conditions[conditions["quantity"] == names[index]]
         ax.set_ylim(*ranges[index][:2])
-        _panel(ax, here, along, along.shown(conditions), lines)
+        _panel(ax, here, along, along.shown(conditions), lines, counted)
 
     size = (along.width, _HEIGHT)
     return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw, below=along.below)
@@ -75,7 +77,9 @@ def _range(rows: pd.DataFrame) -> tuple[float, float, bool]:
     return (below - room if below < 0 else 0.0), above + room, low < below or high > above
 
 
-def _panel(ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], lines: Sequence[Any]) -> None:
+def _panel(
+    ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], lines: Sequence[Any], counted: str
+) -> None:
     grid_lines(ax)
     ax.set_xlim(-0.5, along.per_panel - 0.5)
     apart = min(0.12, 0.6 / len(lines))
@@ -98,6 +102,6 @@ def _panel(ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Pl
         if not any(isinstance(value, str) for value, _ in places):  # between names a line would say nothing
             style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
             ax.plot([at for at, _ in points], [y for _, y in points], **style)
-    labels = [f"{label}\n{sims_text(known)}" for (_, label), known in zip(places, counts, strict=True)]
+    labels = [f"{label}\n{sims_text(known, counted)}" for (_, label), known in zip(places, counts, strict=True)]
     ax.set_xticks(range(len(places)), labels)
     ax.set_xlabel(along.x or "")

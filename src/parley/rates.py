@@ -15,6 +15,12 @@ from parley.games.evidence import Quantity
 from parley.stats import Floats, mean_interval, wilson_interval
 
 SECONDS = "seconds"  # in the table of simulations: of the whole, and with "_" and its name of each phase
+# Of a block of the ledger; what it took to spread what was said, and what it would have without hashes first.
+BLOCK_QUANTITIES = (
+    Quantity("block_bytes", "size of a block", "bytes"),
+    Quantity("spread_bytes", "spreading by hashes first", "bytes"),
+    Quantity("flood_bytes", "spreading by flooding", "bytes"),
+)
 _RATES = ["indicator", "simulations", "count", "rate", "low", "high"]
 _QUANTITIES = ["quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
 
@@ -49,8 +55,9 @@ def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
 
 
 def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
-    """Return the quantities of a game, then the times among `names`: of the whole simulation, and of each phase."""
+    """Return the quantities of a game, then those of any game among `names`: times, and blocks of a ledger."""
     own = {quantity.name for quantity in game.quantities}
+    blocks = [quantity for quantity in BLOCK_QUANTITIES if quantity.name in set(names) - own]
     times = [name for name in dict.fromkeys(names) if name not in own]
     phases = [name.removeprefix(f"{SECONDS}_") for name in times if name.startswith(f"{SECONDS}_")]
     whole = [Quantity(SECONDS, "wall time", "s")] if SECONDS in times else []
@@ -58,6 +65,7 @@ def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
         *game.quantities,
         *whole,
         *(Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases),
+        *blocks,
     ]
 
 

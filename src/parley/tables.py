@@ -190,7 +190,8 @@ def read_table(study: str, name: str) -> pd.DataFrame:
     """Return a table that `summarize` wrote; raises RecordError if it is not there, or not whole."""
     path: Path = paths.table(study, name, ".parquet")
     if not path.exists():
-        raise RecordError(f"{path}: no such table; run: parley summarize")
+        made_by = "parley ledger build" if name == "ledger" else "parley summarize"
+        raise RecordError(f"{path}: no such table; run: {made_by}")
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:  # pyarrow's are both

@@ -184,7 +184,7 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
     if not differences.size:
         return 1.0
     if differences.size > _COUNTED:
-        return float(stats.wilcoxon(differences, method="asymptotic").pvalue)
+        return float(stats.wilcoxon(differences, method="approx").pvalue)
     # scipy counts tied ranks by going through all signs, which takes it seconds.
     doubled = np.rint(2 * stats.rankdata(np.abs(differences))).astype(int)
     ways = np.ones(1)  # by sum of the doubled ranks that are positive

@@ -185,6 +185,24 @@ def test_signed_rank_of_no_difference_is_one_and_of_no_pairs_undefined() -> None
     assert math.isnan(signed_rank([], []))
 
 
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=14, unique=True), st.integers(0, 2**14))
+def test_signed_rank_is_that_of_scipy(sizes: list[int], signs: int) -> None:
+    differences = [size if signs >> place & 1 else -size for place, size in enumerate(sizes)]
+    expected = scipy_stats.wilcoxon(differences, method="exact").pvalue
+    assert signed_rank([0] * len(sizes), differences) == pytest.approx(expected)
+
+
+def test_signed_rank_counts_ties_exactly() -> None:
+    # Ranks 1.5, 1.5, 3 and 4, the first negative: sums of 1.5 or less have 3 of 16 signs, on two sides.
+    assert signed_rank([0] * 4, [-1, 1, 2, 3]) == pytest.approx(6 / 16)
+
+
+def test_signed_rank_of_many_pairs_is_approximated() -> None:
+    differences = [(-1) ** (place % 3) * (place + 1.0) for place in range(51)]
+    exact = scipy_stats.wilcoxon(differences, method="exact").pvalue
+    assert signed_rank([0] * 51, differences) == pytest.approx(exact, rel=0.05)
+
+
 def test_signed_rank_is_the_same_each_time_and_survives_ties_and_size() -> None:
     values = [1, 1, 1, 2, -3, 0] * 30 + [1e300, -1e300]
     assert signed_rank([0] * 182, values) == signed_rank([0] * 182, values)

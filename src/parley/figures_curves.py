@@ -30,7 +30,8 @@ from parley.figures_panels import (
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_SIZE = (2.9, 1.8)  # inches
+_WIDEST, _NARROWEST, _HEIGHT = 2.9, 1.9, 1.8  # inches, of a panel
+_ROUND = 0.45  # inches that a round takes where there are few
 _MOST_TICKS = 7
 _MOST_MARKS = 12  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
@@ -55,6 +56,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     panels = at_most(list(alike(table, by)), notes, max(1, MOST_PANELS // len(labels)))
     shown = pd.concat([conditions for _, conditions in panels])
     extent = (int(shown["round"].min()), int(shown["round"].max()))
+    width = min(_WIDEST, max(_NARROWEST, _ROUND * (extent[1] - extent[0] + 1)))
     names = list(labels)
     rows = max(len(_numbers(c[c["measure"] == name], lines_by, lines)) for _, c in panels for name in names)
     notes += [
@@ -64,21 +66,25 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        _panel(ax, conditions[conditions["measure"] == names[index]], lines_by, lines, extent)
+        _panel(ax, conditions[conditions["measure"] == names[index]], lines_by, lines, extent, width)
 
-    return panel_rows(
-        study, spec, list(labels.values()), panels, by, _SIZE, notes, legend, draw, below=0.5 + rows * _LINE
-    )
+    size, below = (width, _HEIGHT), 0.5 + rows * _LINE
+    return panel_rows(study, spec, list(labels.values()), panels, by, size, notes, legend, draw, below=below)
 
 
 def _panel(
-    ax: Axes, conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any], extent: tuple[int, int]
+    ax: Axes,
+    conditions: pd.DataFrame,
+    lines_by: str | None,
+    lines: Sequence[Any],
+    extent: tuple[int, int],
+    width: float,
 ) -> None:
     first, last = extent
     share_axis(ax, last - first + 1, first)
     rounds = last - first + 1
     every = math.ceil(rounds / _MOST_MARKS)
-    apart = min(_APART * rounds / _SIZE[0], 0.8 / len(lines))
+    apart = min(_APART * rounds / width, 0.8 / len(lines))
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value).sort_values("round")
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
@@ -94,7 +100,11 @@ def _panel(
 
 
 def _below(
-    ax: Axes, conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any], extent: tuple[int, int]
+    ax: Axes,
+    conditions: pd.DataFrame,
+    lines_by: str | None,
+    lines: Sequence[Any],
+    extent: tuple[int, int],
 ) -> None:
     """Write the rounds, and under them the number of simulations of each line, where it changes."""
     first, last = extent
@@ -107,7 +117,7 @@ def _below(
             if (count := counts.get(tick, 0)) == before:
                 continue
             text = f"n={count}" if before is None else str(count)
-            at = (tick, -(0.2 + _LINE * (place + 0.5)) / _SIZE[1])
+            at = (tick, -(0.2 + _LINE * (place + 0.5)) / _HEIGHT)
             ax.text(*at, text, transform=ax.get_xaxis_transform(), ha="center", va="center", size=6.5, color=color)
             before = count
     ax.set_xlabel("round", labelpad=2 + 72 * _LINE * len(rows))

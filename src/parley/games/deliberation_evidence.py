@@ -87,6 +87,14 @@ FIGURES = (
         of=("right_to_wrong", "wrong_to_right", "conformity"),
     ),
     FigureSpec(
+        name="confidence_by_turn",
+        kind="curves",
+        title="Confidence by turn",
+        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5), with 95% "
+        "Wilson intervals; simulations in which none would be are left out.",
+        of=("confidence",),
+    ),
+    FigureSpec(
         name="block_size",
         kind="quantities",
         title="Size of the blocks",
@@ -100,9 +108,9 @@ FIGURES = (
     FigureSpec(
         name="times",
         kind="quantities",
-        title="Time to consensus",
-        caption="Mean time of a deliberation by number of agents, with 95% t intervals: the whole, and the slowest "
-        "reply of each turn, added up, of the initial round and of reflection (after Table II of the paper). Scripted "
+        title="Time to the verdict",
+        caption="Mean time until agents agreed or hung, by their number, with 95% t intervals: the whole, and the "
+        "slowest reply of each turn, added up, of the initial round and of reflection (after Table II). Scripted "
         "agents take none. Times are the machine's: no part of the results.",
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
@@ -116,6 +124,11 @@ FIGURES = (
         x="b",
     ),
 )
+
+
+def hidden(definitive: bool) -> frozenset[str]:
+    """Return the names of the figures that have nothing to show of definitive, or of prioritized, problems."""
+    return frozenset({"confidence_by_turn"} if definitive else {"accuracy_by_turn", "deliberation_gain"})
 
 
 def series(

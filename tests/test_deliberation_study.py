@@ -1,6 +1,7 @@
 """Deliberation through the whole pipeline: studies, identity, records, replay, one simulation's study file."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,17 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
+from parley import paths
 from parley.errors import UsageError
+from parley.figures import figures
 from parley.games.deliberation import DeliberationGame
+from parley.ledger.build import build
 from parley.record import read_record, read_summary, read_trace
 from parley.replay import replay
 from parley.show import rebuilt, study_files
 from parley.simulate import simulate
 from parley.study import Study, load_study
+from parley.tables import read_table, summarize
 
 SOLVERS = {
     "model": {"name": "solver", "accuracy": 0.6},
@@ -125,6 +130,47 @@ def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study,
     [session] = DeliberationGame.transcript(outcome, trace)
     assert len(session.agents) == 4
     assert len(session.utterances) == outcome["metrics"]["utterances"]
+
+
+def test_what_a_study_shows_is_computed_from_its_records(
+    study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    grids = [SOLVERS, {**SOLVERS, "b": 0, "vary": {"problems": ["policies"]}}]
+    parameters = {"turns": 1, "stop_when_unanimous": False}
+    study = study_factory(*grids, game="deliberation", seeds=6, parameters=parameters)
+    play_all(study, quiet)
+    summarize(study, quiet)
+    blocks = build(study, quiet)
+    figures(study)
+    simulations, rounds, rates = (read_table(study.name, name) for name in ("simulations", "rounds", "rates"))
+    arithmetic = [simulation for simulation in study.simulations() if simulation.condition.axes["b"] == 1]
+    traces = [read_trace(simulation.record(study.name)) for simulation in arithmetic]
+    mine = (rounds["b"] == 1) & (rounds["measure"] == "accuracy") & (rounds["round"] == 1)
+    shares = [trace[1]["measures"]["accuracy"] for trace in traces]
+    assert rounds[mine]["mean"].item() == pytest.approx(sum(shares) / len(shares))
+    assert rounds[mine]["simulations"].item() == 6
+    known = rates[(rates["problems"] == "policies") & (rates["indicator"] == "consensus_correct")]
+    assert known["simulations"].tolist() == [0]
+    agreed = blocks[blocks["agreed"]]
+    assert agreed["block_bytes"].min() > blocks[~blocks["agreed"]]["block_bytes"].max()
+    assert (agreed["utterances"] == agreed["agents"] * 2).all()
+    assert blocks["agreed"].tolist() == simulations["finished_early"].tolist()
+    drawn = {spec.name for spec in study.figures}
+    assert {"accuracy_by_turn", "deliberation_gain", "confidence_by_turn", "block_size", "times"} <= drawn
+    gain = paths.figure(study.name, "deliberation_gain", ".svg").read_text()
+    assert "problems=policies" not in gain  # nothing is right or wrong there
+    sizes = paths.figure(study.name, "block_size", ".svg").read_text()
+    told = {int(count) for text in re.findall(r"([\d/–]+) blocks<", sizes) for count in re.findall(r"\d+", text)}
+    assert told - {0} == set(agreed.groupby(["problems", "b"]).size())
+
+
+def test_only_figures_that_can_show_something_are_drawn(study_factory: StudyFactory) -> None:
+    def drawn(problems: str) -> set[str]:
+        study = study_factory(SOLVERS, game="deliberation", parameters={"problems": problems})
+        return {spec.name for spec in study.figures}
+
+    assert drawn("arithmetic") - drawn("policies") == {"accuracy_by_turn", "deliberation_gain"}
+    assert drawn("policies") - drawn("wason") == {"confidence_by_turn"}
 
 
 def test_the_paper_s_study_has_its_agents_turns_and_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -323,7 +323,10 @@ def test_an_interval_that_dwarfs_all_means_is_cut_in_words(study: Study) -> None
         figure = quantities(study, SIZES, sized([("a", 4, 7.0, -900.0, 900.0), ("a", 8, 6.0, 5.0, 7.0)]))
         assert "Intervals that leave a panel are cut" in text_of(figure)
         low, high = panels_of(figure)[0].get_ylim()
-        assert low < 0 < 7 < high < 30
+        assert low == 0 < 7 < high < 30
+        figure = quantities(study, SIZES, sized([("a", 4, -7.0, -900.0, 900.0), ("a", 8, 6.0, 5.0, 7.0)]))
+        low, high = panels_of(figure)[0].get_ylim()
+        assert -30 < low < -7 < 6 < high < 40
         figure = quantities(study, SIZES, sized([("a", 4, 7.0, 5.0, 9.0)]))
         assert "are cut" not in text_of(figure)
         assert panels_of(figure)[0].get_ylim()[0] == 0

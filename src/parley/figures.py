@@ -83,14 +83,13 @@ def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
 
 def _of_blocks(study: Study) -> pd.DataFrame:
     """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
-    blocks = tables.read_table(study.name, "ledger")
-    blocks = blocks[blocks["agreed"]].copy()
+    blocks, by = tables.read_table(study.name, "ledger"), tables.axes(study)
     blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
-    by = tables.axes(study)
-    # In the study's order, whatever agreed first.
-    order = {tuple(condition.axes.values()): place for place, condition in enumerate(study.conditions)}
-    places = [order[key] for key in blocks[by].itertuples(index=False, name=None)]
-    return quantity_table(blocks.iloc[sorted(range(len(blocks)), key=places.__getitem__)], by, study.game)
+    # A condition that never agreed keeps its place.
+    for name in map(str, blocks.columns):
+        if name.endswith("_bytes"):
+            blocks[name] = blocks[name].where(blocks["agreed"])
+    return quantity_table(blocks, by, study.game)
 
 
 # Conditions along an axis: rates and stacked bars

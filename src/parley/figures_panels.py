@@ -161,7 +161,7 @@ def panel_rows(
     headings = [heading(by, key, width) for key, _ in panels]
     shape = (len(labels) * len(rows), len(rows[0]))
     titles = [wrapped(label, size[1], 24) for label in labels]
-    left = 0.55 + LINE * max((title.count("\n") + 1 for title in titles), default=1)
+    left = 0.7 + LINE * max((title.count("\n") + 1 for title in titles), default=1)
     figure, axes = page(study, spec, shape, size, notes, legend, above=room(headings), below=below, left=left)
     for index, line in enumerate(axes):
         shown, at = rows[index // len(labels)], index % len(labels)
@@ -230,7 +230,8 @@ def places_along(
     """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
 
     `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
-    panels. Adds to `notes` what all panels share and what is left out.
+    panels; a panel for which no simulation has anything is left out. Adds to `notes` what all panels share and what is
+    left out.
     """
     axes = list(study.conditions[0].axes)
     if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
@@ -252,7 +253,7 @@ def places_along(
     for key, conditions in alike(table, by):
         parts = in_blocks(xs, per_panel) if x else []
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
-        panels += [(key, part) for part in cut if len(part)]
+        panels += [(key, part) for part in cut if (part["simulations"] > 0).any()]
     rows = len(spec.of) if lines else 1
     panels = at_most(panels, notes, max(1, MOST_PANELS // max(1, rows)))
     lines_below = max((label.count("\n") + 1 for label in places.values()), default=1)

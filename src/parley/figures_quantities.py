@@ -72,7 +72,8 @@ def _range(rows: pd.DataFrame) -> tuple[float, float, bool]:
     bottom, top = min(means), max(means)
     span = (top - bottom) or 1.0
     low, high = min([bottom, *rows["low"].dropna()]), max([top, *rows["high"].dropna()])
-    below, above = max(low, bottom - span), min(high, top + 2 * span)
+    # Where no mean is below 0 nothing is expected there: t intervals know no bound.
+    below, above = max(low, bottom - span) if bottom < 0 else 0.0, min(high, top + 2 * span)
     room = 0.05 * (above - below or 1.0)
     return (below - room if below < 0 else 0.0), above + room, low < below or high > above
 

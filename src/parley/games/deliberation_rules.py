@@ -58,11 +58,27 @@ def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) ->
     return problem.answer if rng.random() < accuracy else problem.wrong(rng)
 
 
+def _supported(
+    view: DeliberationView, own: tuple[str, ...], rng: np.random.Generator, conformity: float
+) -> tuple[str, ...]:
+    """Return a selection of policies after hearing others: each, by conformity, as more than half of them have it."""
+    heard = [value for value in view.heard.values() if isinstance(value, tuple)]
+    found = []
+    for policy in sorted({*own, *(policy for value in heard for policy in value)}):
+        support = sum(policy in value for value in heard)
+        conforms = rng.random() < conformity and 2 * support != len(heard)
+        if 2 * support > len(heard) if conforms else policy in own:
+            found.append(policy)
+    return tuple(found) or own
+
+
 def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:
     """Answer right by chance; then go over to the right answer when it recognizes it, or to a majority against it."""
     value = view.own
     if value is None:
         value = _first(view, rng, given.accuracy)
+    if isinstance(value, tuple):
+        return _reply(view, _supported(view, value, rng, given.conformity), "It does most for most of us.")
     recognizes, conforms = rng.random() < given.recognize, rng.random() < given.conformity
     right = view.problem.answer
     leading = plurality(list(view.heard.values()))

@@ -81,6 +81,13 @@ def test_policies_are_listed_to_choose_from() -> None:
     assert all(f"- {option}\n" in ask.user for option in CHOICES.options for ask in asks)
 
 
+def test_policies_can_be_named_in_full_however_short_answers_are() -> None:
+    played = deliberate(new_deliberation("hh", problem=CHOICES, answer_chars=3, turns=0), [["Open on Sundays"]] * 2)
+    assert played.outcome.metrics["consensus"] == ["open on sundays"]
+    with pytest.raises(AssertionError, match="at most 3"):
+        deliberate(new_deliberation("hh", answer_chars=3, turns=0), ["1818"] * 2)
+
+
 @pytest.mark.parametrize("wrong", [{"prompt": "none"}, {"role": "judge"}, {"style": "propose"}, {"style": ""}])
 def test_an_unknown_prompt_is_an_error_that_names_the_known_ones(wrong: Any) -> None:
     named = {"prompt": "improve", "role": "honest", "style": "cot", **wrong}

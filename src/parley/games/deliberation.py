@@ -226,7 +226,8 @@ class DeliberationGame(Game):
         values = texts.PromptValues(
             agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars
         )
-        options = 0 if self.problem.definitive else len(self.problem.options)
+        policies = () if self.problem.definitive else self.problem.options
+        longest = max([p.answer_chars, *map(len, policies)])  # each policy can be named in full
         return Ask(
             agent=agent.name,
             role=role,
@@ -234,7 +235,7 @@ class DeliberationGame(Game):
             phase="reflect" if before else "initial",
             system=with_instructions(texts.render(self.prompt, role, style, "system", values), seat.policy),
             user=texts.render(self.prompt, role, style, "user", values),
-            reply_model=reply_model(style, options, p.answer_chars, p.argument_chars),
+            reply_model=reply_model(style, len(policies), longest, p.argument_chars),
             sampling=p.reflect if before else p.initial,
             view=DeliberationView(
                 phase="reflect" if before else "initial",

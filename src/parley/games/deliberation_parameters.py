@@ -67,7 +67,9 @@ class DeliberationParameters(GameParameters):
         "(Definition XI.2).",
     )
     argument_chars: int = Field(default=600, ge=1, le=10_000, description="Longest argument.")
-    answer_chars: int = Field(default=60, ge=1, le=1_000, description="Longest answer, or name of a policy.")
+    answer_chars: int = Field(
+        default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
+    )
     shown_chars: int = Field(
         default=300, ge=0, le=10_000, description="An argument is cut to so many characters where others are shown it."
     )

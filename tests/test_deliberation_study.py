@@ -151,6 +151,9 @@ def test_what_a_study_shows_is_computed_from_its_records(
     assert rounds[mine]["simulations"].item() == 6
     known = rates[(rates["problems"] == "policies") & (rates["indicator"] == "consensus_correct")]
     assert known["simulations"].tolist() == [0]
+    compared = set(read_table(study.name, "contrasts")["what"])
+    assert {"correct_consensus", "single_correct", "unreadable"} <= compared
+    assert not {"utterances", "deliberations"} & compared  # they only keep count
     agreed = blocks[blocks["agreed"]]
     assert agreed["block_bytes"].min() > blocks[~blocks["agreed"]]["block_bytes"].max()
     assert (agreed["utterances"] == agreed["agents"] * 2).all()

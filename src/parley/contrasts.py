@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.games.base import Game
+from parley.games.evidence import Quantity
 from parley.rates import by_condition, flags, numbers
 from parley.stats import (
     Floats,
@@ -45,7 +46,7 @@ class _Cell:
 
 
 def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
-    """Return a row per pair of conditions, and per outcome, indicator and quantity; then the game's own comparisons.
+    """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity; then own comparisons.
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
@@ -56,7 +57,7 @@ def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
     binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.indicators]
     tables = [
         _differences_of_rates(cells, places, by, binary),
-        *(_differences_of_means(cells, places, by, q, name.name) for q, name in enumerate(game.quantities)),
+        *(_differences_of_means(cells, places, by, q, name.name) for q, name in enumerate(_contrasted(game))),
         *(_within(cells, by, binary, names) for names in game.comparisons),
     ]
     table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
@@ -65,11 +66,15 @@ def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
     return table
 
 
+def _contrasted(game: type[Game]) -> list[Quantity]:
+    return [quantity for quantity in game.quantities if quantity.contrasted]
+
+
 def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game]) -> _Cell:
     ended = group["outcome"].to_numpy()
     answers = [(ended == outcome.name).astype(np.int8) for outcome in game.outcomes]
     answers += [flags(group, indicator.name) for indicator in game.indicators]
-    found = [numbers(group, quantity.name) for quantity in game.quantities]
+    found = [numbers(group, quantity.name) for quantity in _contrasted(game)]
     seeds = group["seed"].to_numpy(dtype=np.int64)
     return _Cell(key, seeds, np.array(answers), np.array(found).reshape(len(found), len(seeds)))
 

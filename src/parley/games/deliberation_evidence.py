@@ -32,15 +32,14 @@ INDICATORS = (
     Indicator("first_majority_correct", "majority of first answers is right"),
     Indicator("last_majority_correct", "majority of last answers is right"),
     Indicator("consensus_correct", "unanimous and right"),
-    Indicator("agreed", "agreed"),
 )
 
 QUANTITIES = (
     Quantity("turn_of_consensus", "turn of the consensus"),
     Quantity("final_participation", "share of honest agents in the largest agreement"),
     Quantity("final_confidence", "confidence C"),
-    Quantity("deliberations", "deliberations on the problem"),
-    Quantity("utterances", "answers given"),
+    Quantity("deliberations", "deliberations on the problem", contrasted=False),
+    Quantity("utterances", "answers given", contrasted=False),
     Quantity("unreadable", "answers that could not be read"),
 )
 

@@ -36,11 +36,16 @@ class Indicator:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count."""
+    """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
+
+    What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
+    correction stricter.
+    """
 
     name: str
     label: str
     unit: str = ""
+    contrasted: bool = True
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from parley.workflow import (
     hold_lock,
     refuse_to_replace,
     require_key_and_budget,
+    require_material,
     restart,
     run_token,
 )
@@ -76,7 +77,11 @@ onstart:
             planned = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "simulate"]
             refuse_to_replace(record for job in planned for record in job.output)
             # Once, not once per job; a dry run needs neither.
-            require_key_and_budget(STUDY, {record for job in planned for record in job.output})
+            records = {record for job in planned for record in job.output}
+            require_key_and_budget(STUDY, records)
+            require_material(
+                STUDY, records | {str(record) for record in SHARDS if played_by_shard(record) and not record.exists()}
+            )
         except ParleyError as error:
             raise WorkflowError(str(error)) from None
 

@@ -13,13 +13,15 @@ from parley import paths
 from parley.errors import UsageError
 from parley.figures import figures
 from parley.games.deliberation import DeliberationGame
-from parley.ledger.build import build
+from parley.ledger.build import build, check_against_records
 from parley.record import read_record, read_summary, read_trace
 from parley.replay import replay
+from parley.report import report
 from parley.show import rebuilt, study_files
 from parley.simulate import simulate
 from parley.study import Study, load_study
 from parley.tables import read_table, summarize
+from parley.workflow import require_material
 
 SOLVERS = {
     "model": {"name": "solver", "accuracy": 0.6},
@@ -176,25 +178,47 @@ def test_only_figures_that_can_show_something_are_drawn(study_factory: StudyFact
     assert drawn("policies") - drawn("wason") == {"confidence_by_turn"}
 
 
-def test_the_paper_s_study_has_its_agents_turns_and_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its data are the user's, in the folders that it names."""
-    config = Path(__file__).parent.parent / "config" / "deliberation.yaml"
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="data/"):
-        load_study(config)
-    folder = tmp_path / "data" / "gsm8k"
-    folder.mkdir(parents=True)
-    questions(folder, range(120)).rename(folder / "test.jsonl")
-    groups = tmp_path / "data" / "delidata"
-    groups.mkdir()
-    make_groups(groups)
-    study = load_study(config)
+def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
+    tmp_path: Path, study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    file = questions(tmp_path, range(20))
+    first = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file))
+    sha256 = first.conditions[0].parameters.model_dump()["problems"]["sha256"]
+    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, sha256=sha256))
+    play_all(study, quiet)
+    file.unlink()
+    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, sha256=sha256))
+    summarize(study, quiet)
+    build(study, quiet)
+    figures(study)
+    report(study)
+    assert check_against_records(study, quiet).blocks == 4
+    more = study_factory(SOLVERS, game="deliberation", seeds=3, parameters=gsm8k(file, sha256=sha256))
+    missing = [str(simulation.record(more.name)) for simulation in more.simulations() if simulation.seed == 2]
+    require_material(more, set())
+    with pytest.raises(UsageError, match=r"problems\.jsonl: no such file or folder"):
+        require_material(more, missing)
+
+
+def test_conditions_about_other_problems_are_no_pairs(
+    study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    grid = {**SOLVERS, "b": 0, "vary": {"problems": ["arithmetic", "wason"], "turns": [1, 2]}}
+    study = study_factory(grid, game="deliberation", seeds=4)
+    play_all(study, quiet)
+    summarize(study, quiet)
+    table = read_table(study.name, "contrasts")
+    rates = table[table["kind"] == "indicator"]
+    assert set(rates[rates["axis"] == "turns"]["test"]) == {"McNemar"}
+    assert set(rates[rates["axis"] == "problems"]["test"]) == {"Fisher"}
+    assert (rates[rates["axis"] == "problems"]["pairs"] == 0).all()
+
+
+def test_the_paper_s_study_has_its_agents_turns_and_problems() -> None:
+    """Its data are the user's: named by their hash, it can be planned without them."""
+    study = load_study(Path(__file__).parent.parent / "config" / "deliberation.yaml")
     axes = {name: {condition.axes[name] for condition in study.conditions} for name in ("n", "turns", "problems", "b")}
     assert (axes["n"], axes["turns"], axes["b"]) == ({3, 4, 5}, {2, 3}, {0, 1})
-    assert len(axes["problems"]) == 3
-
-
-def make_groups(folder: Path) -> None:
-    """Write a group in the form of DeliData."""
-    header = "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\n"
-    (folder / "group").write_text(header + "group\t-1\tINITIAL\tSYSTEM\tCat,SYSTEM,Kiwi&&2,7,V,A\n")
+    assert axes["problems"] == {"arithmetic", "gsm8k-test", "delidata"}
+    with pytest.raises(UsageError, match=r"data/\w+: no such file or folder"):
+        require_material(study, {str(simulation.record(study.name)) for simulation in study.simulations()})

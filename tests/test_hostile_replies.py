@@ -19,6 +19,7 @@ from parley.figures import figures
 from parley.games import GAMES
 from parley.games.base import FAILURE_CLASSES, Ask, Game, parse_reply
 from parley.identity import request_seed
+from parley.ledger.build import build
 from parley.play import _reply_lines
 from parley.policies import Completion
 from parley.record import read_summary, read_trace, write_record
@@ -222,6 +223,8 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
     assert not set().union(*(hidden(line, "") for line in said))
     assert any("red" in line for line in said)  # the texts themselves were shown
     tables = summarize(study, quiet)
+    if game.keeps_ledger:
+        build(study, quiet)
     figures(study)
     page = report(study).read_text()
     assert not hidden(page)

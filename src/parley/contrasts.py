@@ -33,6 +33,7 @@ _BEFORE = ["kind", "axis", "from", "to", "what"]
 _COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
 _AFTER = [*_COUNTS, "value_from", "value_to", "difference", "low", "high", "test", "p"]
 _INDEX = "_index"
+_PAIR = "_pair"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class _Cell:
     """One condition: its values, and what its simulations have, in the order of `seeds`."""
 
     key: tuple[Any, ...]
-    seeds: NDArray[np.int64]
+    seeds: NDArray[np.int64]  # numbers of pairs
     flags: NDArray[np.int8]  # a row per outcome and indicator, a column per simulation: 1, 0, or -1 for no answer
     numbers: Floats  # a row per quantity; NaN for none
 
@@ -52,6 +53,9 @@ def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
     over all rows of the table.
     """
+    # Simulations of a pair have the seed in common, and all else that the game pairs by.
+    paired = [name for name in ("seed", *game.paired_by) if name in rows]
+    rows = rows.assign(**{_PAIR: rows.groupby(paired, sort=False, dropna=False).ngroup()})
     cells = [_cell(key, group, game) for key, group in by_condition(rows, by)]
     places = _places(cells, by, game)
     binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.indicators]
@@ -75,7 +79,7 @@ def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game]) -> _Cell:
     answers = [(ended == outcome.name).astype(np.int8) for outcome in game.outcomes]
     answers += [flags(group, indicator.name) for indicator in game.indicators]
     found = [numbers(group, quantity.name) for quantity in _contrasted(game)]
-    seeds = group["seed"].to_numpy(dtype=np.int64)
+    seeds = group[_PAIR].to_numpy(dtype=np.int64)
     return _Cell(key, seeds, np.array(answers), np.array(found).reshape(len(found), len(seeds)))
 
 

@@ -66,7 +66,15 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        _panel(ax, conditions[conditions["measure"] == names[index]], lines_by, lines, extent, width)
+        _panel(
+            ax,
+            conditions[conditions["measure"] == names[index]],
+            lines_by,
+            lines,
+            extent,
+            width,
+            study.game.round_name,
+        )
 
     size, below = (width, _HEIGHT), 0.5 + rows * _LINE
     return panel_rows(study, spec, list(labels.values()), panels, by, size, notes, legend, draw, below=below)
@@ -79,6 +87,7 @@ def _panel(
     lines: Sequence[Any],
     extent: tuple[int, int],
     width: float,
+    rounds_are: str,
 ) -> None:
     first, last = extent
     share_axis(ax, last - first + 1, first)
@@ -96,7 +105,7 @@ def _panel(
             color = {"color": style["color"], "linestyle": "none"}
             ax.errorbar(x[at], mean[at], yerr=bars, capsize=2.0, linewidth=0.9, clip_on=False, zorder=2, **color)
         ax.plot(x, mean, clip_on=False, zorder=3, markevery=list(marked), **style)
-    _below(ax, conditions, lines_by, lines, extent)
+    _below(ax, conditions, lines_by, lines, extent, rounds_are)
 
 
 def _below(
@@ -105,6 +114,7 @@ def _below(
     lines_by: str | None,
     lines: Sequence[Any],
     extent: tuple[int, int],
+    rounds_are: str,
 ) -> None:
     """Write the rounds, and under them the number of simulations of each line, where it changes."""
     first, last = extent
@@ -120,7 +130,7 @@ def _below(
             at = (tick, -(0.2 + _LINE * (place + 0.5)) / _HEIGHT)
             ax.text(*at, text, transform=ax.get_xaxis_transform(), ha="center", va="center", size=6.5, color=color)
             before = count
-    ax.set_xlabel("round", labelpad=2 + 72 * _LINE * len(rows))
+    ax.set_xlabel(rounds_are, labelpad=2 + 72 * _LINE * len(rows))
 
 
 def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, int], str]]:

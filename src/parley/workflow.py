@@ -77,6 +77,15 @@ def require_key_and_budget(study: Study, records: Collection[str]) -> None:
         raise BudgetError(line)
 
 
+def require_material(study: Study, records: Collection[str]) -> None:
+    """Raise UsageError if what one of the `records` is to be about cannot be had, such as a file of problems."""
+    seen = set()
+    for simulation in study.simulations():
+        if simulation.condition.path not in seen and str(simulation.record(study.name)) in records:
+            seen.add(simulation.condition.path)
+            _ = simulation.material
+
+
 def restart() -> None:
     """Start this program anew, with the same arguments, in the same process."""
     sys.stdout.flush()

@@ -136,6 +136,23 @@ def test_policies_that_nobody_may_choose_are_counted_and_support_nothing() -> No
     assert played.outcome.metrics["right_answer"] is played.outcome.metrics["single_correct"] is None
 
 
+def test_the_level_of_every_policy_is_recorded_accepted_or_not() -> None:
+    said = [["Open on Sundays", "Lend tools"], ["Open on Sundays"], ["Lend tools", "Buy more books"]]
+    played = deliberate(new_deliberation(problem=CHOICES, turns=0), said)
+    levels = {"buy more books": "1/3", "lend tools": "2/3", "open on sundays": "2/3"}
+    assert played.outcome.trace[0]["levels"] == levels
+    assert played.outcome.trace[0]["verdict"]["levels"] == levels
+    assert played.outcome.metrics["final_levels"] == levels
+    assert "levels" not in deliberate(new_deliberation(turns=0), ["18"] * 3).outcome.trace[0]["verdict"]
+
+
+def test_confidence_is_not_kept_where_a_later_turn_accepts_nothing() -> None:
+    apart = [["Open on Sundays"], ["Lend tools"], ["Buy more books"]]
+    game = new_deliberation(problem=CHOICES, turns=2, stop_when_unanimous=False)
+    outcome = deliberate(game, [["Lend tools"], ["Lend tools"], ["Open on Sundays"]], apart, apart).outcome.as_json()
+    assert DeliberationGame.series(outcome, outcome["trace"])["confidence"] == [(0, pytest.approx(2 / 3))]
+
+
 def test_equal_selections_end_a_deliberation_on_policies_early() -> None:
     said = [["Lend tools", "Buy more books"], ["buy more books", "Lend tools"]]
     played = deliberate(new_deliberation("hh", problem=CHOICES, turns=5), said)
@@ -199,12 +216,14 @@ def agents(honest: int, byzantine: int = 0) -> list[Group]:
         ({"panel_size": 3, "redeliberations": 1}, agents(3), "redeliberations: 1: 1 panels of 3"),
         ({"panel_size": 1, "redeliberations": 2}, agents(2, 4), "redeliberations: 2: 2 panels of 1"),
         ({"topology": "ring"}, agents(2), "a ring needs 3"),
+        ({"fewest_honest": 3}, agents(2, 2), "fewest_honest: 3: a panel has 2 honest agents at most"),
+        ({"fewest_honest": 2, "panel_size": 1}, agents(2, 2), "fewest_honest: 2: a panel has 1"),
     ],
 )
 def test_what_cannot_be_played_is_refused(parameters: Any, groups: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         DeliberationGame.check(DeliberationParameters(**parameters), groups)
-    fine = {**parameters, "panel_size": 1, "redeliberations": 1, "topology": "complete"}
+    fine = {**parameters, "panel_size": 1, "redeliberations": 1, "topology": "complete", "fewest_honest": 1}
     DeliberationGame.check(DeliberationParameters(**fine), agents(2, 4))
 
 

@@ -19,7 +19,6 @@ READ = {
         [
             *("Turn over A and 7", "TURN OVER A AND 7", "Cards: A and 7", "The cards A and 7.", "I choose: A, 7"),
             *("I would turn A and 7", "It's A and 7", "A and 7 must be turned", "answer: A,7"),
-            "Turn over A because it is a vowel, and 7 because it is odd.",
         ],
         "7,A",
     ),
@@ -44,6 +43,10 @@ UNREADABLE = [
         "A, 7.5",
         "7th and A",
         "vowel and odd",
+        "A and four",
+        "A, then the first one",
+        "7 and the vowel",
+        "Turn over A because it is a vowel, and 7 because it is odd.",
     ),
     *(
         "A or 7",

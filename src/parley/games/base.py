@@ -150,6 +150,8 @@ class Game(ABC):
     measures: ClassVar[tuple[Measure, ...]] = ()  # by round, from the trace: see `series`
     indicators: ClassVar[tuple[Indicator, ...]] = ()  # metrics that are true, false or None
     quantities: ClassVar[tuple[Quantity, ...]] = ()  # metrics that are numbers or None
+    paired_by: ClassVar[tuple[str, ...]] = ()  # metrics that simulations of a pair share, besides their seed
+    round_name: ClassVar[str] = "round"  # what figures call the rounds of `series`
     comparisons: ClassVar[tuple[tuple[str, str], ...]] = ()  # pairs of indicators, compared in the same simulations
     read_texts: ClassVar[frozenset[str]] = frozenset()  # texts of replies that decide how the game goes on
     keeps_ledger: ClassVar[bool] = False  # whether `transcript` gives something to sign and chain

@@ -60,6 +60,8 @@ class DeliberationGame(Game):
     measures: ClassVar[tuple[Measure, ...]] = evidence.MEASURES
     indicators: ClassVar[tuple[Indicator, ...]] = evidence.INDICATORS
     quantities: ClassVar[tuple[Quantity, ...]] = evidence.QUANTITIES
+    paired_by: ClassVar[tuple[str, ...]] = ("problem",)
+    round_name: ClassVar[str] = "turn"
     comparisons: ClassVar[tuple[tuple[str, str], ...]] = evidence.COMPARISONS
     read_texts: ClassVar[frozenset[str]] = frozenset({"answer"})
     keeps_ledger: ClassVar[bool] = True
@@ -125,6 +127,10 @@ class DeliberationGame(Game):
         size = parameters.panel_size or sum(counts.values())
         if size > sum(counts.values()):
             raise UsageError(f"panel_size: {size}: more than the agents (n = {sum(counts.values())}); lower it")
+        if parameters.fewest_honest > (most := min(size, counts[HONEST])):
+            raise UsageError(
+                f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
+            )
         if (possible := panels(counts[HONEST], counts[BYZANTINE], size)) <= parameters.redeliberations:
             raise UsageError(
                 f"redeliberations: {parameters.redeliberations}: {possible} panels of {size} can be made of these "
@@ -273,6 +279,7 @@ class DeliberationGame(Game):
             return _Ended(panel, turns, None, detail="too_few_honest")
         if not last and (not p.stop_when_unanimous or unanimous(values) is None):
             return None
+        value: Value | None
         if self.problem.definitive:
             value, confidence = unanimous(values), 1.0
         else:
@@ -300,8 +307,13 @@ class DeliberationGame(Game):
             malicious = len(panel) - len(honest)
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
             entry["rules"] = {"turns": p.turns, "hears": p.hears, "malicious": malicious, **prioritized}
+        if not self.problem.definitive:
+            levels = graded(now.values(honest), p.theta).levels
+            entry["levels"] = {policy: str(level) for policy, level in levels.items()}
         if ended is not None:
+            graded_too = {} if self.problem.definitive else {"levels": entry["levels"]}
             entry["verdict"] = {
+                **graded_too,
                 "agreed": ended.detail is None,
                 "value": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
                 "detail": ended.detail,
@@ -347,6 +359,7 @@ class DeliberationGame(Game):
                 "turn_of_consensus": self._turn_of_consensus(ended) if agreed else None,
                 "final_participation": self.trace[-1]["measures"]["participation"],
                 "final_confidence": ended.confidence,
+                "final_levels": self.trace[-1].get("levels"),
                 "deliberations": self.trace[-1]["session"] + 1,
                 "utterances": sum(said is not None for said in answers),
                 "silent": sum(said is None for said in answers),
@@ -369,7 +382,9 @@ class DeliberationGame(Game):
             return None
         values = ended.turns[-1].values(ended.honest)
         if len({value for value in values if value is not None}) == 1:
-            return "agreed_but_some_unreadable" if None in values else "agreed_too_late"
+            if None in values:
+                return "agreed_but_some_unreadable"
+            return "agreed_too_late" if ended.detail == "time_limit" else "agreed_by_too_few"
         if any(unanimous(turn.values(ended.honest)) is not None for turn in ended.turns):
             return "drifted_apart"
         return "nothing_readable" if all(value is None for value in values) else "never_agreed"

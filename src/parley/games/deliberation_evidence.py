@@ -23,14 +23,14 @@ MEASURES = (
     Measure("participation", "largest agreement"),
     Measure("right_to_wrong", "right answers given up"),
     Measure("wrong_to_right", "wrong answers mended"),
-    Measure("conformity", "gone over to a majority"),
+    Measure("conformity", "gone over to the leading answer"),
     Measure("confidence", "confidence in the policies accepted"),
 )
 
 INDICATORS = (
     Indicator("single_correct", "one agent's first answer is right"),
-    Indicator("first_majority_correct", "majority of first answers is right"),
-    Indicator("last_majority_correct", "majority of last answers is right"),
+    Indicator("first_majority_correct", "majority vote of first answers is right"),
+    Indicator("last_majority_correct", "majority vote of last answers is right"),
     Indicator("consensus_correct", "unanimous and right"),
 )
 
@@ -81,8 +81,8 @@ FIGURES = (
         kind="curves",
         title="Changes of answers by turn",
         caption="By turn, with 95% Wilson intervals: mean share of the honest agents who were right and no longer "
-        "are, of those who were not and now are, and of those who heard a majority against their answer and now give "
-        "the majority's.",
+        "are, of those who were not and now are, and of those who heard one answer lead against theirs and now give "
+        "it.",
         of=("right_to_wrong", "wrong_to_right", "conformity"),
     ),
     FigureSpec(
@@ -98,8 +98,8 @@ FIGURES = (
         kind="quantities",
         title="Size of the blocks",
         caption="Mean size of the blocks that hold a whole deliberation, and the bytes that spreading it takes, by "
-        "number of agents, with 95% t intervals over blocks (after Figure 3b of the paper). Hung deliberations have "
-        "empty blocks, which are left out.",
+        "agents, turns or what else varies, with 95% t intervals over blocks (after Figure 3b of the paper). Hung "
+        "deliberations have empty blocks, which are left out.",
         x="n",
         of=("block_bytes", "spread_bytes", "flood_bytes"),
         blocks=True,
@@ -108,9 +108,9 @@ FIGURES = (
         name="times",
         kind="quantities",
         title="Time to the verdict",
-        caption="Mean time until agents agreed or hung, by their number, with 95% t intervals: the whole, and the "
-        "slowest reply of each turn, added up, of the initial round and of reflection (after Table II). Scripted "
-        "agents take none. Times are the machine's: no part of the results.",
+        caption="Mean time until agents agreed or hung, by agents, turns or what else varies, with 95% t intervals: "
+        "the whole, and the slowest reply of each turn, added up, of the initial round and of reflection (after Table "
+        "II of the paper). Scripted agents take none. Times are the machine's: no part of the results.",
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
     ),
@@ -143,7 +143,9 @@ def series(
     for measure in MEASURES:
         points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
         kept = [(turn, float(value)) for turn, value in points if value is not None]
-        if kept and measure.name in ("accuracy", "participation", "confidence"):
+        # What a turn without a point left open stays open.
+        held = kept and kept[-1][0] == last[-1]["turn"]
+        if held and measure.name in ("accuracy", "participation", "confidence"):
             kept += [(turn, kept[-1][1]) for turn in range(kept[-1][0] + 1, outcome["metrics"]["turns"] + 1)]
         found[measure.name] = kept
     return found

@@ -33,8 +33,8 @@ class DeliberationView:
     `own` is its last answer and `heard` are those of others that it gets, by name; None for an answer that could not
     be read. `target` is the wrong answer that Byzantine agents are told to push, None for honest ones.
 
-    `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill.
-    Scripted adversaries read its question alone.
+    `problem` knows the right answer, which no prompt has: scripted honest agents stand for agents of a known skill,
+    and scripted adversaries must know it to be wrong on purpose.
     """
 
     phase: str

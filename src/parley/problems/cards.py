@@ -20,6 +20,15 @@ _OTHER_WORDS = re.compile(
     re.IGNORECASE,
 )
 
+# Words that name no card, and change no selection: others may.
+_PLAIN_WORDS = re.compile(
+    r"the|and|cards?|turn(?:ed|ing)?|over|must|be|is|are|answers?|my|our|we|you|to|should|need(?:s|ed)?|have|has|"
+    r"flip(?:ped)?|check(?:ed)?|choose|chosen|chose|select(?:ed|ion)?|pick(?:ed)?|only|just|these|those|that|which|this|"
+    r"so|therefore|thus|hence|then|they|it|test(?:ed)?|look|at|with|of|in|order|would|will|can|show(?:s|ing|n)?|"
+    r"labell?ed|marked|final|correct|right|please",
+    re.IGNORECASE,
+)
+
 
 def is_card(text: str) -> bool:
     """Whether `text` can be the visible side of a card: a capital letter but Y, or a number of up to three digits."""
@@ -88,6 +97,8 @@ def _among_words(plain: str, cards: set[str]) -> set[str]:
     found: set[str] = set()
     for match in _TOKEN.finditer(plain):
         token = match[0]
+        if len(token) > 1 and not token.isdigit() and not token.isupper() and not _PLAIN_WORDS.fullmatch(token):
+            return set()  # it may name a card: "A and four", "the vowel", "the first one"
         after = plain[match.end() : match.end() + 1]
         glued = after.isalnum() or plain[max(0, match.start() - 1) : match.start()].isalnum()
         if token.isdigit():

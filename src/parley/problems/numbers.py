@@ -42,19 +42,22 @@ _NUMBER = re.compile(
       | (?P<plain>(?:[0-9]+(?:\.[0-9]+|\.(?![0-9]))?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)
     )
     (?:[ ]?(?P<scale>hundred|thousand|million|billion|trillion)\b)?
-    (?:(?:{_UNITS})\b)?
+    (?:[ ]?(?:{_UNITS}|m(?=[/^23]))(?:\^?[23])?(?!\w))?
+    (?:/(?:{_UNITS}|day|week|month|year|hour|minute|second|person|item|each)\b)?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 # What may not touch a number: it would be part of something else (x2, 1_000, 12:30, 3^2, 3-5, 5th, 3/4/2024, a#b).
 _BEFORE = re.compile(r"[\w.,'/^]$|[0-9)\]][:*×÷=]$|[+-]\s*$")
-_AFTER = re.compile(r"[\w/^+-]|[.,':*×÷=][0-9]|[ ]?[$€£¥₹]?[ ]?(?:[kKmMbB]|bn|mn|tn)\b|[ ][0-9]")
+_AFTER = re.compile(r"[\w/^+-]|[.,':*×÷=][0-9]|[ ]?[$€£¥₹]?[ ]?(?:[kKmMbB](?![/^])|bn|mn|tn)\b|[ ][0-9]")
 _DASH_AT_NUMBER = re.compile(r"[–—‒‑]\s*[$€£¥₹]?[.0-9]|[0-9][–—‒‑]")  # a sign, a range, or a dash
 # Words and signs that make of a number something else than an answer: bounds, guesses, denials, alternatives, parts.
 _OTHER_WORDS = re.compile(
     r"\b(?:not|never|neither|nor|or|about|around|approx(?:imately)?|roughly|almost|nearly|circa|between|"
     r"(?:less|more|fewer|greater|other|rather)\s+than|at\s+(?:least|most)|up\s+to|cannot|"
-    r"hal(?:f|ves)|quarters?|thirds?|fourths?|fifths?|dozens?|"
+    r"hal(?:f|ves)|quarters?|thirds?|fourths?|fifths?|tenths?|hundredths?|thousandths?|dozens?|"
+    r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
+    r"ninety|twice|thrice|double|triple|point|plus|below|no|false|wrong|incorrect|"
     r"lakhs?|crores?|minus|negative|squared|cubed|infinity|nan)\b|n't\b|hundred|thousand|(?:m|b|tr)illion|[<>≤≥≠±~≈√∞]",
     re.IGNORECASE,
 )
@@ -94,6 +97,7 @@ def _plain(text: str) -> str | None:
     for sign, fraction in _VULGAR.items():
         if sign in text:
             text = re.sub(rf"(?<=[0-9]) ?{sign}", f" {fraction}", text).replace(sign, fraction)
+    text = re.sub("(?<=[a-zA-Z])[²³]", lambda power: "^2" if power[0] == "²" else "^3", text)
     text = text.translate(_CHARACTERS).strip()
     foreign = any(not c.isascii() and unicodedata.category(c) in ("Nd", "Nl", "No", "Cf") for c in text)
     return None if foreign or _DASH_AT_NUMBER.search(text) else text

@@ -164,8 +164,13 @@ class _Stored(_Source):
         return self.first or len(self._checked().problems)
 
     def check(self) -> None:
-        """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named."""
-        self._checked()
+        """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named.
+
+        Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
+        its records hold their problems.
+        """
+        if self.sha256 is None or self._is_here():
+            self._checked()
 
     def problem(self, seed: int) -> Problem:
         """Return problem number `seed` of the order; after the last one the first comes again."""
@@ -202,6 +207,15 @@ class _Stored(_Source):
     @property
     def _where(self) -> str:
         return self.path or self.kind
+
+    def _is_here(self) -> bool:
+        """Whether the files can be read without a network."""
+        if self.path is None:
+            return False
+        try:
+            return Path(self.path).expanduser().exists()
+        except (OSError, ValueError, RuntimeError):  # no path at all
+            return False
 
     @abstractmethod
     def _loaded(self) -> ProblemSet:

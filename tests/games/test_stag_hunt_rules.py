@@ -56,7 +56,7 @@ def test_a_betrayer_starts_in_its_round() -> None:
 
 
 def test_a_betrayer_betrays_by_chance_in_each_round() -> None:
-    rounds = letters(played("always_stag", rounds=1000, betray={"probability": 0.3}))
+    rounds = letters(played("always_stag", rounds=1000, history_rounds=1, betray={"probability": 0.3}))
     assert rounds.count("ssh") == pytest.approx(300, abs=45)
     assert letters(played("always_stag", betray={"probability": 0})) == ["sss"] * 4
     assert letters(played("always_stag", betray={"probability": 1.0})) == ["ssh"] * 4

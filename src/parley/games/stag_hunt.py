@@ -228,7 +228,7 @@ class StagHuntGame(Game):
             rounds=len(rounds),
             finished_early=False,
             metrics={
-                "needed": self._needed,
+                "hunters_needed": self._needed,
                 "byzantine": sorted(byzantine, key=by_number),
                 "payoffs": {player: sum(r.points[player] for r in rounds) for player in self._players},
                 "cooperation_rate": choices.count(STAG) / len(choices),

@@ -231,7 +231,7 @@ class StagHuntGame(Game):
                 "hunters_needed": self._needed,
                 "byzantine": sorted(byzantine, key=by_number),
                 "payoffs": {player: sum(r.points[player] for r in rounds) for player in self._players},
-                "cooperation_rate": choices.count(STAG) / len(choices),
+                "stag_share": choices.count(STAG) / len(choices),
                 "honest_payoff": payoff,
                 "loss": self.parameters.stag - payoff,
                 "successes": sum(r.success for r in rounds),

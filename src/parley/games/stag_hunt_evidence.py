@@ -31,7 +31,7 @@ INDICATORS = (
 )
 
 QUANTITIES = (
-    Quantity("cooperation_rate", "share of stag actions of honest players"),
+    Quantity("stag_share", "share of stag actions of honest players"),
     Quantity("honest_payoff", "payoff of an honest player per round", "points"),
     Quantity("loss", "loss of an honest player per round against full cooperation", "points"),
     Quantity("first_betrayal_round", "round of the first betrayal"),

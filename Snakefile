@@ -57,7 +57,6 @@ PLAYED = sorted(
 )
 # What the ledger rule marks; nothing for a game that keeps none.
 LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
-TABLES = ("simulations", "conditions", "outcomes")
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION

@@ -133,6 +133,27 @@ def test_csv_holds_what_utterances_do_not_share(parley: Parley, folder: Path) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "cell"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1+1", "'+1+1"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\tx", "'\tx"),
+        ("-7/2", "-7/2"),
+        ("+18", "+18"),
+        ("so = fine", "so = fine"),
+    ],
+)
+def test_no_cell_of_the_csv_is_a_formula(parley: Parley, folder: Path, said: str, cell: str) -> None:
+    one = session()
+    utterances = tuple(type(u)(u.round, u.agent, {"a": said}) for u in one.utterances)
+    path = write_chain(folder / "chain.jsonl", chain([type(one)(**{**one.__dict__, "utterances": utterances})]))
+    table = list(csv.DictReader(io.StringIO(parley("ledger", "export", path, "--format", "csv").out)))
+    assert {row["content.a"] for row in table} == {cell}
+
+
 def test_an_export_that_cannot_be_written_or_read_leaves_nothing(parley: Parley, file: Path) -> None:
     error = one_line_error(parley("ledger", "export", file, "--output", "models.yaml/said.csv"), 1)
     assert "cannot be written" in error

@@ -1,37 +1,25 @@
 """`parley problems`: what it prints of a kind, of files and of a study."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from parley import cli
+from test_cli import Parley, one_line_error, parley  # noqa: F401
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):  # type: ignore[no-untyped-def]
-    """Run `parley problems` in an empty folder; return the status, stdout and stderr."""
+def ask(parley: Parley, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Parley:  # noqa: F811
+    """Run `parley problems` in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, list[str], str]:
-        monkeypatch.setattr(sys, "argv", ["parley", "problems", *arguments])
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out.splitlines(), captured.err
-
-    return run
+    return lambda *arguments: parley("problems", *arguments)
 
 
-def test_generated_problems_are_printed_with_answers(ask) -> None:  # type: ignore[no-untyped-def]
-    status, lines, _ = ask("arithmetic", "--show", "2")
-    assert status == 0
-    assert lines == [
+def test_generated_problems_are_printed_with_answers(ask: Parley) -> None:
+    ran = ask("arithmetic", "--show", "2")
+    assert ran.status == 0
+    assert ran.out.splitlines() == [
         "arithmetic: no end of problems (number)",
         "seed  problem         answer  question",
         "   0  arithmetic-0-0  8       What is 55 / 11 + 33 / 11?",
@@ -39,11 +27,12 @@ def test_generated_problems_are_printed_with_answers(ask) -> None:  # type: igno
     ]
 
 
-def test_a_file_is_tried_without_a_study(ask) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
     rows = [{"question": "How many?", "answer": f"#### {k}"} for k in range(30)] + [{"question": "?"}]
     Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    status, lines, _ = ask("gsm8k", "--path", "test.jsonl", "--first", "1")
-    assert status == 0
+    ran = ask("gsm8k", "--path", "test.jsonl", "--first", "1")
+    assert ran.status == 0
+    lines = ran.out.splitlines()
     assert lines[:5] == [
         "gsm8k-test-first-1: 1 problems (number)",
         "  rows: 31",
@@ -55,14 +44,16 @@ def test_a_file_is_tried_without_a_study(ask) -> None:  # type: ignore[no-untype
     assert len(lines) == 8
 
 
-def test_the_problems_of_a_study_are_shown_each_once(ask) -> None:  # type: ignore[no-untyped-def]
+def test_the_problems_of_a_study_are_shown_each_once(ask: Parley) -> None:
     grids = [{"model": "m", "prompt": "p", "vary": {"problems": ["wason", {"kind": "arithmetic", "steps": 2}]}}] * 2
     Path("mine.yaml").write_text(yaml.safe_dump({"game": "any", "parameters": {"problems": "wason"}, "grids": grids}))
-    status, lines, _ = ask("mine.yaml", "--show", "0")
-    assert (status, lines) == (
-        0,
-        ["wason: no end of problems (cards)", "", "arithmetic-steps-2: no end of problems (number)"],
-    )
+    ran = ask("mine.yaml", "--show", "0")
+    assert ran.status == 0
+    assert ran.out.splitlines() == [
+        "wason: no end of problems (cards)",
+        "",
+        "arithmetic-steps-2: no end of problems (number)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -81,15 +72,14 @@ def test_the_problems_of_a_study_are_shown_each_once(ask) -> None:  # type: igno
         ),
     ],
 )
-def test_errors_are_one_line_and_exit_2(ask, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
-    status, lines, err = ask(*arguments)
-    assert (status, lines) == (2, [])
-    assert err.startswith(message)
-    assert err.count("\n") == 1
+def test_errors_are_one_line_and_exit_2(ask: Parley, arguments: list[str], message: str) -> None:
+    ran = ask(*arguments)
+    assert one_line_error(ran, 2).startswith(message)
+    assert ran.out == ""
 
 
-def test_a_study_without_problems_is_told_so(ask) -> None:  # type: ignore[no-untyped-def]
+def test_a_study_without_problems_is_told_so(ask: Parley) -> None:
     Path("mine.yaml").write_text("{game: any, grids: [{model: m, prompt: p, n: 3}]}")
-    status, _, err = ask("mine.yaml")
-    assert status == 2
-    assert err.startswith("parley: mine.yaml: names no problems; add parameters.problems")
+    assert one_line_error(ask("mine.yaml"), 2).startswith(
+        "parley: mine.yaml: names no problems; add parameters.problems"
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley import figures, figures_page, figures_trajectories, paths, report, tables
+from parley import figures, figures_page, figures_panels, figures_trajectories, paths, report, tables
 from parley.errors import RecordError
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.simulate import simulate
@@ -214,10 +214,7 @@ def test_a_figure_without_data_says_so(here: Path) -> None:
 
 def test_rounding_errors_at_the_ends_make_no_negative_lengths(here: Path) -> None:
     row = pd.Series({"won_rate": 1.0, "won_low": 0.4, "won_high": 1.0 - 1e-12})
-    rate, lengths, text = figures.whiskers(row, "won")
-    assert rate == 1.0
-    assert lengths == [[pytest.approx(0.6)], [0.0]]
-    assert text == "100% [40, 100]"
+    assert figures_panels.bar_lengths(*figures.limits(row, "won")) == [[pytest.approx(0.6)], [0.0]]
 
 
 def test_missing_tables_are_an_error_that_says_what_to_run(here: Path) -> None:

@@ -71,7 +71,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         paths.endpoint("demo", "other", 0, "other"),
         paths.endpoint("demo", "other+tiny", 0, "tiny"),
         paths.endpoint("demo", "other+tiny", 0, "other"),
-        *(paths.table("demo", n, s) for n in ("simulations", "conditions", "outcomes") for s in (".parquet", ".csv")),
+        *(paths.table("demo", n, s) for n in paths.TABLES for s in (".parquet", ".csv")),
         *(paths.played_mark("demo", r, s) for r in ("1", "2") for s in (0, 1)),
         *(paths.shard_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.figure("demo", "rates", s) for s in (".png", ".svg")),
@@ -103,3 +103,16 @@ def test_a_prepared_model_lies_beside_its_marker() -> None:
     marker = paths.model_marker("tiny", "0a1b2c3d")
     assert folder.parent == marker.parent == Path("models/tiny-0a1b2c3d")
     assert folder != marker
+
+
+def test_a_ledger_lies_beside_its_head_and_is_told_from_a_study() -> None:
+    chain = paths.ledger("demo")
+    assert chain == Path("results/demo/ledger/chain.jsonl")
+    assert paths.ledger_head(chain) == Path("results/demo/ledger/head.json")
+    assert [paths.is_ledger(name) for name in (str(chain), "x.jsonl", "demo", "demo.yaml", "config/demo.yml")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

@@ -158,6 +158,8 @@ def test_all_tables_are_written_in_both_forms_and_metrics_per_condition(study_fa
         assert len(table) == len(text) == count
         assert list(table.columns) == list(text.columns)
         assert list(table.columns)[:4] == axes(study) == ["model", "n", "b", "prompt"]
+    made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
+    assert made == {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
     assert len(read_table("small", "outcomes")) == 4 * len(ConsensusGame.outcomes)
     assert len(list(paths.metrics("small").rglob("*.json"))) == 4
     pd.testing.assert_frame_equal(returned, read_table("small", "conditions"))

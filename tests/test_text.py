@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.text import last_part, one_line, table, valid_unicode, without_folders
+from parley.text import by_number, last_part, one_line, table, valid_unicode, without_folders
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=60)  # surrogates and controls included
 
@@ -152,3 +152,8 @@ def test_a_table_is_aligned_with_numbers_to_the_right() -> None:
         "a              7   1.2",
         "long name  12345  10.0",
     ]
+
+
+def test_names_are_sorted_by_their_number() -> None:
+    names = ["agent_10", "agent_2", "b-agent-3", "agent_²", "Zoe", "b-agent-11"]
+    assert sorted(names, key=by_number) == ["Zoe", "agent_2", "agent_10", "agent_²", "b-agent-3", "b-agent-11"]

@@ -85,7 +85,7 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
     assert set(paths.simulations("small").rglob("*.parquet")) == planned
     stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report")]
     figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg")]
-    tables = [paths.table("small", name, s) for name in ("simulations", "conditions") for s in (".csv", ".parquet")]
+    tables = [paths.table("small", name, s) for name in paths.TABLES for s in (".csv", ".parquet")]
     assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small")])
     assert not paths.journal(next(iter(planned))).parent.exists()
 

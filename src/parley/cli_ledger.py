@@ -66,14 +66,15 @@ def verify(target: str, models: Path | None, chain_only: bool) -> None:
     Examples:  parley ledger verify deliberation
                parley ledger verify results/deliberation/ledger/chain.jsonl
     """
-    from parley.ledger.build import check_against_records, check_study
-    from parley.ledger.check import check_chain
-
     if paths.is_ledger(target):
+        from parley.ledger.check import check_chain
+
         chain = Path(target)
         checker = check_chain(chain, _progress)
         whole = "" if paths.ledger_head(chain).exists() else "; without a head.json, its end may be missing"
     else:
+        from parley.ledger.build import check_against_records, check_study
+
         loaded = load(target, models)
         checker = (check_study if chain_only else check_against_records)(loaded, _progress)
         whole = "" if chain_only else ", and that of the study's records"

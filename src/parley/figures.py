@@ -6,8 +6,6 @@ give the same bytes. Marks differ in shape, hatch or dash as well as in color.
 """
 
 import math
-import textwrap
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import PercentFormatter
 
 from parley import tables
 from parley.figures_attacked import with_group_size, with_undisturbed
+from parley.figures_curves import curves
+from parley.figures_indicators import indicators
 from parley.figures_map import rate_map
 from parley.figures_page import (
-    MOST_PANELS,
     WIDEST,
     empty,
     heading,
@@ -34,12 +32,24 @@ from parley.figures_page import (
     save,
     words,
 )
+from parley.figures_panels import (
+    WILSON,
+    alike,
+    at_most,
+    bar_lengths,
+    not_run,
+    panel_rows,
+    rate_point,
+    share_axis,
+    sims_text,
+    values_along,
+    varied,
+)
+from parley.figures_quantities import quantities
 from parley.figures_trajectories import trajectories
 from parley.games.evidence import FigureSpec
-from parley.stats import CONFIDENCE
+from parley.rates import quantity_table
 from parley.study import Study
-
-_INTERVAL = f"{CONFIDENCE:.0%} Wilson interval"
 
 
 def figures(study: Study) -> list[Path]:
@@ -60,7 +70,27 @@ def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
         return trajectories(study, spec)
     if spec.kind == "map":
         return rate_map(study, spec, conditions)
+    if spec.kind == "curves":
+        return curves(study, spec, tables.read_table(study.name, "rounds"))
+    if spec.kind == "indicators":
+        return indicators(study, spec, tables.read_table(study.name, "rates"))
+    if spec.kind == "quantities" and spec.blocks:
+        return quantities(study, spec, _of_blocks(study))
+    if spec.kind == "quantities":
+        return quantities(study, spec, tables.read_table(study.name, "quantities"))
     return _along_x(study, spec, conditions)
+
+
+def _of_blocks(study: Study) -> pd.DataFrame:
+    """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
+    blocks = tables.read_table(study.name, "ledger")
+    blocks = blocks[blocks["agreed"]].copy()
+    blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
+    by = tables.axes(study)
+    # In the study's order, whatever agreed first.
+    order = {tuple(condition.axes.values()): place for place, condition in enumerate(study.conditions)}
+    places = [order[key] for key in blocks[by].itertuples(index=False, name=None)]
+    return quantity_table(blocks.iloc[sorted(range(len(blocks)), key=places.__getitem__)], by, study.game)
 
 
 # Conditions along an axis: rates and stacked bars
@@ -83,110 +113,54 @@ def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         table, by, note = with_group_size(table, by, study.game.roles[0])
         notes.append(note)
         table = with_undisturbed(table, by)
-    varying = [axis for axis in by if table[axis].nunique() > 1]
-    fixed = [axis for axis in by if axis not in varying]
-    if fixed:
-        notes.append(f"In all panels: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
+    varying = varied(table, by, notes)
     return (_rates if spec.kind == "rates" else _stacked)(study, spec, table, varying, notes)
 
 
-def _values(column: pd.Series) -> list[Any]:
-    """Return the values along x: numbers in order, names as the study lists them."""
-    values = list(column.drop_duplicates())
-    return values if any(isinstance(value, str) for value in values) else sorted(values)
-
-
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield the conditions that agree in all of `by`, in the study's order."""
-    if not by:
-        yield (), table
-        return
-    yield from table.groupby(list(by), sort=False)
-
-
-def _most(items: list[Any], notes: list[str]) -> list[Any]:
-    if len(items) > MOST_PANELS:
-        notes.append(f"The first {MOST_PANELS} of {len(items)} panels are shown; the tables hold all.")
-    return items[:MOST_PANELS]
-
-
-def _share_axis(ax: Axes, places: int) -> None:
-    ax.set_xlim(-0.5, places - 0.5)
-    ax.set_ylim(0, 1)
-    ax.yaxis.set_major_formatter(PercentFormatter(1))
-    ax.set_axisbelow(True)
-    ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
-
-
-def _sims(counts: Sequence[int | None]) -> str:
-    """Return the number of simulations behind the points at one place along x, one number where all agree."""
-    shown = ["–" if count is None else str(count) for count in counts]
-    return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} sims"
-
-
-def whiskers(row: Any, outcome: str) -> tuple[float, list[list[float]], str]:
-    """Return the rate, the lengths of its error bars, and both as text."""
+def limits(row: Any, outcome: str) -> tuple[float, float, float]:
+    """Return the rate of an outcome in a condition, and its limits."""
     rate, low, high = (float(row[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
-    # At 0% and 100% a limit may miss the rate by a rounding error, and a negative length is an error.
-    lengths = [[max(0.0, rate - low)], [max(0.0, high - rate)]]
-    return rate, lengths, f"{rate:.0%} {interval_text(low, high)}"
+    return rate, low, high
 
 
 def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
     """Draw a row of panels per outcome: a point with its interval per condition, one line per prompt."""
-    xs = _values(table[spec.x])
-    lines = _values(table["prompt"]) if "prompt" in varying else [None]
+    xs = values_along(table[spec.x])
+    lines = values_along(table["prompt"]) if "prompt" in varying else [None]
     by = [axis for axis in varying if axis != "prompt"]
-    panels = _most(list(_groups(table, by)), notes)
+    panels = at_most(list(alike(table, by)), notes)
     w = max(1.5, len(xs) * (len(lines) * 0.27 + 0.12))
-    blocks = _blocks(panels, max(1, min(len(panels), int((WIDEST - 1) / (w + 0.3)))))
-    headings = [heading(by, key, w) for key, _ in panels]
     legend = [line_handle(i, words(["prompt"], [name])) for i, name in enumerate(lines) if name is not None]
-    notes = [*notes, f"Rate of each outcome with its {_INTERVAL}; sims: simulations per point."]
+    notes = [*notes, f"Rate of each outcome with its {WILSON}; sims: simulations per point."]
     if legend:
         notes.append("Where they differ between lines, sims are in the order of the legend.")
     outcomes = study.game.outcomes
-    grid = (len(outcomes) * len(blocks), len(blocks[0]))
-    figure, axes = page(study, spec, grid, (w, 1.7), notes, legend, above=room(headings))
-    for index, row in enumerate(axes):
-        block, outcome = blocks[index // len(outcomes)], outcomes[index % len(outcomes)]
-        row[0].set_ylabel(textwrap.fill(outcome.label, 24))
-        for place, ax in enumerate(row):
-            if place >= len(block):
-                ax.set_visible(False)
-                continue
-            if index % len(outcomes) == 0:
-                ax.set_title(heading(by, block[place][0], w), size=8)
-            _rate_panel(ax, block[place][1], spec.x, xs, lines, outcome.name, len(xs) / w)
-            ax.tick_params(labelleft=place == 0)
-    return figure
+
+    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
+        _rate_panel(ax, conditions, spec.x, xs, lines, outcomes[index].name, len(xs) / w)
+
+    return panel_rows(study, spec, [o.label for o in outcomes], panels, by, (w, 1.7), notes, legend, draw)
 
 
 def _rate_panel(
     ax: Axes, conditions: pd.DataFrame, x: str, xs: list[Any], lines: list[Any], outcome: str, inch: float
 ) -> None:
-    _share_axis(ax, len(xs))
+    share_axis(ax, len(xs))
     step = min(0.86 / len(lines), 0.32 * inch)
     ticks = []
     for place, value in enumerate(xs):
         here = conditions[conditions[x] == value]
         counts = [_count(here, name) for name in lines]
-        ticks.append(f"{value}\n{_sims(counts)}" if len(here) else f"{value}\n–")
+        ticks.append(f"{value}\n{sims_text(counts)}" if len(here) else f"{value}\n–")
         if here.empty:
-            _gap(ax, place)
+            not_run(ax, place)
     for index, name in enumerate(lines):
         shown = conditions if name is None else conditions[conditions["prompt"] == name]
         points = {}
         for _, row in shown.iterrows():
             at = xs.index(row[x]) + (index - (len(lines) - 1) / 2) * step - 0.06 * inch
-            rate, lengths, text = whiskers(row, outcome)
-            points[at] = rate
-            style = line_style(index) | {"linestyle": "none"}
-            ax.errorbar(at, rate, yerr=lengths, capsize=2.5, clip_on=False, zorder=3, **style)
-            middle = min(max(rate, 0.21), 0.79)
-            label = ax.text(at + 0.11 * inch, middle, text, rotation=90, ha="center", va="center", size=6.5)
-            # A white ground keeps lines off the numbers; a stroke would turn the SVG's text into outlines.
-            label.set(zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+            points[at] = float(row[f"{outcome}_rate"])
+            rate_point(ax, at, limits(row, outcome), index, inch)
         if not any(isinstance(value, str) for value in xs):  # between names a line would say nothing
             style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
             ax.plot(sorted(points), [points[at] for at in sorted(points)], **style)
@@ -199,20 +173,16 @@ def _count(conditions: pd.DataFrame, prompt: Any) -> int | None:
     return None if shown.empty else int(shown["simulations"].iloc[0])
 
 
-def _gap(ax: Axes, place: float) -> None:
-    ax.text(place, 0.5, "not run", rotation=90, ha="center", va="center", color="#666666", style="italic")
-
-
 def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
     """Draw a panel per group of conditions: the outcomes stacked to 100% along x, the first one's interval."""
-    panels = list(_groups(table, varying))
+    panels = list(alike(table, varying))
     compared = [(key, group) for key, group in panels if len(group) > 1]
     if compared:
         if left_out := len(panels) - len(compared):
             notes = [*notes, f"Not shown: {left_out} of {len(panels)} groups, run with one {spec.x} only."]
         panels = compared
-    panels = _most(panels, notes)
-    xs = _values(pd.concat([group[spec.x] for _, group in panels]))
+    panels = at_most(panels, notes)
+    xs = values_along(pd.concat([group[spec.x] for _, group in panels]))
     w = max(1.5, 0.62 * len(xs))
     columns = max(1, min(len(panels), 4, int((WIDEST - 1) / (w + 0.3))))
     headings = [heading(varying, key, w) for key, _ in panels]
@@ -220,7 +190,7 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
     legend = [
         Patch(facecolor=o.color, hatch=o.hatch, edgecolor="#333333", linewidth=0.6, label=o.label) for o in outcomes
     ]
-    what = f"{outcomes[0].label} with its {_INTERVAL}"
+    what = f"{outcomes[0].label} with its {WILSON}"
     notes = [*notes, f"Above each bar and as its error bar: {what}; sims: simulations per bar."]
     grid = (math.ceil(len(panels) / columns), columns)
     figure, axes = page(study, spec, grid, (w, 2.1), notes, legend, above=0.28 + room(headings))
@@ -235,35 +205,31 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
 
 
 def _bars(ax: Axes, study: Study, conditions: pd.DataFrame, x: str, xs: list[Any]) -> None:
-    _share_axis(ax, len(xs))
+    share_axis(ax, len(xs))
     ticks = [f"{value}\n–" for value in xs]
     for place in set(range(len(xs))) - {xs.index(value) for value in conditions[x]}:
-        _gap(ax, place)
+        not_run(ax, place)
     for _, row in conditions.iterrows():
         place, base = xs.index(row[x]), 0.0
-        ticks[place] = f"{row[x]}\n{_sims([row['simulations']])}"
+        ticks[place] = f"{row[x]}\n{sims_text([row['simulations']])}"
         for outcome in study.game.outcomes:
             rate = row[f"{outcome.name}_rate"]
             style: dict[str, Any] = {"facecolor": outcome.color, "hatch": outcome.hatch}
             if rate:
                 ax.bar(place, rate, 0.66, base, edgecolor="#333333", linewidth=0.6, clip_on=False, **style)
             base += rate
-        rate, lengths, text = whiskers(row, study.game.outcomes[0].name)
+        rate, low, high = limits(row, study.game.outcomes[0].name)
         for color, width, cap in (("white", 3.2, 4.0), ("black", 1.2, 3.0)):  # the halo shows on a dark bar
             ax.errorbar(
                 place,
                 rate,
-                yerr=lengths,
+                yerr=bar_lengths(rate, low, high),
                 color=color,
                 linewidth=width,
                 capsize=cap,
                 capthick=width,
                 clip_on=False,
             )
-        ax.text(place, 1.03, text.replace(" ", "\n", 1), ha="center", va="bottom", size=6.5)
+        ax.text(place, 1.03, f"{rate:.0%}\n{interval_text(low, high)}", ha="center", va="bottom", size=6.5)
     ax.set_xticks(range(len(xs)), ticks)
     ax.set_xlabel(x)
-
-
-def _blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -17,8 +17,8 @@ from parley import tables
 from parley.condition import BYZANTINE_AXIS
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_page import empty, interval_text, page, words
+from parley.figures_panels import WILSON, values_along
 from parley.games.evidence import FigureSpec
-from parley.stats import CONFIDENCE
 from parley.study import Study
 
 _CELL = (0.78, 0.34)  # inches
@@ -50,8 +50,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     counts = sorted({int(cell["simulations"]) for cells in compared.values() for cell in cells.values()})
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     notes = [
-        f"Rate of {outcome.label} by {spec.x}, with its {CONFIDENCE:.0%} Wilson interval; {several} simulations per "
-        "cell. Empty: not run.",
+        f"Rate of {outcome.label} by {spec.x}, with its {WILSON}; {several} simulations per cell. Empty: not run.",
         *sizes,
     ]
     if fixed:
@@ -61,7 +60,8 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if len(compared) > _MOST_ROWS:
         notes.append(f"The first {_MOST_ROWS} of {len(compared)} rows are shown; the tables hold all.")
     shown = list(compared.items())[:_MOST_ROWS]
-    xs = _values(table[spec.x], [value for _, cells in shown for value in cells])
+    used = {value for _, cells in shown for value in cells}
+    xs = [value for value in values_along(table[spec.x]) if value in used]
     names = [_cut(_name(varying, key)) for key, _ in shown]
     columns = [_cut(str(value)) for value in xs]
     widest = max(len(name) for name in columns)
@@ -120,9 +120,3 @@ def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], slanted: bool
 
 def _cut(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
-
-
-def _values(column: pd.Series, shown: Sequence[Any]) -> list[Any]:
-    """Return the values of x that are shown: numbers in order, names as the study lists them."""
-    values = [value for value in column.drop_duplicates() if value in set(shown)]
-    return values if any(isinstance(value, str) for value in values) else sorted(values)

@@ -51,7 +51,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
 }
 _JOINTS = re.compile(r"[^-_+=, ]*[-_+=, ]*(?<=.)")
 _CHARACTER = 0.068  # width of one of 8 points
-_LINE = 0.155  # height of a line of 8 points
+LINE = 0.155  # height of a line of 8 points
 
 
 @contextmanager
@@ -86,18 +86,21 @@ def page(
     legend: Sequence[Artist],
     above: float = 0.3,
     gap: float = 0.3,
+    below: float = 0.62,
+    left: float = 0.75,
 ) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure and its rows of panels, `grid` = rows x columns of `panel` = width x height.
 
-    `above` is the room over each panel, for its title; `notes` are sentences for the heading.
+    `above` and `below` are the room over each panel, for its title, and under it, for what stands along x; `left` is
+    that beside the first, for what stands along y. `notes` are sentences for the heading.
     """
     (rows, columns), (w, h) = grid, panel
-    left, right, below = 0.75, 0.2, 0.62
+    right = 0.2
     inner = columns * w + (columns - 1) * gap
     width = max(7.0, left + inner + right)
     title = textwrap.wrap(one_line(f"{study.title}: {spec.title}"), int(width / 0.105))
     text = textwrap.wrap(one_line(" ".join(notes)), int(width / _CHARACTER))
-    head = 0.15 + 0.2 * len(title) + _LINE * len(text) + 0.1
+    head = 0.15 + 0.2 * len(title) + LINE * len(text) + 0.1
     per_line = _legend_columns(legend, width - 0.4)
     foot = 0.1 + 0.19 * math.ceil(len(legend) / per_line)
     height = head + rows * (above + h + below) + foot
@@ -118,7 +121,7 @@ def page(
         },
     )
     at = height - 0.15
-    for lines, step, font in ((title, 0.2, {"size": 11, "weight": "bold"}), (text, _LINE, {"size": 8})):
+    for lines, step, font in ((title, 0.2, {"size": 11, "weight": "bold"}), (text, LINE, {"size": 8})):
         for line in lines:
             figure.text(0.15 / width, at / height, line, va="top", **font)
             at -= step
@@ -146,8 +149,13 @@ def empty(study: Study, spec: FigureSpec, why: str) -> Figure:
 
 def heading(by: Sequence[str], key: Sequence[Any], width: float) -> str:
     """Return the values of the axes `by` as a panel's title, wrapped to its width in inches."""
-    most = max(12, int(width / 0.072))
-    lines = textwrap.wrap(words(by, key), most, break_on_hyphens=False, break_long_words=False)
+    return wrapped(words(by, key), width, 12)
+
+
+def wrapped(text: str, width: float, least: int = 6) -> str:
+    """Return a text in lines of a width in inches, at least `least` characters; long names break at their joints."""
+    most = max(least, int(width / 0.072))
+    lines = textwrap.wrap(one_line(text), most, break_on_hyphens=False, break_long_words=False)
     return "\n".join(part for line in lines for part in _parts(line, most))
 
 

@@ -19,29 +19,40 @@ from parley.study import Study
 _LIMITS = ("rate", "low", "high")
 
 
-def write_metrics(study: Study, conditions: pd.DataFrame) -> None:
+def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame) -> None:
     """Write a JSON file per condition of `study`; those of former conditions go.
 
-    `conditions` is the table of conditions, a row for each in the study's order. Raises RecordError if the disk
-    refuses.
+    `conditions` is the table of conditions, a row for each in the study's order, and `rates` that of the indicators,
+    as many rows for each as the game has. Raises RecordError if the disk refuses.
     """
+    number = len(study.game.indicators)
     shutil.rmtree(paths.metrics(study.name), ignore_errors=True)
-    for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
-        text = json.dumps(condition_metrics(row, study.game), indent=1, allow_nan=False) + "\n"
+    for place, (condition, (_, row)) in enumerate(zip(study.conditions, conditions.iterrows(), strict=True)):
+        metrics = condition_metrics(row, study.game, rates.iloc[place * number : (place + 1) * number])
+        text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
         write_atomically(paths.metric(study.name, condition.path), methodcaller("write", text.encode()))
 
 
-def condition_metrics(row: Any, game: type[Game]) -> dict[str, Any]:
-    """Return the number of simulations of one condition, each outcome's rate and limits, and the failed reply rate.
+def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:
+    """Return the number of simulations of one condition, rates and limits, and the failed reply rate.
 
-    All rates are in [0, 1]; the last is missing (None) where nothing was asked.
+    Rates are those of each outcome, and under `indicators` of each indicator of the game, from its rows in `rates`.
+    All are in [0, 1]; missing (None) are those of nothing: no simulation has an answer, or nothing was asked.
     """
-    failed = float(row["failed_reply_rate"])
-    return {
+    metrics: dict[str, Any] = {
         "simulations": int(row["simulations"]),
-        **{o.name: {part: float(row[f"{o.name}_{part}"]) for part in _LIMITS} for o in game.outcomes},
-        "failed_reply_rate": None if math.isnan(failed) else failed,
+        **{o.name: {part: _number(row[f"{o.name}_{part}"]) for part in _LIMITS} for o in game.outcomes},
+        "failed_reply_rate": _number(row["failed_reply_rate"]),
     }
+    if game.indicators:
+        metrics["indicators"] = {
+            rate["indicator"]: {part: _number(rate[part]) for part in _LIMITS} for _, rate in rates.iterrows()
+        }
+    return metrics
+
+
+def _number(value: Any) -> float | None:
+    return None if math.isnan(value) else float(value)
 
 
 def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:

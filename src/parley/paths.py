@@ -9,6 +9,7 @@ RESULTS = Path("results")
 MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
+TABLES = ("simulations", "conditions", "outcomes", "rounds", "rates", "quantities", "contrasts")  # of every study
 
 
 def study_file(name: str) -> Path:
@@ -127,7 +128,7 @@ def shared_owner_of(path: Path) -> str:
 
 
 def table(study: str, name: str, suffix: str) -> Path:
-    """One table, such as `simulations`, `.parquet` or `.csv`."""
+    """One table, such as those named in TABLES: `.parquet` or `.csv`."""
     return results(study) / "tables" / f"{name}{suffix}"
 
 

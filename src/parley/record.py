@@ -21,6 +21,7 @@ from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
 from parley.journal import Entry
 from parley.runner import Play
+from parley.timing import times
 
 FORMAT = 2
 _KEY = b"parley"
@@ -60,7 +61,7 @@ class Summary:
 
     simulation: Mapping[str, Any]  # id, seed, game, axes, spec, parameters, groups, prompt
     outcome: Mapping[str, Any]  # parley.games.base.Outcome without its trace
-    telemetry: Mapping[str, Any]  # calls, tokens, failures by class
+    telemetry: Mapping[str, Any]  # calls, tokens, failures by class, times (those by phase not in older records)
     digest: str  # content digest
     provenance: Mapping[str, Any]
 
@@ -119,6 +120,7 @@ def _telemetry(play: Play) -> dict[str, Any]:
         "completion_tokens": sum(e.completion_tokens or 0 for e in entries),
         "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
         "request_seconds": round(sum(e.seconds for e in entries), 3),
+        **times(entries),
     }
 
 

@@ -22,6 +22,7 @@ from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
 from parley.provenance import warnings
 from parley.record import Summary
+from parley.report_evidence import contrast_rows, quantity_rows, rate_rows
 from parley.stats import CONFIDENCE
 from parley.study import Study
 from parley.text import one_line
@@ -51,6 +52,9 @@ def report(study: Study) -> Path:
             confidence=f"{CONFIDENCE:.0%}",
             conditions=[condition_row(study, row, by) for _, row in conditions.iterrows()],
             endings=endings(simulations, by),
+            rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
+            quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
+            contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
             figures=list(_figures(study)),
             provenance=_provenance(summaries),
             warnings=_warnings(summaries),

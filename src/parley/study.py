@@ -81,13 +81,18 @@ class Study:
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:
-        """The figures of the game that this study has the axes for."""
+        """The figures of the game that this study has the axes for, and conditions to show in."""
         values: dict[str, set[Any]] = {}
         for condition in self.conditions:
             for axis, value in condition.axes.items():
                 values.setdefault(axis, set()).add(value)
         varying = {axis for axis, found in values.items() if len(found) > 1}
-        return tuple(spec for spec in self.game.figures if varying.issuperset(spec.needs))
+        return tuple(
+            spec
+            for spec in self.game.figures
+            if varying.issuperset(spec.needs)
+            and any(self.game.shows(spec, condition.parameters) for condition in self.conditions)
+        )
 
     def notes(self) -> dict[str, str]:
         """Return what readers should know of the models that are used, by name."""

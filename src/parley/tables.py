@@ -1,9 +1,10 @@
-"""The `summarize` stage: tables of simulations, conditions and outcomes, from the summaries of the records.
+"""The `summarize` stage: tables of simulations and conditions, and of what follows from them, from the records.
 
 Only the simulations of the study as it is now are read; records of a former configuration stay out.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ import pandas as pd
 
 from parley import paths
 from parley.condition import Simulation
+from parley.contrasts import contrast_table
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES, Game
 from parley.identity import digest
 from parley.journal import release
 from parley.metrics import outcome_table, write_metrics
+from parley.rates import SECONDS, quantity_table, rate_table
 from parley.record import Summary, read_summary
+from parley.rounds import round_table
 from parley.stats import censored_median, wilson_interval
 from parley.study import Study
 
@@ -41,11 +45,21 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
     simulations = list(study.simulations())
     summaries = read_summaries(study, simulations)
     rows = pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
-    conditions = condition_table(rows, axes(study), study.game)
-    tables = {"simulations": rows, "conditions": conditions, "outcomes": outcome_table(study, conditions)}
+    by = axes(study)
+    conditions = condition_table(rows, by, study.game)
+    rates = rate_table(rows, by, study.game)
+    tables = {
+        "simulations": rows,
+        "conditions": conditions,
+        "outcomes": outcome_table(study, conditions),
+        "rounds": round_table(study, simulations, summaries),
+        "rates": rates,
+        "quantities": quantity_table(rows, by, study.game),
+        "contrasts": contrast_table(rows, by, study.game),
+    }
     for name, table in tables.items():
         write_table(table, study.name, name)
-    write_metrics(study, conditions)
+    write_metrics(study, conditions, rates)
     for simulation in simulations:
         release(simulation.record(study.name))
     say(f"{len(rows)} simulations in {len(conditions)} conditions")
@@ -94,11 +108,19 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "finished_early": outcome["finished_early"],
         **{key: _cell(value) for key, value in outcome["metrics"].items()},
         **{key: summary.telemetry[key] for key in _TELEMETRY},
+        **_seconds(summary.telemetry),
         "engine": engine_label(summary.provenance),
         "spec": simulation.condition.spec,
         "id": simulation.id,
         "digest": summary.digest,
     }
+
+
+def _seconds(telemetry: Mapping[str, Any]) -> dict[str, float]:
+    """Return how long the simulation and each of its phases took; older records do not tell it."""
+    phases = telemetry.get("phase_seconds", {})
+    whole = {SECONDS: telemetry.get("wall_seconds", math.nan)}
+    return whole | {f"{SECONDS}_{phase}": seconds for phase, seconds in phases.items()}
 
 
 def _cell(value: Any) -> Any:
@@ -168,7 +190,8 @@ def read_table(study: str, name: str) -> pd.DataFrame:
     """Return a table that `summarize` wrote; raises RecordError if it is not there, or not whole."""
     path: Path = paths.table(study, name, ".parquet")
     if not path.exists():
-        raise RecordError(f"{path}: no such table; run: parley summarize")
+        made_by = "parley ledger build" if name == "ledger" else "parley summarize"
+        raise RecordError(f"{path}: no such table; run: {made_by}")
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:  # pyarrow's are both

@@ -65,6 +65,11 @@ def test_the_longest_numbers_have_wrong_ones_too(answer: str) -> None:
     assert read_number(problem.wrong(np.random.default_rng(0))) not in (normal, None)
 
 
+def test_twice_nothing_is_no_wrong_answer_to_nothing() -> None:
+    nothing = Problem("n", "number", "?", "0")
+    assert {nothing.wrong(np.random.default_rng(seed)) for seed in range(60)} == {"1", "2", "10"}
+
+
 def test_wrong_cards_are_the_matching_bias_or_another_selection() -> None:
     assert {CARDS.wrong(np.random.default_rng(seed)) for seed in range(9)} == {"4,A"}
     both_right = Problem("c", "cards", "?", "A", ("A", "K"))  # the bias is right here

@@ -4,7 +4,7 @@ rule summarize:
         records=ancient(RECORDS + PLAYED),
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
-        parquet=[str(paths.table("{study}", name, ".parquet")) for name in TABLES],
+        parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],
         simulations=report(
             str(paths.table("{study}", "simulations", ".csv")),
             caption="../report/simulations.rst",
@@ -15,7 +15,11 @@ rule summarize:
             caption="../report/conditions.rst",
             category="Tables",
         ),
-        outcomes=str(paths.table("{study}", "outcomes", ".csv")),
+        others=[
+            str(paths.table("{study}", name, ".csv"))
+            for name in paths.TABLES
+            if name not in ("simulations", "conditions")
+        ],
         metrics=[str(paths.metric("{study}", c.path)) for c in STUDY.conditions],
     log:
         str(paths.log("{study}", "summarize")),

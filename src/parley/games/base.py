@@ -252,6 +252,11 @@ class Game(ABC):
         return "none"
 
     @classmethod
+    def shows(cls, figure: FigureSpec, parameters: GameParameters) -> bool:
+        """Return whether a figure can show anything of a condition with these parameters."""
+        return True
+
+    @classmethod
     def seat_names(cls, parameters: GameParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
         """Return a name for each agent: neutral, and in shuffled order, so that neither says anything of its role."""
         names = [f"agent_{i + 1}" for i in range(len(roles))]

@@ -32,7 +32,7 @@ from parley.games.consensus_state import Agent, ConsensusView
 from parley.games.consensus_strategies import LLM_STRATEGIES
 from parley.games.consensus_swarms_parameters import NAMES
 from parley.games.consensus_threat import threat_model
-from parley.games.evidence import FigureSpec, OutcomeClass, Trajectory
+from parley.games.evidence import FigureSpec, Measure, OutcomeClass, Trajectory
 from parley.games.kinds import LLM, PolicyKind, with_instructions
 from parley.games.roles import BYZANTINE, HONEST
 from parley.network import Network
@@ -86,6 +86,17 @@ class ConsensusGame(Game):
             needs=("topology",),
         ),
         FigureSpec(
+            name="agreement_by_round",
+            kind="curves",
+            title="Agreement by round",
+            caption="Share of the honest agents that hold their most frequent value after each round: mean over "
+            "simulations, with 95% Wilson intervals. What an agent says needs as many rounds as the network's "
+            "diameter to reach everybody.",
+            x="topology",
+            needs=("topology",),
+            of=("agreement",),
+        ),
+        FigureSpec(
             name="trajectories",
             kind="trajectories",
             title="Proposals over rounds",
@@ -93,6 +104,7 @@ class ConsensusGame(Game):
             "dashed. The band is the honest initial range, the vertical line the stop (after Figure 4 of the paper).",
         ),
     )
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("agreement", "agreement of honest agents"),)
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
     prompt_phases: ClassVar[tuple[str, ...]] = ("propose", "vote", "turn")
@@ -213,6 +225,14 @@ class ConsensusGame(Game):
             band=(min(initial.values()), max(initial.values())) if initial else None,
             stopped=outcome["rounds"] if outcome["finished_early"] else None,
         )
+
+    @classmethod
+    def series(
+        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
+        shares = [(entry["round"], entry["honest_share"]) for entry in trace]
+        return {"agreement": [(number, share) for number, share in shares if share is not None]}
 
     # What an agent is asked
 

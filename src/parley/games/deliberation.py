@@ -145,6 +145,12 @@ class DeliberationGame(Game):
         return parameters.problems.problem(seed).as_json()
 
     @classmethod
+    def shows(cls, figure: FigureSpec, parameters: GameParameters) -> bool:
+        """Return whether the figure is of right answers, or of policies, as the problems are."""
+        assert isinstance(parameters, DeliberationParameters)
+        return figure.name not in evidence.hidden(parameters.problems.problem_kind != "policies")
+
+    @classmethod
     def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
         """Return "paper" with malicious agents, whom Definition XI.3 allows in any number and of any kind."""
         adversaries = [group for group in groups if group.role == BYZANTINE and group.count]

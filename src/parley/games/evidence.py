@@ -51,7 +51,8 @@ class FigureSpec:
     `trajectories` (single simulations as lines over rounds), `map` (a table of the first outcome's
     rate: a column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
-    `of`). A figure is drawn for studies in which all axes of `needs` vary.
+    `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances). A figure is drawn for studies
+    in which all axes of `needs` vary.
     """
 
     name: str
@@ -61,6 +62,7 @@ class FigureSpec:
     x: str = ""
     needs: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
+    blocks: bool = False
 
 
 @dataclass(frozen=True)

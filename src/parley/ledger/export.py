@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from parley.text import valid_unicode
 
 Format = Literal["jsonl", "csv"]
 _BEFORE = ("block", "simulation", "session", "utterance", "round", "agent")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")
 _AFTER = ("key", "signature")
 _CONTENT = "content."  # before the keys of what was said, which may be called like any column
 
@@ -19,7 +22,8 @@ _CONTENT = "content."  # before the keys of what was said, which may be called l
 def export(path: Path, form: Format) -> Iterator[str]:
     """Yield the lines of a flat file of a chain's utterances; raises RecordError for a line that is no block.
 
-    In CSV each key of the content is a column, `content.<key>`; what is no text stands there as JSON.
+    In CSV each key of the content is a column, `content.<key>`; what is no text stands there as JSON, and what a
+    spreadsheet could take for a formula has an apostrophe before it.
     """
     if form == "jsonl":
         for row in _rows(path):
@@ -55,5 +59,10 @@ def _cell(value: Any) -> str:
 
 def _csv_line(cells: list[Any]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([valid_unicode(str(cell)) for cell in cells])
+    csv.writer(line, lineterminator="\n").writerow([_harmless(valid_unicode(str(cell))) for cell in cells])
     return line.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula: an apostrophe goes before what might be one."""
+    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell

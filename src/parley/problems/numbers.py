@@ -48,14 +48,14 @@ _NUMBER = re.compile(
 )
 # What may not touch a number: it would be part of something else (x2, 1_000, 12:30, 3^2, 3-5, 5th, 3/4/2024, a#b).
 _BEFORE = re.compile(r"[\w.,'/^]$|[0-9)\]][:*×÷=]$|[+-]\s*$")
-_AFTER = re.compile(r"[\w/^+-]|[.,':*×÷=][0-9]|[ ]?[kKmMbB]\b|[ ]?(?:bn|mn|tn)\b|[ ][0-9]")
+_AFTER = re.compile(r"[\w/^+-]|[.,':*×÷=][0-9]|[ ]?[$€£¥₹]?[ ]?(?:[kKmMbB]|bn|mn|tn)\b|[ ][0-9]")
 _DASH_AT_NUMBER = re.compile(r"[–—‒‑]\s*[$€£¥₹]?[.0-9]|[0-9][–—‒‑]")  # a sign, a range, or a dash
 # Words and signs that make of a number something else than an answer: bounds, guesses, denials, alternatives, parts.
 _OTHER_WORDS = re.compile(
     r"\b(?:not|never|neither|nor|or|about|around|approx(?:imately)?|roughly|almost|nearly|circa|between|"
     r"(?:less|more|fewer|greater|other|rather)\s+than|at\s+(?:least|most)|up\s+to|cannot|"
-    r"hal(?:f|ves)|quarters?|thirds?|fourths?|fifths?|dozens?|hundreds?|thousands?|millions?|billions?|trillions?|"
-    r"lakhs?|crores?|minus|negative|squared|cubed|infinity|nan)\b|n't\b|[<>≤≥≠±~≈√∞]",
+    r"hal(?:f|ves)|quarters?|thirds?|fourths?|fifths?|dozens?|"
+    r"lakhs?|crores?|minus|negative|squared|cubed|infinity|nan)\b|n't\b|hundred|thousand|(?:m|b|tr)illion|[<>≤≥≠±~≈√∞]",
     re.IGNORECASE,
 )
 

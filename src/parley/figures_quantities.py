@@ -1,0 +1,107 @@
+"""Quantities: the means of a game's numbers along an axis, with the intervals that follow from their spread."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from parley.figures_page import empty, line_handle, line_style, words
+from parley.figures_panels import (
+    T_INTERVAL,
+    Along,
+    Place,
+    axis_of_lines,
+    bar_lengths,
+    chosen,
+    grid_lines,
+    known_only,
+    labels_of,
+    panel_rows,
+    places_along,
+    sims_text,
+    values_along,
+)
+from parley.games.evidence import FigureSpec
+from parley.rates import all_quantities
+from parley.study import Study
+
+_HEIGHT = 1.8  # inches
+
+
+def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw a row of panels per quantity in `spec.of`, with its mean by `spec.x`; `table` is `quantities`.
+
+    If `spec.x` does not vary, the axis with the most values is along x. Lines are another axis that varies, the one
+    with the most values that fit a panel; all others are panels.
+    """
+    notes: list[str] = []
+    described = all_quantities(table["quantity"], study.game)
+    labels = known_only(table, "quantity", labels_of(described, spec.of), notes)
+    if not labels:
+        return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
+    names = list(labels)
+    units = {what.name: what.unit for what in described}
+    titles = [f"{label} ({units[name]})" if units.get(name) else label for name, label in labels.items()]
+    table = table[table["quantity"].isin(names)]
+    along = places_along(study, spec, table, 0.62, notes, lines=axis_of_lines)
+    lines = [None] if along.lines_by is None else values_along(table[along.lines_by])
+    counted = "blocks" if spec.blocks else "sims"
+    what = "blocks: those behind a point." if spec.blocks else "sims: simulations per point."
+    notes += [f"Mean with its {T_INTERVAL}; a single one has none. {what}"]
+    if along.lines_by is not None:
+        notes.append(f"Where they differ between lines, {counted} are in the order of the legend.")
+    legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(lines) if along.lines_by]
+    ranges = [_range(table[table["quantity"] == name]) for name in names]
+    if any(cut for _, _, cut in ranges):
+        notes.append("Intervals that leave a panel are cut; the tables hold all.")
+
+    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
+        here = conditions[conditions["quantity"] == names[index]]
+        ax.set_ylim(*ranges[index][:2])
+        _panel(ax, here, along, along.shown(conditions), lines, counted)
+
+    size = (along.width, _HEIGHT)
+    return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw, below=along.below)
+
+
+def _range(rows: pd.DataFrame) -> tuple[float, float, bool]:
+    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means."""
+    means = [0.0, *rows["mean"].dropna()]
+    bottom, top = min(means), max(means)
+    span = (top - bottom) or 1.0
+    low, high = min([bottom, *rows["low"].dropna()]), max([top, *rows["high"].dropna()])
+    below, above = max(low, bottom - span), min(high, top + 2 * span)
+    room = 0.05 * (above - below or 1.0)
+    return (below - room if below < 0 else 0.0), above + room, low < below or high > above
+
+
+def _panel(
+    ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], lines: Sequence[Any], counted: str
+) -> None:
+    grid_lines(ax)
+    ax.set_xlim(-0.5, along.per_panel - 0.5)
+    apart = min(0.12, 0.6 / len(lines))
+    counts: list[list[int | None]] = [[] for _ in places]
+    for index, line in enumerate(lines):
+        points = []
+        for place, (value, _) in enumerate(places):
+            here = chosen(chosen(conditions, along.lines_by, line), along.x, value)
+            row = next(iter(here.to_dict("records")), None)
+            counts[place].append(None if row is None else int(row["simulations"]))
+            if row is None or not row["simulations"]:
+                continue
+            at = place + (index - (len(lines) - 1) / 2) * apart
+            points.append((at, row["mean"]))
+            style = line_style(index) | {"linestyle": "none"}
+            ax.plot(at, row["mean"], clip_on=False, zorder=3, **style)
+            if not pd.isna(row["low"]):
+                bars = bar_lengths(row["mean"], row["low"], row["high"])
+                ax.errorbar(at, row["mean"], yerr=bars, capsize=2.5, zorder=2.5, **style | {"marker": "none"})
+        if not any(isinstance(value, str) for value, _ in places):  # between names a line would say nothing
+            style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
+            ax.plot([at for at, _ in points], [y for _, y in points], **style)
+    labels = [f"{label}\n{sims_text(known, counted)}" for (_, label), known in zip(places, counts, strict=True)]
+    ax.set_xticks(range(len(places)), labels)
+    ax.set_xlabel(along.x or "")

@@ -1,0 +1,354 @@
+"""Figures of measures by round, of indicators and of quantities."""
+
+import dataclasses
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from conftest import StudyFactory
+from measured import MeasuredGame, measured, played
+from parley import (
+    contrasts,
+    figures,
+    figures_curves,
+    figures_indicators,
+    figures_panels,
+    figures_quantities,
+    paths,
+    rates,
+    report_evidence,
+    rounds,
+    stats,
+    tables,
+    timing,
+)
+from parley.figures_curves import curves
+from parley.figures_indicators import indicators
+from parley.figures_page import own_style, save
+from parley.figures_quantities import quantities
+from parley.games.consensus import ConsensusGame
+from parley.games.evidence import FigureSpec
+from parley.study import Study
+
+BY_ROUND, IN_THE_END, SIZES = MeasuredGame.figures
+AXES = ["model", "n", "b", "prompt"]
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return measured(study_factory({"model": ["majority", "random"], "n": [3, 4]}, seeds=2))
+
+
+def text_of(figure: Figure) -> str:
+    """Return all texts of a figure, its panels and its legend."""
+    texts = [text.get_text() for text in figure.texts]
+    for ax in figure.axes:
+        if ax.get_visible():
+            texts += [t.get_text() for t in (ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts)]
+            texts += [label.get_text() for label in ax.get_xticklabels()]
+    texts += [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    return " ".join(" ".join(texts).split())
+
+
+def panels_of(figure: Figure) -> list[Any]:
+    return [ax for ax in figure.axes if ax.get_visible()]
+
+
+def by_round(**lines: list[tuple[int, int, float]]) -> pd.DataFrame:
+    """Return a table of rounds from (round, simulations, mean) by model."""
+    rows = [
+        [model, 4, 0, "p", "agreed", number, n, mean, max(0, mean - 0.1), min(1, mean + 0.1)]
+        for model, points in lines.items()
+        for number, n, mean in points
+    ]
+    return pd.DataFrame(rows, columns=[*AXES, "measure", "round", "simulations", "mean", "low", "high"])
+
+
+def data(ax: Any) -> list[tuple[list[float], list[float]]]:
+    """Return the lines through points of a panel, those of error bars left out."""
+    drawn = [line for line in ax.lines if line.get_label().startswith("_child") and line.get_marker() in "osD^vPX*"]
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in drawn]
+
+
+# Drawn from a study
+
+
+def test_all_kinds_are_drawn_from_a_study_and_twice_alike(study: Study) -> None:
+    played(study)
+    first = {path: path.read_bytes() for path in figures.figures(study)}
+    assert len(first) == 6
+    assert {path: path.read_bytes() for path in figures.figures(study)} == first
+    for spec, words in (
+        (BY_ROUND, ["share that agrees", "share that votes to stop", "round", "n=2"]),
+        (IN_THE_END, ["all agree", "stopped early", "No simulation has: what has no answer.", "2 sims"]),
+        (SIZES, ["size of what was said", "(kB)", "wall time (s)", "95% t interval"]),
+    ):
+        root = ElementTree.parse(paths.figure("small", spec.name, ".svg")).getroot()
+        text = " ".join(" ".join(root.itertext()).split())
+        for word in words:
+            assert word in text
+
+
+def test_one_simulation_alone_is_drawn(study_factory: StudyFactory) -> None:
+    study = played(measured(study_factory(seeds=1, parameters={"max_rounds": 1})))
+    assert all(path.stat().st_size for path in figures.figures(study))
+
+
+def test_a_game_with_none_of_it_says_so(study_factory: StudyFactory) -> None:
+    specs = tuple(
+        dataclasses.replace(spec, of=("unheard", "unanswered", "unmeasured")) for spec in MeasuredGame.figures
+    )
+    game = type("Silent", (MeasuredGame,), {"figures": specs})
+    study = played(measured(study_factory(), game))
+    figures.figures(study)
+    for spec in specs:
+        assert "Nothing to draw." in paths.figure("small", spec.name, ".svg").read_text()
+
+
+def test_tables_without_rows_say_so(study: Study) -> None:
+    with own_style():
+        assert "Nothing to draw" in text_of(curves(study, BY_ROUND, by_round()))
+        empty = pd.DataFrame(columns=[*AXES, "indicator", "simulations", "count", "rate", "low", "high"])
+        assert "Nothing to draw" in text_of(indicators(study, IN_THE_END, empty))
+        empty = pd.DataFrame(columns=[*AXES, "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"])
+        assert "Nothing to draw" in text_of(quantities(study, SIZES, empty))
+
+
+def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_factory: StudyFactory) -> None:
+    title = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
+    study = measured(study_factory({"n": [3, 4]}, title=title))
+    rows = [[f"$x_{{{i}}}<b>-{'very-' * 9}long", 3 + j, 0, "p"] for i in range(60) for j in range(2)]
+    frame = pd.DataFrame(rows, columns=AXES)
+    measures = frame.assign(measure="agreed", round=1, simulations=3, mean=0.5, low=0.1, high=0.9)
+    answers = frame.assign(indicator="early", simulations=3, count=3, rate=1.0, low=0.4, high=1.0)
+    sizes = frame.assign(quantity="size", unit="kB", simulations=3, mean=2.0, sd=1.0, low=-1.0, high=5.0, median=2.0)
+    many = {"x": "n", "of": ("agreed", "early", "size")}
+    with own_style():
+        for draw, spec, table, axis in (
+            (curves, BY_ROUND, measures, "n=3"),
+            (indicators, IN_THE_END, answers, "<b>"),
+            (quantities, SIZES, sizes, "<b>"),
+        ):
+            figure = draw(study, dataclasses.replace(spec, of=many["of"]), table)
+            assert len(panels_of(figure)) <= 48
+            assert figure.get_figwidth() < 14
+            text = text_of(figure)
+            assert axis in text
+            assert "<script>&amp;" in text
+            assert len(save(figure, study, spec)) == 2
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
+        *(rates, report_evidence, rounds, stats, timing),
+    ],
+)
+def test_shared_modules_name_no_game(module: object) -> None:
+    source = Path(str(module.__file__)).read_text()  # type: ignore[attr-defined]
+    assert not re.search(r"consensus|deliberation|stag.hunt|honest|byzantine", source, re.IGNORECASE)
+
+
+# Curves
+
+
+def test_curves_have_a_line_per_model_and_say_how_many_are_left(study: Study) -> None:
+    table = by_round(a=[(1, 9, 0.5), (2, 9, 0.6), (3, 4, 0.9)], b=[(1, 8, 0.1), (2, 8, 0.2)])
+    with own_style():
+        figure = curves(study, BY_ROUND, table)
+    (ax,) = panels_of(figure)
+    (x, y), (u, v) = data(ax)
+    assert (y, v) == ([0.5, 0.6, 0.9], [0.1, 0.2])
+    assert x == pytest.approx([1, 2, 3], abs=0.3)
+    assert u == pytest.approx([1, 2], abs=0.3)
+    assert u[0] != x[0]  # equal means stay apart
+    assert [text.get_text() for text in ax.texts] == ["n=9", "4", "n=8", "0"]
+    text = text_of(figure)
+    assert "a b" in text  # the legend
+    assert "No simulation has: share that votes to stop." in text
+
+
+def test_curves_write_equal_numbers_once(study: Study) -> None:
+    table = by_round(a=[(1, 9, 0.5), (2, 9, 0.6)], b=[(1, 9, 0.1), (2, 9, 0.2)])
+    with own_style():
+        (ax,) = panels_of(curves(study, BY_ROUND, table))
+    assert [text.get_text() for text in ax.texts] == ["n=9"]
+
+
+def test_curves_pool_no_conditions(study: Study) -> None:
+    tables_of = [
+        by_round(a=[(1, 3, 0.1 * n)], b=[(1, 3, 0.1 * n)]).assign(n=n, prompt=p) for n in (1, 2) for p in "pq"
+    ]
+    with own_style():
+        figure = curves(study, BY_ROUND, pd.concat(tables_of))
+    assert len(panels_of(figure)) == 4
+    assert all(len(data(ax)) == 2 for ax in panels_of(figure))
+    assert "n=2, prompt=q" in text_of(figure)
+
+
+def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest(study: Study) -> None:
+    table = pd.DataFrame({"model": list("aab"), "n": [1, 2, 3], "b": [0, 1, 1], "prompt": list("pqr")})
+    choose = figures_panels.axis_of_lines
+    assert choose(table, AXES, "prompt") == "prompt"
+    assert choose(table, AXES, "model") == "model"
+    assert choose(table, AXES) == "n"
+    assert choose(table, [], "model") is None
+    many = pd.DataFrame({"model": range(7), "n": [1, 2, 1, 2, 1, 2, 1]})
+    assert choose(many, ["model", "n"], "model") == "n"
+    assert choose(many, ["model"], "model") is None
+    specified = dataclasses.replace(BY_ROUND, x="prompt")
+    rows = pd.concat([by_round(a=[(1, 2, 0.5)], b=[(1, 2, 0.5)]).assign(prompt=p) for p in "pqr"])
+    with own_style():
+        assert len(panels_of(curves(study, specified, rows))) == 2
+
+
+def test_many_rounds_have_a_few_marks(study: Study) -> None:
+    table = by_round(a=[(number, 5, 0.5) for number in range(1, 51)])
+    with own_style():
+        (ax,) = panels_of(curves(study, BY_ROUND, table))
+    assert len(ax.collections) <= 12  # error bars
+    assert len(data(ax)[0][0]) == 50
+    assert len(ax.get_xticks()) <= 8
+
+
+def test_a_limit_that_is_missing_draws_its_point(study: Study) -> None:
+    table = by_round(a=[(1, 1, 0.5)]).assign(low=np.nan, high=np.nan)
+    with own_style():
+        assert data(panels_of(curves(study, BY_ROUND, table))[0]) == [([1.0], [0.5])]
+
+
+# Indicators
+
+
+def answered(**rates: float) -> pd.DataFrame:
+    rows = [
+        [model, n, 0, "p", name, 4, 2, rate, max(0, rate - 0.2), min(1, rate + 0.2)]
+        for model in ("a", "b")
+        for n in (4, 16, 8)
+        for name, rate in rates.items()
+    ]
+    return pd.DataFrame(rows, columns=[*AXES, "indicator", "simulations", "count", "rate", "low", "high"])
+
+
+def test_indicators_stand_side_by_side_along_x_with_their_intervals(study: Study) -> None:
+    with own_style():
+        figure = indicators(study, IN_THE_END, answered(unanimous=0.5, early=0.25))
+    panels = panels_of(figure)
+    assert [ax.get_title() for ax in panels] == ["a", "b"]
+    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["4\n4 sims", "8\n4 sims", "16\n4 sims"]
+    assert [text.get_text() for text in panels[0].texts] == ["50% [30, 70]", "25% [5, 45]"] * 3
+    marks = {line.get_marker() for line in panels[0].lines if line.get_marker() in "osD^"}
+    assert len(marks) == 2
+
+
+def test_indicators_without_x_take_the_fullest_axis(study: Study) -> None:
+    with own_style():
+        figure = indicators(study, dataclasses.replace(IN_THE_END, x="retries"), answered(early=0.25))
+    assert panels_of(figure)[0].get_xlabel() == "n"
+
+
+def test_an_indicator_that_a_condition_lacks_leaves_its_place(study: Study) -> None:
+    table = answered(unanimous=0.5, early=0.25)
+    gone = (table["n"] == 8) & (table["model"] == "a")
+    silent = (table["n"] == 16) & (table["indicator"] == "early")
+    table.loc[silent, ["simulations", "rate", "low", "high"]] = [0, np.nan, np.nan, np.nan]
+    with own_style():
+        ax = panels_of(indicators(study, IN_THE_END, table[~gone]))[0]
+    assert [text.get_text() for text in ax.texts].count("not run") == 1
+    assert not any("nan" in text.get_text() for text in ax.texts)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n4 sims", "8\n– sims", "16\n4/0 sims"]
+
+
+def test_more_places_than_a_row_holds_go_on_in_the_next_panel(study: Study) -> None:
+    table = pd.concat([answered(early=0.5).iloc[:1].assign(n=n) for n in range(50)])
+    with own_style():
+        figure = indicators(study, IN_THE_END, table)
+    labels = [label.get_text().split("\n")[0] for ax in panels_of(figure) for label in ax.get_xticklabels()]
+    assert labels == [str(n) for n in range(50)]
+    assert len(panels_of(figure)) > 1
+    assert figure.get_figwidth() < 14
+
+
+def test_the_undisturbed_stand_first_in_every_comparison_along_b(study_factory: StudyFactory) -> None:
+    grid = {"n": 4, "b": [0, 1], "byzantine": ["random", "silent"]}
+    spec = dataclasses.replace(IN_THE_END, x="b")
+    game = type("Along", (MeasuredGame,), {"figures": (spec,)})
+    study = played(measured(study_factory(grid), game))
+    with own_style():
+        figure = indicators(study, spec, tables.read_table("small", "rates"))
+    assert [len(ax.get_xticks()) for ax in panels_of(figure)] == [2, 2]
+    assert "not run" not in text_of(figure)
+
+
+# Quantities
+
+
+def sized(rows: list[tuple[str, int, float, float, float]], quantity: str = "size") -> pd.DataFrame:
+    """Return a table of quantities from model, n, mean and limits."""
+    full = [[m, n, 0, "p", quantity, "kB", 3, mean, 1.0, low, high, mean] for m, n, mean, low, high in rows]
+    columns = [*AXES, "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
+    return pd.DataFrame(full, columns=columns)
+
+
+def test_quantities_are_drawn_along_x_in_order_with_units(study: Study) -> None:
+    table = sized([("a", 16, 3.0, 2.0, 4.0), ("a", 4, 1.0, 0.5, 1.5), ("b", 4, 2.0, 1.0, 3.0), ("b", 16, 5.0, 4, 6)])
+    with own_style():
+        figure = quantities(study, SIZES, table)
+    (ax,) = panels_of(figure)
+    assert ax.get_ylabel() == "size of what was said\n(kB)"
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n3 sims", "16\n3 sims"]
+    points = sorted((round(x[0]), y[0]) for x, y in data(ax))
+    assert points == [(0, 1.0), (0, 2.0), (1, 3.0), (1, 5.0)]
+    assert len(ax.collections) == 4  # the bars of the intervals
+    assert {t.get_text() for t in figure.legends[0].get_texts()} == {"a", "b"}
+
+
+def test_a_single_simulation_is_a_point_without_an_interval(study: Study) -> None:
+    with own_style():
+        (ax,) = panels_of(quantities(study, SIZES, sized([("a", 4, 7.0, np.nan, np.nan)])))
+    assert data(ax) == [([0.0], [7.0])]
+    assert not ax.collections
+
+
+def test_an_interval_that_dwarfs_all_means_is_cut_in_words(study: Study) -> None:
+    with own_style():
+        figure = quantities(study, SIZES, sized([("a", 4, 7.0, -900.0, 900.0), ("a", 8, 6.0, 5.0, 7.0)]))
+        assert "Intervals that leave a panel are cut" in text_of(figure)
+        low, high = panels_of(figure)[0].get_ylim()
+        assert low < 0 < 7 < high < 30
+        figure = quantities(study, SIZES, sized([("a", 4, 7.0, 5.0, 9.0)]))
+        assert "are cut" not in text_of(figure)
+        assert panels_of(figure)[0].get_ylim()[0] == 0
+
+
+# The consensus game's own
+
+
+def test_agreement_by_round_is_drawn_where_networks_vary(study_factory: StudyFactory) -> None:
+    grid = {"model": "minimum", "n": 6, "vary": {"topology": ["complete", "ring"]}}
+    study = played(study_factory(grid, seeds=3, parameters={"max_rounds": 5, "stop_threshold": 1}))
+    assert "agreement_by_round" in {spec.name for spec in study.figures}
+    assert "agreement_by_round" not in {spec.name for spec in study_factory(grid | {"vary": None}).figures}
+    figures.figures(study)
+    text = paths.figure("small", "agreement_by_round", ".svg").read_text()
+    assert "topology=ring" in text
+    table = tables.read_table("small", "rounds")
+    flooded = table[table["topology"] == "complete"].set_index("round")["mean"]
+    assert flooded[2] == 1.0 > flooded[1]  # a complete network has the diameter 1
+    around = table[table["topology"] == "ring"].set_index("round")["mean"]
+    assert around[2] < 1.0
+
+
+def test_agreement_of_nobody_is_none() -> None:
+    trace = [{"round": 1, "honest_share": None}, {"round": 2, "honest_share": 0.5}]
+    assert ConsensusGame.series({}, trace) == {"agreement": [(2, 0.5)]}
+    assert isinstance(BY_ROUND, FigureSpec)
+    assert json.dumps(ConsensusGame.series({}, trace))

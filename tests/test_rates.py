@@ -1,0 +1,84 @@
+import json
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from conftest import StudyFactory
+from measured import MeasuredGame, measured, played
+from parley import paths, tables
+from parley.games.consensus import ConsensusGame
+from parley.rates import quantity_table, rate_table
+from parley.stats import wilson_interval
+
+BY = ["model", "n"]
+
+
+def rows(**columns: list[Any]) -> pd.DataFrame:
+    return pd.DataFrame({"model": ["a", "b", "a", "b", "a"], "n": 4, **columns})
+
+
+def test_rates_count_answers_and_leave_out_what_has_none() -> None:
+    table = rate_table(rows(unanimous=[True, None, False, None, True], early=[False] * 5), BY, MeasuredGame)
+    assert list(table.columns) == ["model", "n", "indicator", "simulations", "count", "rate", "low", "high"]
+    found = {(row["model"], row["indicator"]): row for row in table.to_dict("records")}
+    assert len(found) == 6
+    first = found["a", "unanimous"]
+    assert (first["simulations"], first["count"], first["rate"]) == (3, 2, pytest.approx(2 / 3))
+    assert (first["low"], first["high"]) == wilson_interval(2, 3)
+    assert (found["b", "early"]["simulations"], found["b", "early"]["rate"]) == (2, 0.0)
+    for key in (("b", "unanimous"), ("a", "unanswered")):  # nobody answers; no record has the metric
+        assert (found[key]["simulations"], found[key]["count"]) == (0, 0)
+        assert all(math.isnan(found[key][part]) for part in ("rate", "low", "high"))
+
+
+def test_quantities_have_means_with_intervals_and_times() -> None:
+    table = rows(value_changes=[1, 5, 2, None, 3], size=[0.5] * 5, seconds=[2.0] * 5, seconds_speak=[1.0] * 5)
+    found = quantity_table(table, BY, MeasuredGame)
+    columns = ["model", "n", "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
+    assert list(found.columns) == columns
+    by_name = {(row["model"], row["quantity"]): row for row in found.to_dict("records")}
+    half = 4.302652729911275 / math.sqrt(3)  # t at 97.5% with 2 degrees of freedom, a deviation of 1
+    first = by_name["a", "value_changes"]
+    assert (first["simulations"], first["mean"], first["median"], first["sd"]) == (3, 2.0, 2.0, 1.0)
+    assert (first["low"], first["high"]) == (pytest.approx(2 - half), pytest.approx(2 + half))
+    one = by_name["b", "value_changes"]
+    assert (one["simulations"], one["mean"]) == (1, 5.0)
+    assert math.isnan(one["low"])
+    assert by_name["a", "unmeasured"]["simulations"] == 0
+    assert by_name["a", "size"]["unit"] == "kB"
+    assert [by_name["b", name]["mean"] for name in ("seconds", "seconds_speak")] == [2.0, 1.0]
+    assert by_name["b", "seconds_speak"]["unit"] == "s"
+
+
+def test_a_game_without_indicators_has_an_empty_table_of_rates() -> None:
+    assert rate_table(rows(), BY, ConsensusGame).shape == (0, 8)
+    assert set(quantity_table(rows(seconds=[0.0] * 5), BY, ConsensusGame)["quantity"]) == {"seconds"}
+
+
+def test_the_tables_are_written_and_metrics_hold_the_rates(study_factory: StudyFactory) -> None:
+    played(measured(study_factory({"model": ["majority", "random"], "n": [3, 4]}, seeds=3, title="t")))
+    rates, quantities = tables.read_table("small", "rates"), tables.read_table("small", "quantities")
+    assert len(rates) == 4 * 3
+    assert len(pd.read_csv(paths.table("small", "rates", ".csv"))) == 4 * 3
+    assert set(quantities["quantity"]) >= {"size", "seconds", "seconds_propose", "seconds_vote"}
+    for values, here in rates.groupby(["model", "n", "b", "prompt"]):
+        path = "/".join(f"{axis}={value}" for axis, value in zip(("model", "n", "b", "prompt"), values, strict=True))
+        told = json.loads(paths.metric("small", path).read_text())["indicators"]
+        assert list(told) == ["unanimous", "early", "unanswered"]
+        assert told["unanswered"] == {"rate": None, "low": None, "high": None}
+        assert told["early"]["rate"] == here[here["indicator"] == "early"]["rate"].iloc[0]
+    stopped = rates[(rates["model"] == "majority") & (rates["indicator"] == "early")]
+    assert stopped["rate"].to_list() == [1.0, 1.0]
+
+
+def test_older_records_have_no_times_and_are_read(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("parley.record.times", lambda entries: {})
+        played(study_factory(seeds=2))
+    found = tables.read_table("small", "quantities")
+    assert found[["quantity", "simulations"]].to_numpy().tolist() == [["seconds", 0]]
+    assert tables.read_table("small", "simulations")["seconds"].isna().all()

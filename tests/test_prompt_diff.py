@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
+from parley.condition import Simulation
 from parley.errors import UsageError
 from parley.games import GAMES
 from parley.prompt_diff import PARTS, PromptDiff, prompt_diff
@@ -105,14 +106,11 @@ def test_identical_prompts_are_called_so(study_factory: StudyFactory) -> None:
     assert changed(found) == {}
 
 
-def test_what_a_reply_must_look_like_and_its_sampling_are_compared(study_factory: StudyFactory) -> None:
-    sampling = [{"temperature": 0.5, "max_tokens": 100}, {"temperature": 0.0, "max_tokens": 100}]
-    studies = [hunts(study_factory, {"reasoning_chars": [100, 200]}, act=each) for each in sampling]
-    differs = changed(compare(studies[0], {"reasoning_chars": 100}, {"reasoning_chars": 200}, 1))
+def test_what_a_reply_must_look_like_is_compared(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory, {"reasoning_chars": [100, 200]})
+    differs = changed(compare(study, {"reasoning_chars": 100}, {"reasoning_chars": 200}, 1))
     assert set(differs) == {(1, "signal", "reply"), (1, "act", "reply")}
     assert [line.strip("+- ") for line in differs[1, "act", "reply"]] == ['"maxLength": 100,', '"maxLength": 200,']
-    found = compare(studies[1], {"reasoning_chars": 100}, {"reasoning_chars": 200}, 1)
-    assert not [line for d in found.differences for line in d.lines if "temperature" in line]
 
 
 def test_rounds_up_to_the_last_are_played(study_factory: StudyFactory) -> None:
@@ -121,13 +119,18 @@ def test_rounds_up_to_the_last_are_played(study_factory: StudyFactory) -> None:
     assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 9).differences} == {1, 2}
 
 
-def test_seeds_and_roles_choose_the_agent(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory, RING)
-    agents = {compare(study, {"b": 1}, {"disclosure": "explicit"}, seed=seed).agent for seed in range(8)}
-    assert len(agents) > 1
-    one = compare(study, {"b": 1}, {"disclosure": "explicit"})
-    other = compare(study, {"b": 1}, {"disclosure": "explicit"}, role="byzantine")
-    assert one.agent != other.agent
+def test_the_agent_is_one_of_the_role_in_both_conditions(study_factory: StudyFactory) -> None:
+    grid = {**HUNT, "b": [1, 2], "vary": {"cheap_talk": [True, False]}}
+    study = study_factory(grid, game="stag_hunt", parameters={"rounds": 1})
+    for seed, role in ((0, "honest"), (0, "byzantine"), (1, "byzantine")):
+        found = compare(study, {"b": 2}, {"b": 1}, role=role, seed=seed)
+        for condition in (found.where, found.against):
+            seats = Simulation(condition, seed).game().seats
+            assert found.agent in [seat.name for seat in seats if seat.role == role]
+        talk = compare(study, {"b": 1, "cheap_talk": "true"}, {"cheap_talk": "false"}, role=role, seed=seed)
+        secret = [line for line in changed(talk)[1, "signal", "system"] if "SECRET" in line]
+        assert len(secret) == (role == "byzantine")
+    assert len({compare(study, {"b": 1}, {"b": 2}, seed=seed).agent for seed in range(8)}) > 1
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class Difference:
 
     round: int
     phase: str
-    part: str  # "system", "user", or "reply": the shape that is asked for, and how it is sampled
+    part: str  # "system", "user", or "reply": the JSON schema that is asked for
     lines: tuple[str, ...]
 
 
@@ -138,7 +138,7 @@ def _answer(ask: Ask, rule: Rule, seed: int) -> Reply:
 
 
 def _shape(ask: Ask) -> str:
-    return json.dumps({"schema": ask.reply_model.model_json_schema(), "sampling": ask.sampling.model_dump()}, indent=1)
+    return json.dumps(ask.reply_model.model_json_schema(), indent=1)
 
 
 def _unified(one: str, other: str) -> tuple[str, ...]:

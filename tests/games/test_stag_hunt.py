@@ -207,6 +207,17 @@ def test_the_threat_model_is_the_papers_for_betrayers_alone() -> None:
 # Pairing
 
 
+def test_players_are_asked_in_the_order_of_their_neutral_names() -> None:
+    """Which says nothing of who is Byzantine."""
+    places = set()
+    for seed in range(12):
+        game = new_game(StagHuntGame, StagHuntParameters(), agents(10, 1), "plain", seed)
+        asks = next(game.play())
+        assert [ask.agent for ask in asks] == [f"agent_{i + 1}" for i in range(11)]
+        places |= {place for place, ask in enumerate(asks) if ask.role == "byzantine"}
+    assert len(places) > 3
+
+
 def test_conditions_of_a_seed_are_paired() -> None:
     """The same names, places and first prompts, whoever plays and whatever is disclosed."""
     for seed in range(5):

@@ -93,6 +93,7 @@ def test_points_are_shown_only_where_the_study_says_so() -> None:
     assert told.ask(2, "act", 2).view.history[0].points == 3
     assert "(0 points)" in told.ask(2, "act", 1).user
     assert "(3 points)" not in told.ask(2, "act", 1).user
+    assert told.ask(2, "act", 1).user.count(" points)") == 1  # its own alone
 
 
 def test_nobody_is_shown_reasoning() -> None:
@@ -242,6 +243,11 @@ def test_hostile_words_forge_no_line(text: str) -> None:
             re.fullmatch(r'  [a-z_0-9]+: (\(no word\)|"[\w\'-]+")(, then Hunt Stag)?', others[i]) for i in changed
         )
         assert one.system == other.system
+
+
+def test_a_text_that_is_no_word_is_recorded_on_one_line() -> None:
+    played = hunt("hh", "ss", words=[["no\nword", "\u202ea b\x1b"]])
+    assert played.outcome.trace[0]["not_words"] == {"agent_1": "no word", "agent_2": "a b"}
 
 
 def hostile_round(text: str) -> list[Ask]:

@@ -131,6 +131,7 @@ def test_silent_and_explicit_differ_in_the_disclosure_alone() -> None:
                 "- Number of players who are hidden from you, and you from them: 1.",
                 "- The payoffs count the actions of ALL players, seen or not.",
             ]
+            assert removed[0] == "1. Players: it is a multiplayer game, played by a group of players."
             assert len(removed) == 2
 
 
@@ -155,6 +156,15 @@ def test_silent_prompts_have_neither_the_number_of_players_nor_a_gap() -> None:
             assert not re.search(r"hidden|visib|see |seen by|link|network", text)
     assert "player_1" in played.ask(1, "act", 7).user
     assert "player_3" not in played.ask(1, "act", 7).user
+
+
+def test_silent_prompts_are_the_same_however_many_are_hidden() -> None:
+    links = [(0, 1), (0, 2), (1, 2)]
+    few, many = (
+        hunt("h" * n, "s" * n, "s" * n, network=Network.of_edges(n, links), disclosure="silent") for n in (3, 9)
+    )
+    for player in (1, 2, 3):
+        assert texts_of(few, player) == texts_of(many, player)
 
 
 SECRET = st.sampled_from(["s", "h", "-"])

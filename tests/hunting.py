@@ -12,8 +12,7 @@ from parley.games.stag_hunt_parameters import StagHuntParameters
 from parley.games.stag_hunt_rules import POLICIES
 from parley.identity import stream
 from parley.network import Network
-from parley.policies.scripted import ScriptedPolicy
-from parley.runner import Play, play
+from parley.runner import Play
 
 ROLES = {"h": "honest", "b": "byzantine"}
 ACTIONS = {"s": "Hunt Stag", "h": "Hunt Hare"}
@@ -88,15 +87,6 @@ def hunt(roles: str, *actions: str, words: Sequence[Sequence[str | None]] | None
             asks = playing.send([_reply(*each) for each in by_place])
         except StopIteration as end:
             return Hunted(phases, end.value)
-
-
-def play_scripted(game: StagHuntGame, identity: int = 0) -> Play:
-    """Play a game whose players are all scripted; their draws follow from `identity`."""
-    answers = {}
-    for seat in game.seats:
-        assert seat.policy.kind.rule is not None
-        answers[seat.name] = ScriptedPolicy(seat.policy.kind.rule(seat.policy.parameters))
-    return play(f"simulation {identity}", game, answers)
 
 
 def letters(played: Play) -> list[str]:

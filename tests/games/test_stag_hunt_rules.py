@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hunting import chosen, letters, new_hunt, play_scripted
+from hunting import chosen, letters, new_hunt
 from parley.errors import UsageError
 from parley.games.base import Group
 from parley.games.stag_hunt import StagHuntGame
@@ -13,6 +13,7 @@ from parley.games.stag_hunt_parameters import StagHuntParameters
 from parley.games.stag_hunt_rules import POLICIES
 from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Seen, StagHuntView
 from parley.network import Network
+from scripted import play_scripted
 
 
 def played(

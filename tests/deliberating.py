@@ -11,9 +11,7 @@ from parley.games.deliberation_parameters import DeliberationParameters
 from parley.games.kinds import BY_MODEL, ChosenPolicy
 from parley.identity import stream
 from parley.network import Network
-from parley.policies.scripted import ScriptedPolicy
 from parley.problems.problem import Problem
-from parley.runner import Play, play
 
 ROLES = {"h": "honest", "b": "byzantine"}
 EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")
@@ -77,12 +75,3 @@ def deliberate(game: DeliberationGame, *turns: Sequence[Any], milliseconds: int 
             assert len(asked) == len(turns), "it ended before all was said"
             return Deliberated(asked, end.value)
     raise AssertionError(f"still going after {len(turns)} turns")
-
-
-def play_scripted(game: DeliberationGame, identity: int = 0) -> Play:
-    """Play a game whose agents are all scripted; their draws follow from `identity`."""
-    answers = {}
-    for seat in game.seats:
-        assert seat.policy.kind.rule is not None
-        answers[seat.name] = ScriptedPolicy(seat.policy.kind.rule(seat.policy.parameters))
-    return play(f"simulation {identity}", game, answers)

@@ -267,6 +267,19 @@ def test_fetching_an_unknown_model_exits_2(parley: Parley, folder: Path) -> None
 
 # prompts
 
+
+def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory({"n": [3, 4], "b": 1, "byzantine": "random"})
+    ran = parley("prompts", "--diff", "small.yaml", "--where", "n=3", "--against", "n=4", "--round", 2)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("--- model=majority/n=3/b=1/prompt=may_exist\n+++ model=majority/n=4/")
+    assert "round 2, vote, reply: identical\n" in ran.out
+    assert "    -" in ran.out
+    assert "add --diff STUDY" in one_line_error(parley("prompts", "--where", "n=3"), 2)
+    message = one_line_error(parley("prompts", "--diff", "small.yaml", "--against", "n=5"), 2)
+    assert "no condition has n=5" in message
+
+
 EVERY_PROMPT = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote"), ("system", "user")))
 every_prompt = pytest.mark.parametrize(("role", "awareness", "phase", "part"), EVERY_PROMPT)
 

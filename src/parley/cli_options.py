@@ -1,5 +1,6 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ MODELS_FILE = click.option(
     show_default=True,
     help="Model entries.",
 )
+WHERE = click.option(
+    "--where", multiple=True, metavar="AXIS=VALUE", help="The value of any axis, as in a record's path."
+)
 TIMEOUT = click.option(
     "--engine-timeout",
     type=click.FloatRange(min=1),
@@ -35,6 +39,11 @@ def load(study: str, models: Path | None) -> Any:
     from parley.study import load_study
 
     return load_study(paths.study_file(study), models)
+
+
+def axis_values(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of axes that were given as AXIS=VALUE."""
+    return {axis: value for axis, _, value in (text.partition("=") for text in texts)}
 
 
 def say(text: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from parley import paths
-from parley.cli_options import MODELS, STUDY, TIMEOUT, load
-from parley.errors import ParleyError
+from parley.cli_options import MODELS, STUDY, TIMEOUT, WHERE, axis_values, load
+from parley.errors import ParleyError, UsageError
 from parley.text import one_line, table
 
 
@@ -20,7 +20,7 @@ from parley.text import one_line, table
 @click.option("--b", type=int, help="Number of Byzantine agents.")
 @click.option("--prompt", help="Prompt variant.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@click.option("--where", multiple=True, metavar="AXIS=VALUE", help="The value of any axis, as in a record's path.")
+@WHERE
 @click.option(
     "--endpoint",
     "endpoints",
@@ -50,7 +50,7 @@ def play(
     from parley.play import play as run
 
     chosen = {axis: value for axis, value in axes.items() if value is not None}
-    chosen |= {axis: value for axis, _, value in (text.partition("=") for text in where)}
+    chosen |= axis_values(where)
     run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo)
 
 
@@ -239,6 +239,11 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
 @click.option(
     "--neighbors", metavar="NAME,NAME", help="Add what an agent with these neighbors is told of its network."
 )
+@click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
+@WHERE
+@click.option("--against", multiple=True, metavar="AXIS=VALUE", help="The other condition of --diff.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of both games of --diff.")
+@MODELS
 def prompts(
     game: str,
     role: str,
@@ -247,15 +252,33 @@ def prompts(
     part: str,
     template: bool,
     strategies: tuple[str, ...],
+    diff: str | None,
+    where: tuple[str, ...],
+    against: tuple[str, ...],
+    seed: int,
+    models: Path | None,
     **values: Any,
 ) -> None:
     """Print a prompt as an agent would receive it, filled with sample values.
+
+    With --diff, what one agent of a study is sent in the condition --where, compared with the condition --against that
+    agrees with it in all else: every phase and part, up to --round, in games of the same seed.
 
     \b
     Examples:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
                parley prompts --role byzantine --strategy stall
                parley prompts --game deliberation --phase reflect --part user
+               parley prompts --diff stag-hunt --where disclosure=silent --against disclosure=explicit
     """
+    if diff is not None:
+        from parley.prompt_diff import prompt_diff
+
+        chosen_axes = axis_values(where), axis_values(against)
+        for line in prompt_diff(load(diff, models), *chosen_axes, role, seed, values["round_number"]).text():
+            click.echo(line)
+        return
+    if where or against:
+        raise UsageError("--where and --against compare the conditions of a study; add --diff STUDY")
     from parley.catalog import told_to
     from parley.games import game_class
     from parley.games.kinds import with_instructions

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deliberating import CHOICES, EIGHTEEN, deliberate, new_deliberation, play_scripted
+from deliberating import CHOICES, EIGHTEEN, deliberate, new_deliberation
 from parley.games.deliberation_rules import POLICIES
 from parley.games.deliberation_state import DeliberationView, Value
 from parley.games.kinds import ChosenPolicy
 from parley.problems.problem import Problem
+from scripted import play_scripted
 
 
 def chosen(name: str, **given: Any) -> ChosenPolicy:

@@ -4,8 +4,9 @@ from parley.errors import UsageError
 from parley.games.base import Game
 from parley.games.consensus import ConsensusGame
 from parley.games.deliberation import DeliberationGame
+from parley.games.stag_hunt import StagHuntGame
 
-GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame)}
+GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame, StagHuntGame)}
 
 
 def game_class(name: str) -> type[Game]:

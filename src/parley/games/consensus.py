@@ -341,7 +341,7 @@ class ConsensusGame(Game):
                 "stopped": stopped,
                 "honest_share": max(Counter(held).values()) / len(held) if held else None,
                 "honest_spread": max(held) - min(held) if held else None,
-                **self.links.trace(number, proposals),
+                **self.links.told(number, proposals),
             }
         )
 

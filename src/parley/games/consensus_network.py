@@ -4,8 +4,8 @@ In the paper everyone sees everyone, and everyone sees the same (section 3). Her
 and where `equivocation` is on, a Byzantine agent may send different values to different peers.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,31 +13,18 @@ from typing import Any
 from parley.games.base import Seat
 from parley.games.consensus_parameters import ConsensusParameters
 from parley.games.consensus_prompts import FOLDER, Proposal
+from parley.games.links import Links
 from parley.games.roles import BYZANTINE
-from parley.network import Network
 
 DISCLOSED = FOLDER / "network" / "disclosed.txt"
 
 
-class ConsensusNetwork:
-    """Who hears whom, by name; agent k of the network is the k-th of `names`."""
-
-    def __init__(self, names: Sequence[str], network: Network) -> None:
-        self._names = tuple(names)
-        self._network = network
-        self._neighbors = {
-            name: tuple(self._names[peer] for peer in network.neighbors(place))
-            for place, name in enumerate(self._names)
-        }
-        self._heard = {name: frozenset((name, *peers)) for name, peers in self._neighbors.items()}
-
-    def neighbors(self, name: str) -> tuple[str, ...]:
-        """Return whom an agent hears, and who hears it, in the agents' order."""
-        return self._neighbors[name]
+class ConsensusNetwork(Links):
+    """Who hears whom, by name, and what of a round reaches them."""
 
     def visible(self, name: str, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Return what an agent sees of a round: its own proposal and its neighbors', as they were sent to it."""
-        heard = self._heard[name]
+        heard = self.seen_by(name)
         return [_as_sent(proposal, name) for proposal in proposals if proposal.agent in heard]
 
     def disclosed(self, name: str) -> str:
@@ -54,21 +41,12 @@ class ConsensusNetwork:
         allowed = parameters.equivocation and seat.role == BYZANTINE and offered
         return self._neighbors[seat.name] if allowed else None
 
-    def facts(self, honest: Collection[str]) -> dict[str, int | None]:
-        """Return the metrics of the network, and of the part of it that links honest agents."""
-        whole = self._network.facts()
-        places = [place for place, name in enumerate(self._names) if name in honest]
-        part = whole if len(places) == len(self._names) else self._network.among(places).facts()
-        return asdict(whole) | {f"honest_{name}": value for name, value in asdict(part).items()}
-
-    def trace(self, number: int, proposals: Sequence[Proposal]) -> dict[str, Any]:
+    def told(self, number: int, proposals: Sequence[Proposal]) -> dict[str, Any]:
         """Return what the trace of a round has besides: who was told something else, and at first the links.
 
         Both are left out where there is nothing to say: everyone told all the same, everyone hears everyone.
         """
-        found: dict[str, Any] = {}
-        if number == 1 and not self._network.is_complete:
-            found["neighbors"] = {name: list(peers) for name, peers in self._neighbors.items()}
+        found: dict[str, Any] = dict(self.trace(number))
         if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
             found["sent"] = sent
         return found

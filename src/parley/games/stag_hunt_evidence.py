@@ -1,0 +1,129 @@
+"""What is shown of the stag hunt: its outcomes, measures, indicators, quantities and figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+
+COOPERATION = "cooperation"
+PARTIAL = "partial_cooperation"
+EXPLOITED = "exploited"
+DEFECTION = "defection"
+
+OUTCOMES = (
+    OutcomeClass(COOPERATION, "all honest players hunt the stag, and get it", "#0072B2", ""),
+    OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
+    OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
+    OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
+)
+
+MEASURES = (
+    Measure("cooperation", "stag hunters (share of honest players)"),
+    Measure("success", "successful hunts (share of simulations)"),
+    Measure("payoff", "honest mean payoff (share of the stag's)"),
+    Measure("promises", "cooperative words (share of honest players)"),
+)
+
+INDICATORS = (
+    Indicator("last_round_cooperative", "all honest players hunt the stag in the last round, and get it"),
+    Indicator("detected", "betrayal detected (an honest player that saw it changed word or action)"),
+    Indicator("recovered", "a hunt succeeds again after a failure"),
+)
+
+QUANTITIES = (
+    Quantity("stag_share", "share of stag actions of honest players"),
+    Quantity("honest_payoff", "payoff of an honest player per round", "points"),
+    Quantity("loss", "loss of an honest player per round against full cooperation", "points"),
+    Quantity("first_betrayal_round", "round of the first betrayal"),
+    Quantity("rounds_until_detection", "rounds until the betrayal is detected"),
+    Quantity("rounds_until_other_action", "rounds until an honest player that saw it acts otherwise"),
+    Quantity("kept_hunting", "share of betrayed players that keep hunting the stag"),
+    Quantity("defection_prone", "share of betrayed players: defection-prone"),
+    Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent"),
+    Quantity("unclassified", "share of betrayed players: unclassified"),
+)
+
+FIGURES = (
+    FigureSpec(
+        name="cooperation_by_round",
+        kind="curves",
+        title="Cooperation by round",
+        caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round, with 95% "
+        "Wilson intervals over simulations.",
+        of=("cooperation", "success"),
+    ),
+    FigureSpec(
+        name="payoff_by_round",
+        kind="curves",
+        title="Payoff and promises by round",
+        caption="Mean payoff of honest players as a share of the stag's, and share of honest players that broadcast a "
+        "cooperative word, by round, with 95% Wilson intervals over simulations.",
+        of=("payoff", "promises"),
+    ),
+    FigureSpec(
+        name="cooperation_and_recovery",
+        kind="indicators",
+        title="Cooperation, detection and recovery",
+        caption="Share of simulations that end in full cooperation, in which a betrayal is detected, and in which a "
+        "hunt succeeds again after a failure, with 95% Wilson intervals.",
+        x="b",
+        of=("last_round_cooperative", "detected", "recovered"),
+    ),
+    FigureSpec(
+        name="payoffs",
+        kind="quantities",
+        title="Payoff and loss",
+        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with 95% t "
+        "intervals over simulations.",
+        x="b",
+        of=("honest_payoff", "loss"),
+    ),
+    FigureSpec(
+        name="archetypes",
+        kind="quantities",
+        title="Archetypes after betrayal",
+        caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
+        "by the share of stag actions after the first betrayal they saw, with 95% t intervals over simulations.",
+        x="model",
+        of=("cooperation_persistent", "defection_prone", "unclassified"),
+    ),
+    FigureSpec(
+        name="cooperation_by_topology",
+        kind="map",
+        title="Full cooperation by topology",
+        caption="Rate of simulations that end in full cooperation, by topology, with 95% Wilson intervals.",
+        x="topology",
+        needs=("topology",),
+    ),
+    FigureSpec(
+        name="outcomes_by_byzantine",
+        kind="stacked",
+        title="Outcomes by number of Byzantine players",
+        caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are 95% Wilson intervals of full "
+        "cooperation.",
+        x="b",
+    ),
+)
+
+
+def series(
+    outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """Return the points of each measure by round; rounds where it has none, as words without cheap talk, are out."""
+    return {
+        measure.name: [
+            (entry["round"], float(entry["measures"][measure.name]))
+            for entry in trace
+            if entry["measures"][measure.name] is not None
+        ]
+        for measure in MEASURES
+    }
+
+
+def outcome_name(success: bool, hunting: int, honest: int) -> str:
+    """Return the outcome of a last round in which `hunting` of `honest` players hunted the stag."""
+    if not hunting:
+        return DEFECTION
+    if not success:
+        return EXPLOITED
+    return COOPERATION if hunting == honest else PARTIAL

@@ -1,0 +1,116 @@
+"""The scripted players of the stag hunt, whose behavior is known exactly: honest ones, and the paper's adversary.
+
+Each is a pure function of what the player may see, of a generator and of its parameters. What it returns goes through
+the same strict parser as a model's reply.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, Field, model_validator
+
+from parley.games.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
+from parley.games.roles import BYZANTINE
+from parley.games.stag_hunt_parameters import LONGEST_WORD
+from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Seen, StagHuntView, one_word
+
+_HARE_WORD = "hare"
+_BEYOND = "does not promise the stag and betray"
+
+
+def _one_word(value: str) -> str:
+    if one_word(value, LONGEST_WORD) != value:
+        raise ValueError(f"must be one word of at most {LONGEST_WORD} letters, digits, ' and -")
+    return value
+
+
+class Betray(PolicyParameters):
+    """When it betrays, and what it promises; by default it betrays always."""
+
+    from_round: int | None = Field(
+        default=None, ge=1, le=10_000, description="The first round in which it betrays; default: always."
+    )
+    probability: float | None = Field(
+        default=None, ge=0, le=1, description="Chance, in each round, that it betrays; default: always."
+    )
+    word: Annotated[str, AfterValidator(_one_word)] = Field(
+        default="stag", description="The word that it broadcasts in every round, one of cooperative_words."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Betray":
+        if self.from_round is not None and self.probability is not None:
+            raise ValueError("from_round and probability both say when it betrays; give one")
+        return self
+
+
+def _play(view: StagHuntView, hunts_stag: bool) -> Mapping[str, Any]:
+    """Say what will be done, and do it."""
+    if view.phase == "signal":
+        return {"reasoning": "", "word": view.cooperative_words[0] if hunts_stag else _HARE_WORD}
+    return {"reasoning": "", "action": STAG if hunts_stag else HARE}
+
+
+def _others(seen: Seen) -> Iterator[Action | None]:
+    return (action for name, action in seen.actions.items() if name != YOU)
+
+
+def always_stag(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Promise and hunt the stag in every round."""
+    return _play(view, True)
+
+
+def always_hare(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Announce and hunt the hare in every round."""
+    return _play(view, False)
+
+
+def grim_trigger(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Hunt the stag until another player is seen to hunt the hare, then the hare for ever."""
+    # Its own hare is how it remembers one that its history no longer shows.
+    return _play(view, not any(HARE in seen.actions.values() for seen in view.history))
+
+
+def tit_for_tat(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Hunt the stag if all others that it saw hunted the stag in the last round, and in the first round."""
+    return _play(view, not view.history or all(action == STAG for action in _others(view.history[-1])))
+
+
+def follow_words(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Promise the stag, and hunt it if all words of others that it sees in this round are cooperative."""
+    heard = [word for name, word in view.words.items() if name != YOU]
+    return _play(view, all(word is not None and word.casefold() in view.cooperative_words for word in heard))
+
+
+def betray(view: StagHuntView, rng: np.random.Generator, given: Betray) -> Mapping[str, Any]:
+    """Promise the stag and hunt the hare: always, from a round on, or by chance in each round; else hunt the stag."""
+    if view.phase == "signal":
+        return {"reasoning": "", "word": given.word}
+    betrays = view.round >= (given.from_round or 1)
+    if given.probability is not None:
+        betrays = rng.random() < given.probability
+    return _play(view, not betrays)
+
+
+def _remembers(given: Any, parameters: Any) -> str:
+    return "history_rounds: 0: it acts on the last round; set 1 or more" if parameters.history_rounds == 0 else ""
+
+
+def _promises(given: Any, parameters: Any) -> str:
+    known = given.word.casefold() in parameters.cooperative_words
+    return "" if known else f"word: {given.word}: promises nothing; add it to cooperative_words, or choose one of them"
+
+
+POLICIES: Mapping[str, PolicyKind] = {
+    kind.name: kind
+    for kind in (
+        LLM,
+        scripted_kind(always_stag, beyond=_BEYOND),
+        scripted_kind(always_hare, beyond=_BEYOND),
+        scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
+        scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
+        scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
+        scripted_kind(betray, Betray, (BYZANTINE,), misfit=_promises),
+    )
+}

@@ -1,0 +1,73 @@
+"""What the stag hunt keeps of a round, what one player may see of it, and what counts as one word."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from parley.text import one_line
+
+STAG: Final = "Hunt Stag"
+HARE: Final = "Hunt Hare"
+Action = Literal["Hunt Stag", "Hunt Hare"]
+
+YOU = "you"  # what a player is called in its own prompts and view
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0")  # letters that print nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What everyone did in one round, by name.
+
+    A word is None where none was broadcast or the text was not one word; an action is None where no reply could be
+    used: such a player hunts nothing.
+    """
+
+    number: int
+    words: Mapping[str, str | None]  # empty without cheap talk
+    actions: Mapping[str, Action | None]
+    points: Mapping[str, int]
+    success: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one player sees of an earlier round, by the names it knows; `points` are its own, None where not shown."""
+
+    number: int
+    words: Mapping[str, str | None]
+    actions: Mapping[str, Action | None]
+    points: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StagHuntView:
+    """What one player may see when it is asked, as data.
+
+    It is `you`; those it sees are `player_1`, `player_2`, ... for it alone, without gaps, so that no name tells of a
+    player that it does not see. `words` are those of this round, empty while words are asked for.
+    """
+
+    phase: str
+    role: str
+    round: int
+    words: Mapping[str, str | None]
+    history: tuple[Seen, ...]
+    cheap_talk: bool
+    cooperative_words: tuple[str, ...]
+
+
+def one_word(text: str, longest: int) -> str | None:
+    """Return the word that `text` is, cleaned (white space around it, hidden characters); None if it is not one.
+
+    One word has letters, digits, ' and -, one letter or digit at least, and at most `longest` characters.
+    """
+    word = unicodedata.normalize("NFC", one_line(text))
+    plain = [unicodedata.category(c)[0] == "L" or unicodedata.category(c) == "Nd" for c in word]
+    fits = all(is_plain or c in "'-" for is_plain, c in zip(plain, word, strict=True)) and not _BLANK & {*word}
+    return word if fits and any(plain) and len(word) <= longest else None
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same but for their case."""
+    return one.casefold() == other.casefold()

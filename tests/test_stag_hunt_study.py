@@ -1,0 +1,101 @@
+"""The stag hunt through the whole pipeline: studies, identity, records, replay, the shipped studies."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import StudyFactory
+from parley import paths
+from parley.errors import UsageError
+from parley.games.stag_hunt import StagHuntGame
+from parley.record import read_record, read_summary, read_trace
+from parley.replay import replay
+from parley.show import rebuilt
+from parley.simulate import simulate
+from parley.study import Study, load_study
+from parley.tables import read_table, summarize
+
+CONFIG = Path(__file__).parent.parent / "config"
+HUNTERS = {
+    "model": ["grim_trigger", "always_stag"],
+    "n": 4,
+    "b": [0, 1],
+    "byzantine": {"name": "betray", "from_round": 2},
+    "prompt": "plain",
+    "vary": {"needed": ["all", 3], "topology": ["complete", "ring"]},
+}
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 4, "disclosure": "silent"})
+
+
+def play_all(study: Study, quiet: Callable[[str], None]) -> list[Path]:
+    records = [simulation.record(study.name) for simulation in study.simulations()]
+    for record in records:
+        simulate(study, record, [], 5.0, quiet)
+    return records
+
+
+def test_records_replay_and_tables_have_all_metrics(study: Study, quiet: Callable[[str], None]) -> None:
+    for record in play_all(study, quiet):
+        assert replay(record).difference is None
+        summary, _ = read_record(record)
+        assert rebuilt(record, summary).id == summary.simulation["id"]
+        series = StagHuntGame.series(summary.outcome, read_trace(record))
+        assert [number for number, _ in series["cooperation"]] == [1, 2, 3, 4]
+    summarize(study, quiet)
+    rows = read_table(study.name, "simulations")
+    for described in (*StagHuntGame.indicators, *StagHuntGame.quantities):
+        assert described.name in rows
+    attacked = rows[(rows["b"] == 1) & (rows["model"] == "grim_trigger") & (rows["topology"] == "complete")]
+    assert set(attacked["rounds_until_detection"]) == {1}
+    assert set(attacked["defection_prone"]) == {1.0}
+    assert set(rows[(rows["b"] == 1) & (rows["model"] == "always_stag")]["detected"]) == {False}
+    assert set(rows["needed"]) == {"all", "3"}
+    assert set(rows["hunters_needed"]) == {4, 3}
+    assert set(rows["threat_model"]) == {"none", "paper"}
+    assert paths.table(study.name, "conditions", ".csv").exists()
+
+
+def test_a_needed_number_makes_stag_hunters_succeed_without_the_betrayer(
+    study: Study, quiet: Callable[[str], None]
+) -> None:
+    outcomes = Counter()
+    for record in play_all(study, quiet):
+        outcome = read_summary(record).outcome
+        if "/model=always_stag/n=4/b=1/" in str(record):
+            outcomes["needed=3" in str(record), outcome["name"]] += 1
+    assert outcomes == {(False, "exploited"): 4, (True, "cooperation"): 4}
+
+
+def test_a_study_that_hides_players_without_saying_how_is_refused(study_factory: StudyFactory) -> None:
+    with pytest.raises(UsageError, match="set disclosure: silent or explicit"):
+        study_factory(HUNTERS, game="stag_hunt")
+
+
+def test_the_paper_s_study_has_six_models_and_720_simulations() -> None:
+    study = load_study(CONFIG / "stag-hunt.yaml")
+    simulations = list(study.simulations())
+    assert len(simulations) == 720
+    counts = Counter(simulation.condition.axes["model"] for simulation in simulations)
+    assert list(counts.values()) == [120] * 6
+    assert {simulation.condition.axes["n"] for simulation in simulations} == {4}
+    found = Counter(
+        tuple(str(condition.axes[axis]) for axis in ("b", "cheap_talk", "topology", "disclosure"))
+        for condition in study.conditions
+    )
+    assert len(found) == 12
+    assert found["0", "true", "complete", "explicit"] == 6  # the control
+    assert {condition.threat_model for condition in study.conditions} == {"none", "paper"}
+
+
+def test_the_placeholders_for_hosted_models_reach_nobody() -> None:
+    study = load_study(CONFIG / "stag-hunt.yaml")
+    sources: list[Any] = [entry.source for condition in study.conditions for entry in condition.entries.values()]
+    assert {source.url for source in sources} == {"https://models.invalid/v1"}
+    assert len({source.served for source in sources}) == 6

@@ -80,7 +80,8 @@ onstart:
             records = {record for job in planned for record in job.output}
             require_key_and_budget(STUDY, records)
             require_material(
-                STUDY, records | {str(record) for record in SHARDS if played_by_shard(record) and not record.exists()}
+                STUDY,
+                records | {str(record) for record in SHARDS if played_by_shard(record) and not record.exists()},
             )
         except ParleyError as error:
             raise WorkflowError(str(error)) from None

@@ -246,7 +246,9 @@ def places_along(
     lines_by = lines(table, others) if lines else None
     by = [axis for axis in others if axis != lines_by]
     xs = [] if x is None else values_along(table[x])
-    each = max(each, 0.55, min(1.1, 0.075 * max((len(str(value)) for value in xs), default=0)))
+    # The numbers of simulations, which stand under a place, are as many as lines.
+    counted = 0 if lines_by is None else 0.072 * (3 * len(table[lines_by].unique()) + 5)
+    each = max(each, counted, 0.55, min(1.1, 0.075 * max((len(str(value)) for value in xs), default=0)))
     per_panel = evenly(max(1, len(xs)), max(1, int((WIDEST - 1) / each)))
     places = {value: wrapped(str(value), each) for value in xs}
     panels: list[Panel] = []

@@ -46,6 +46,7 @@ from parley.figures_panels import (
     varied,
 )
 from parley.figures_quantities import quantities
+from parley.figures_timeline import timelines
 from parley.figures_trajectories import trajectories
 from parley.games.evidence import FigureSpec
 from parley.rates import quantity_table
@@ -68,6 +69,8 @@ def figures(study: Study) -> list[Path]:
 def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
     if spec.kind == "trajectories":
         return trajectories(study, spec)
+    if spec.kind == "timeline":
+        return timelines(study, spec)
     if spec.kind == "map":
         return rate_map(study, spec, conditions)
     if spec.kind == "curves":

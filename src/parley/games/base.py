@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.errors import UsageError
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Trajectory
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline, Trajectory
 from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind
 from parley.games.transcript import Session
 from parley.identity import digest, stream
@@ -204,6 +204,14 @@ class Game(ABC):
         """Return what happened, round by round, from the outcome and the trace of a record.
 
         A game that has a figure of the kind `trajectories` says it.
+        """
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def timeline(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+        """Return what each agent said and did, round by round, from the outcome and the trace of a record.
+
+        A game that has a figure of the kind `timeline` says it.
         """
         raise NotImplementedError(cls.name)
 

@@ -3,7 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import (
+    FigureSpec,
+    Indicator,
+    Mark,
+    Measure,
+    OutcomeClass,
+    Quantity,
+    State,
+    Timeline,
+    TimelineCell,
+)
+from parley.games.stag_hunt_state import HARE, STAG
+from parley.text import by_number
 
 COOPERATION = "cooperation"
 PARTIAL = "partial_cooperation"
@@ -15,6 +27,15 @@ OUTCOMES = (
     OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
     OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
     OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
+)
+
+IDLE = "idle"
+NO_WORD = "–"  # under cheap talk, from a player whose text was not one word
+
+ACTIONS = (
+    State(STAG, "hunts the stag", "#56B4E9", ""),
+    State(HARE, "hunts the hare", "#E69F00", "///"),
+    State(IDLE, "idle: no usable reply", "#FFFFFF", "xxx"),
 )
 
 MEASURES = (
@@ -103,6 +124,13 @@ FIGURES = (
         "cooperation.",
         x="b",
     ),
+    FigureSpec(
+        name="timeline",
+        kind="timeline",
+        title="Single games, word by word",
+        caption="What each player said and did in each round of a few games, with the first betrayal, the first other "
+        "word or action of each player that saw it, and the points of a stag hunter in each round.",
+    ),
 )
 
 
@@ -118,6 +146,46 @@ def series(
         ]
         for measure in MEASURES
     }
+
+
+def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+    """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
+    metrics = outcome["metrics"]
+    byzantine = frozenset(metrics["byzantine"])
+    names = sorted(trace[0]["actions"], key=lambda name: (name in byzantine, by_number(name)))
+    first = metrics["first_betrayal_round"]
+    betrayals = [
+        Mark(name, first, "first betrayal")
+        for entry in trace
+        for name in names
+        if entry["round"] == first and name in byzantine and entry["actions"][name] == HARE
+    ]
+    changes = [
+        Mark(name, after["changed"], "first other word or action of a player that saw one")
+        for name, after in metrics["after_betrayal"].items()
+        if after["changed"] is not None
+    ]
+    return Timeline(
+        agents={name: name for name in names},
+        framed=byzantine,
+        framed_label="Byzantine player",
+        cells={
+            (name, entry["round"]): TimelineCell(
+                entry["actions"][name] or IDLE, (entry["words"][name] or NO_WORD) if entry["words"] else ""
+            )
+            for entry in trace
+            for name in names
+        },
+        states=ACTIONS,
+        marks=(*betrayals, *changes),
+        results={entry["round"]: _stag_points(entry) for entry in trace},
+        results_label="stag pays",
+    )
+
+
+def _stag_points(entry: Mapping[str, Any]) -> str:
+    """Return what each stag hunter got in a round; all of them get the same."""
+    return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)
 
 
 def outcome_name(success: bool, hunting: int, honest: int) -> str:

@@ -226,6 +226,14 @@ class Game(ABC):
         return {}
 
     @classmethod
+    def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return the (threshold, share in [0, 1]) points of each share of a simulation, by name.
+
+        A game that has a figure of the kind `sweep` says it.
+        """
+        return {}
+
+    @classmethod
     def transcript(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
         """Return what was said, for the ledger, in order: the sessions of one simulation.
 

@@ -62,12 +62,13 @@ class FigureSpec:
     agent said and did), `map` (a table of the first outcome's rate, or of the mean of the one quantity in `of`: a
     column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
-    `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances). A figure is drawn for studies
+    `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
+    shares in `of`, whose labels are those of quantities, by a threshold that `x` names). A figure is drawn for studies
     in which all axes of `needs` vary.
     """
 
     name: str
-    kind: Literal["rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities"]
+    kind: Literal["rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities", "sweep"]
     title: str
     caption: str
     x: str = ""

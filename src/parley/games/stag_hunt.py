@@ -138,6 +138,11 @@ class StagHuntGame(Game):
         """Return the words and actions of each player."""
         return evidence.timeline(outcome, trace)
 
+    @classmethod
+    def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return the share of each archetype by the threshold."""
+        return evidence.sweep(metrics)
+
     # What a player is asked, and what it sees
 
     def _known_to(self, name: str) -> dict[str, str]:

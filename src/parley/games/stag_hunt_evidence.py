@@ -109,6 +109,35 @@ FIGURES = (
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
     FigureSpec(
+        name="archetypes_by_threshold",
+        kind="sweep",
+        title="Archetypes by threshold",
+        caption="Mean share of betrayed honest players of each archetype, by the share of stag actions from which a "
+        "player counts as cooperation-persistent, with 95% Wilson intervals over simulations.",
+        x="threshold t",
+        of=("cooperation_persistent", "defection_prone", "unclassified"),
+    ),
+    FigureSpec(
+        name="payoff_map",
+        kind="map",
+        title="Payoff by number of Byzantine players",
+        caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies, "
+        "with 95% t intervals over simulations.",
+        x="b",
+        needs=("model", "b"),
+        of=("honest_payoff",),
+    ),
+    FigureSpec(
+        name="payoff_by_disclosure",
+        kind="map",
+        title="Payoff by disclosure",
+        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with 95% t intervals "
+        "over simulations.",
+        x="disclosure",
+        needs=("topology", "disclosure"),
+        of=("honest_payoff",),
+    ),
+    FigureSpec(
         name="cooperation_by_topology",
         kind="map",
         title="Full cooperation by topology",
@@ -146,6 +175,15 @@ def series(
         ]
         for measure in MEASURES
     }
+
+
+def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
+    shares: dict[str, list[tuple[float, float]]] = {}
+    for threshold, found in metrics["archetypes_by_threshold"].items():
+        for kind, share in found.items():
+            shares.setdefault(kind, []).append((float(threshold), float(share)))
+    return shares
 
 
 def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:

@@ -14,7 +14,8 @@ from parley.games.evidence import FigureSpec
 from parley.stats import wilson_of_mean
 from parley.study import Study
 
-_SIZE = (2.6, 1.8)  # inches, of a panel
+_SIZE = (2.4, 1.7)  # inches, of a panel
+_MOST_PANELS = 24  # intervals at every threshold need room
 _APART = 0.012  # of the range of thresholds, between lines
 _MOST_TICKS = 6
 
@@ -31,7 +32,7 @@ def sweep(study: Study, spec: FigureSpec) -> Figure:
     found = list(alike(table, varying))
     if left_out := len(study.conditions) - len(found):
         notes.append(f"Not shown: {left_out} of {len(study.conditions)} conditions, which have no such shares.")
-    panels = at_most(found, notes)
+    panels = at_most(found, notes, _MOST_PANELS)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}; sims: how many these are.")
     columns = min(len(panels), int((WIDEST - 1) / (_SIZE[0] + 0.3)))
     titles = []

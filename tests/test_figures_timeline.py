@@ -87,11 +87,13 @@ def test_words_actions_and_points_stand_by_player_and_round() -> None:
 def test_the_first_betrayal_and_what_it_changed_are_marked() -> None:
     found = told(hunt("hbhb", "ssss", "shsh", "shsh", "shhs"))
     betrayed, changed = "first betrayal", "first other word or action of a player that saw one"
-    assert set(found.marks) == {
+    assert list(found.marks) == [
         Mark("agent_2", 2, betrayed),
         Mark("agent_4", 2, betrayed),
         Mark("agent_3", 4, changed),
-    }
+    ]
+    later = told(hunt("hbhb", "ssss", "shss", "ssss", "sssh"))
+    assert list(later.marks) == [Mark("agent_2", 2, betrayed)]  # agent_4 betrays only in round 4
     assert told(hunt("hbh", "sss", "ssh")).marks == ()
 
 

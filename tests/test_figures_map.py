@@ -1,6 +1,7 @@
 """The map: which rows and cells it has, and what it says of those that it leaves out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -8,14 +9,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from conftest import StudyFactory
+from measured import played
 from parley import paths
 from parley.figures import figures
 from parley.figures_attacked import with_undisturbed
-from parley.figures_map import rate_map
+from parley.figures_map import quantity_map, rate_map
 from parley.figures_page import heading, interval_text
 from parley.simulate import simulate
 from parley.study import Study
-from parley.tables import summarize
+from parley.tables import read_table, summarize
 
 SHORT = {"max_rounds": 2}
 
@@ -175,3 +177,63 @@ def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None
     alone = with_undisturbed(table[:3], ["byzantine"])
     assert list(alone["byzantine"]) == ["silent", "random", "silent", "random"]
     assert with_undisturbed(table, ["n"]) is table
+
+
+# Maps of a quantity
+
+HUNTERS = {
+    "model": ["grim_trigger", "always_stag"],
+    "n": 4,
+    "b": [0, 1],
+    "byzantine": {"name": "betray", "from_round": 2},
+    "prompt": "plain",
+}
+
+
+def mapped(study: Study, name: str, **changes: Any) -> Figure:
+    [spec] = [spec for spec in study.figures if spec.name == name]
+    return quantity_map(study, replace(spec, **changes), read_table(study.name, "quantities"))
+
+
+def test_a_map_of_payoffs_has_means_and_t_intervals(study_factory: StudyFactory) -> None:
+    study = played(study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 4}))
+    figure = mapped(study, "payoff_map")
+    assert names(figure) == (["grim_trigger", "always_stag"], ["0", "1"])
+    [ax] = figure.axes
+    # Betrayed from round 2 of 4: grim triggers get 10, 0, 3, 3 points, the loyal 10, 0, 0, 0.
+    assert [text.get_text() for text in ax.texts] == [
+        *("10", "[10, 10]", "4", "[4, 4]"),
+        *("10", "[10, 10]", "2.5", "[2.5, 2.5]"),
+    ]
+    shades = [sum(patch.get_facecolor()[:3]) for patch in ax.patches]
+    assert shades[0] == shades[2] > shades[1] > shades[3]  # from the least to the greatest mean
+    said = words_of(figure)
+    assert "Mean payoff of an honest player per round (points) by b, with its 95% t interval" in said
+    assert "2 simulations per cell" in said
+
+
+def test_single_simulations_have_no_interval_and_missing_numbers_no_cell(study_factory: StudyFactory) -> None:
+    study = played(study_factory(HUNTERS | {"b": [0, 1, 2]}, game="stag_hunt", seeds=1, parameters={"rounds": 4}))
+    [ax] = mapped(study, "payoff_map").axes
+    assert [text.get_text() for text in ax.texts][:4] == ["10", "", "4", ""]
+    only_betrayed = mapped(study, "payoff_map", of=("defection_prone",))
+    assert names(only_betrayed)[1] == ["1", "2"]
+    never = mapped(study, "payoff_map", of=("rounds_until_other_action",), x="model")
+    assert "Nothing to compare" in never.axes[0].texts[0].get_text()  # the loyal never act otherwise
+
+
+def test_maps_of_payoffs_are_drawn_where_their_axes_vary(study_factory: StudyFactory) -> None:
+    def maps(grid: dict[str, Any], **parameters: Any) -> set[str]:
+        study = study_factory(grid, game="stag_hunt", parameters={"rounds": 2, **parameters})
+        return {spec.name for spec in study.figures if spec.kind == "map" and spec.of}
+
+    assert maps(HUNTERS) == {"payoff_map"}
+    assert maps(HUNTERS | {"b": 1}) == set()
+    seen = {"topology": ["complete", "ring"], "disclosure": ["silent", "explicit"]}
+    assert maps(HUNTERS | {"b": 0, "vary": seen}) == {"payoff_by_disclosure"}
+
+
+def test_the_figures_stage_draws_maps_of_quantities(study_factory: StudyFactory) -> None:
+    study = played(study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 2}))
+    figures(study)
+    assert "points" in paths.figure(study.name, "payoff_map", ".svg").read_text()

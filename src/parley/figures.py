@@ -18,7 +18,7 @@ from parley import tables
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_curves import curves
 from parley.figures_indicators import indicators
-from parley.figures_map import rate_map
+from parley.figures_map import quantity_map, rate_map
 from parley.figures_page import (
     WIDEST,
     empty,
@@ -46,6 +46,8 @@ from parley.figures_panels import (
     varied,
 )
 from parley.figures_quantities import quantities
+from parley.figures_sweep import sweep
+from parley.figures_timeline import timelines
 from parley.figures_trajectories import trajectories
 from parley.games.evidence import FigureSpec
 from parley.rates import quantity_table
@@ -68,6 +70,12 @@ def figures(study: Study) -> list[Path]:
 def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
     if spec.kind == "trajectories":
         return trajectories(study, spec)
+    if spec.kind == "sweep":
+        return sweep(study, spec)
+    if spec.kind == "timeline":
+        return timelines(study, spec)
+    if spec.kind == "map" and spec.of:
+        return quantity_map(study, spec, tables.read_table(study.name, "quantities"))
     if spec.kind == "map":
         return rate_map(study, spec, conditions)
     if spec.kind == "curves":

@@ -1,10 +1,11 @@
-"""Maps: the rate of a game's first outcome as a table of colored cells, for studies whose axes make too many bars.
+"""Maps: a rate or a mean as a table of colored cells, for studies whose axes make too many bars.
 
-A row holds conditions that differ along x alone. A cell has the rate and its Wilson interval in figures, so that the
+A row holds conditions that differ along x alone. A cell has the number and its interval in figures, so that the
 color is never all there is to read; where no condition was run it stays empty.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -17,7 +18,7 @@ from parley import tables
 from parley.condition import BYZANTINE_AXIS
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_page import empty, interval_text, page, words
-from parley.figures_panels import WILSON, values_along
+from parley.figures_panels import T_INTERVAL, WILSON, values_along
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -30,11 +31,57 @@ _LONGEST_NAME = 120
 _Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
 
-def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
-    """Draw a table of cells: a column per value of `spec.x`, a row per combination of all other axes.
+@dataclass(frozen=True)
+class _Content:
+    """What cells show: its name in words, the columns of the number and its limits, what turns them into text.
 
-    `table` is the table of conditions, a row for each. What was run with one value of x only is left out, and told.
+    `ends` are the numbers at the ends of the scale of colors.
     """
+
+    what: str
+    columns: tuple[str, str, str]
+    number: Callable[[float], str]
+    interval: Callable[[float, float], str]
+    ends: tuple[float, float]
+
+
+def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw the rate of the first outcome in a table of cells; `table` is the table of conditions, a row for each.
+
+    There is a column per value of `spec.x`, and a row per combination of all other axes. What was run with one value
+    of x only is left out, and told.
+    """
+    outcome = study.game.outcomes[0]
+    columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
+    what = f"Rate of {outcome.label} by {spec.x}, with its {WILSON}"
+    return _map(study, spec, table, _Content(what, columns, lambda rate: f"{rate:.0%}", interval_text, (0.0, 1.0)))
+
+
+def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw the mean of the one quantity in `spec.of` as `rate_map` draws a rate; `table` is the table `quantities`.
+
+    Colors go from the least mean to the greatest. Conditions in which no simulation has the quantity stay empty.
+    """
+    [name] = spec.of
+    table = table[(table["quantity"] == name) & (table["simulations"] > 0)]
+    [quantity] = [quantity for quantity in study.game.quantities if quantity.name == name]
+    if table.empty:
+        return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
+    unit = f" ({quantity.unit})" if quantity.unit else ""
+    what = f"Mean {quantity.label}{unit} by {spec.x}, with its {T_INTERVAL}; a single simulation has none"
+    ends = (float(table["mean"].min()), float(table["mean"].max()))
+    return _map(study, spec, table, _Content(what, ("mean", "low", "high"), _short, _limits, ends))
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}"
+
+
+def _limits(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f"[{_short(low)}, {_short(high)}]"
+
+
+def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content) -> Figure:
     others = [axis for axis in tables.axes(study) if axis != spec.x]
     sizes = []
     if spec.x == "b":
@@ -46,11 +93,11 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     compared = {key: cells for key, cells in rows.items() if len(cells) > 1}
     if not compared:
         return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
-    outcome = study.game.outcomes[0]
     counts = sorted({int(cell["simulations"]) for cells in compared.values() for cell in cells.values()})
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    nothing = ", or no simulation has it" if spec.of else ""
     notes = [
-        f"Rate of {outcome.label} by {spec.x}, with its {WILSON}; {several} simulations per cell. Empty: not run.",
+        f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.",
         *sizes,
     ]
     if fixed:
@@ -77,7 +124,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     ax.set_position((left, place.y0, cells_width, place.height))
     for y, (_, cells) in enumerate(shown):
         for value, cell in cells.items():
-            _cell(ax, xs.index(value), y, cell, outcome.name)
+            _cell(ax, xs.index(value), y, cell, content)
     _frame(ax, columns, names, slanted)
     return figure
 
@@ -97,13 +144,15 @@ def _name(by: Sequence[str], key: _Row) -> str:
     )
 
 
-def _cell(ax: Axes, x: int, y: int, condition: Any, outcome: str) -> None:
-    rate, low, high = (float(condition[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
-    color = matplotlib.colormaps[_COLORS](rate)
+def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content) -> None:
+    number, low, high = (float(condition[column]) for column in content.columns)
+    least, most = content.ends
+    share = (number - least) / (most - least) if most > least else 0.5
+    color = matplotlib.colormaps[_COLORS](share)
     ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=1.5))
-    ink = "white" if rate < 0.55 else "black"
-    ax.text(x, y - 0.17, f"{rate:.0%}", ha="center", va="center", size=8, color=ink)
-    ax.text(x, y + 0.25, interval_text(low, high), ha="center", va="center", size=6, color=ink)
+    ink = "white" if share < 0.55 else "black"
+    ax.text(x, y - 0.17, content.number(number), ha="center", va="center", size=8, color=ink)
+    ax.text(x, y + 0.25, content.interval(low, high), ha="center", va="center", size=6, color=ink)
 
 
 def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], slanted: bool) -> None:

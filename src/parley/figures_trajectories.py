@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -23,27 +23,9 @@ from parley.text import one_line
 
 def trajectories(study: Study, spec: FigureSpec) -> Figure:
     """Draw one panel per chosen simulation: every agent's value, round by round."""
-    simulations = list(study.simulations())
-    chosen = choose(simulations, tables.axes(study))
-    drawn, titles = [], []
-    axes_of = [simulation.condition.axes for simulation in chosen]
-    varying = [axis for axis in tables.axes(study) if len({axes[axis] for axes in axes_of}) > 1]
-    labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
-    for simulation in chosen:
-        record = simulation.record(study.name)
-        outcome = read_summary(record).outcome
-        drawn.append(study.game.trajectory(outcome, read_trace(record)))
-        detail = f" ({outcome['detail']})" if outcome["detail"] else ""
-        ended = f"seed {simulation.seed}: {labels[outcome['name']]}{detail}, rounds={outcome['rounds']}"
-        where = heading(varying, [simulation.condition.axes[axis] for axis in varying], 2.5)
-        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), 36)])))
-    fixed = [axis for axis in tables.axes(study) if axis not in varying]
-    common = f" In all: {words(fixed, [axes_of[0][axis] for axis in fixed])}." if fixed else ""
-    notes = [
-        f"{len(chosen)} of {len(simulations)} simulations shown: the lowest seed of {len(chosen)} of "
-        f"{len(study.conditions)} conditions.{common}",
-        "Lines are shifted slightly up or down so that equal values stay visible.",
-    ]
+    chosen, titles, notes = few(study, FEW_PANELS, 2.5)
+    drawn = [study.game.trajectory(*read_played(study, simulation)) for simulation in chosen]
+    notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     columns = min(4, len(chosen))
     grid = (math.ceil(len(chosen) / columns), columns)
     legend = _trajectory_legend(drawn)
@@ -60,14 +42,43 @@ def trajectories(study: Study, spec: FigureSpec) -> Figure:
     return figure
 
 
-def choose(simulations: Sequence[Simulation], axes: Sequence[str]) -> list[Simulation]:
-    """Return the lowest seed of up to eight conditions, each unlike those before it in as many axes as can be."""
+def few(study: Study, most: int, width: float) -> tuple[list[Simulation], list[str], list[str]]:
+    """Return up to `most` simulations, their titles for panels of a width in inches, and notes on the choice."""
+    simulations, axes = list(study.simulations()), tables.axes(study)
+    chosen = choose(simulations, axes, most)
+    axes_of = [simulation.condition.axes for simulation in chosen]
+    varying = [axis for axis in axes if len({values[axis] for values in axes_of}) > 1]
+    labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
+    titles = []
+    for simulation in chosen:
+        outcome = read_summary(simulation.record(study.name)).outcome
+        detail = f" ({outcome['detail']})" if outcome["detail"] else ""
+        ended = f"seed {simulation.seed}: {labels[outcome['name']]}{detail}, rounds={outcome['rounds']}"
+        where = heading(varying, [simulation.condition.axes[axis] for axis in varying], width)
+        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 14.4))])))
+    fixed = [axis for axis in axes if axis not in varying]
+    common = f" In all: {words(fixed, [axes_of[0][axis] for axis in fixed])}." if fixed else ""
+    note = (
+        f"{len(chosen)} of {len(simulations)} simulations shown: the lowest seed of {len(chosen)} of "
+        f"{len(study.conditions)} conditions.{common}"
+    )
+    return chosen, titles, [note]
+
+
+def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
+    """Return the outcome and the trace of a simulation; raises RecordError if its record cannot be read."""
+    record = simulation.record(study.name)
+    return read_summary(record).outcome, read_trace(record)
+
+
+def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = FEW_PANELS) -> list[Simulation]:
+    """Return the lowest seed of up to `most` conditions, each unlike those before it in as many axes as can be."""
     descending = sorted(simulations, key=lambda simulation: simulation.seed, reverse=True)
     left = {simulation.condition.path: simulation for simulation in descending}
     rest = [left[path] for path in dict.fromkeys(simulation.condition.path for simulation in simulations)]
     order = {simulation.condition.path: place for place, simulation in enumerate(rest)}
     chosen = [rest.pop(0)]
-    while rest and len(chosen) < FEW_PANELS:
+    while rest and len(chosen) < most:
 
         def unlike(candidate: Simulation) -> tuple[int, int]:
             mine = candidate.condition.axes

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.errors import UsageError
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Trajectory
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline, Trajectory
 from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind
 from parley.games.transcript import Session
 from parley.identity import digest, stream
@@ -208,12 +208,28 @@ class Game(ABC):
         raise NotImplementedError(cls.name)
 
     @classmethod
+    def timeline(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+        """Return what each agent said and did, round by round, from the outcome and the trace of a record.
+
+        A game that has a figure of the kind `timeline` says it.
+        """
+        raise NotImplementedError(cls.name)
+
+    @classmethod
     def series(
         cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.
 
         A game that has `measures` says it.
+        """
+        return {}
+
+    @classmethod
+    def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return the (threshold, share in [0, 1]) points of each share of a simulation, by name.
+
+        A game that has a figure of the kind `sweep` says it.
         """
         return {}
 

@@ -9,13 +9,18 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class OutcomeClass:
-    """One way in which a game can end, and how figures show it."""
+class State:
+    """Something that figures tell apart by color and hatch."""
 
     name: str
     label: str
     color: str
     hatch: str
+
+
+@dataclass(frozen=True)
+class OutcomeClass(State):
+    """One way in which a game can end, and how figures show it."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +58,17 @@ class FigureSpec:
     """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
 
     Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
-    `trajectories` (single simulations as lines over rounds), `map` (a table of the first outcome's
-    rate: a column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
+    `trajectories` (single simulations as lines over rounds), `timeline` (single simulations as tables of what each
+    agent said and did), `map` (a table of the first outcome's rate, or of the mean of the one quantity in `of`: a
+    column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
-    `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances). A figure is drawn for studies
+    `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
+    shares in `of`, whose labels are those of quantities, by a threshold that `x` names). A figure is drawn for studies
     in which all axes of `needs` vary.
     """
 
     name: str
-    kind: Literal["rates", "stacked", "trajectories", "map", "curves", "indicators", "quantities"]
+    kind: Literal["rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities", "sweep"]
     title: str
     caption: str
     x: str = ""
@@ -83,3 +90,38 @@ class Trajectory:
     labels: tuple[str, str]
     band: tuple[float, float] | None
     stopped: int | None
+
+
+@dataclass(frozen=True)
+class TimelineCell:
+    """What one agent did in one round: the name of a state, and what it said, which may be a model's own text."""
+
+    state: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something to point at: what an agent did in a round; marks with one label look alike."""
+
+    agent: str
+    round: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A simulation as a table: a row per agent, in this order, and a column per round, from 1 on.
+
+    `agents` are the labels of the rows by name, `framed` names the agents that stand out, and `framed_label` says what
+    they are. `results` are short texts under the columns, by round, and `results_label` says what they are.
+    """
+
+    agents: Mapping[str, str]
+    framed: frozenset[str]
+    framed_label: str
+    cells: Mapping[tuple[str, int], TimelineCell]
+    states: Sequence[State]
+    marks: Sequence[Mark]
+    results: Mapping[int, str]
+    results_label: str

@@ -16,7 +16,7 @@ from parley.errors import UsageError
 from parley.games import stag_hunt_evidence as evidence
 from parley.games import stag_hunt_prompts as texts
 from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply, Seat
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline
 from parley.games.kinds import PolicyKind, with_instructions
 from parley.games.links import Links
 from parley.games.roles import BYZANTINE, HONEST
@@ -132,6 +132,16 @@ class StagHuntGame(Game):
     ) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by round."""
         return evidence.series(outcome, trace)
+
+    @classmethod
+    def timeline(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+        """Return the words and actions of each player."""
+        return evidence.timeline(outcome, trace)
+
+    @classmethod
+    def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return the share of each archetype by the threshold."""
+        return evidence.sweep(metrics)
 
     # What a player is asked, and what it sees
 

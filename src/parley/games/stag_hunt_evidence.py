@@ -3,7 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import (
+    FigureSpec,
+    Indicator,
+    Mark,
+    Measure,
+    OutcomeClass,
+    Quantity,
+    State,
+    Timeline,
+    TimelineCell,
+)
+from parley.games.stag_hunt_state import HARE, STAG
+from parley.text import by_number
 
 COOPERATION = "cooperation"
 PARTIAL = "partial_cooperation"
@@ -15,6 +27,15 @@ OUTCOMES = (
     OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
     OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
     OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
+)
+
+IDLE = "idle"
+NO_WORD = "–"  # under cheap talk, from a player whose text was not one word
+
+ACTIONS = (
+    State(STAG, "hunts the stag", "#56B4E9", ""),
+    State(HARE, "hunts the hare", "#E69F00", "///"),
+    State(IDLE, "idle: no usable reply", "#FFFFFF", "xxx"),
 )
 
 MEASURES = (
@@ -88,6 +109,35 @@ FIGURES = (
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
     FigureSpec(
+        name="archetypes_by_threshold",
+        kind="sweep",
+        title="Archetypes by threshold",
+        caption="Mean share of betrayed honest players of each archetype, by the share of stag actions from which a "
+        "player counts as cooperation-persistent, with 95% Wilson intervals over simulations.",
+        x="threshold t",
+        of=("cooperation_persistent", "defection_prone", "unclassified"),
+    ),
+    FigureSpec(
+        name="payoff_map",
+        kind="map",
+        title="Payoff by number of Byzantine players",
+        caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies, "
+        "with 95% t intervals over simulations.",
+        x="b",
+        needs=("model", "b"),
+        of=("honest_payoff",),
+    ),
+    FigureSpec(
+        name="payoff_by_disclosure",
+        kind="map",
+        title="Payoff by disclosure",
+        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with 95% t intervals "
+        "over simulations.",
+        x="disclosure",
+        needs=("topology", "disclosure"),
+        of=("honest_payoff",),
+    ),
+    FigureSpec(
         name="cooperation_by_topology",
         kind="map",
         title="Full cooperation by topology",
@@ -102,6 +152,13 @@ FIGURES = (
         caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are 95% Wilson intervals of full "
         "cooperation.",
         x="b",
+    ),
+    FigureSpec(
+        name="timeline",
+        kind="timeline",
+        title="Single games, word by word",
+        caption="What each player said and did in each round of a few games, with the first betrayal, the first other "
+        "word or action of each player that saw it, and the points of a stag hunter in each round.",
     ),
 )
 
@@ -118,6 +175,55 @@ def series(
         ]
         for measure in MEASURES
     }
+
+
+def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
+    shares: dict[str, list[tuple[float, float]]] = {}
+    for threshold, found in metrics["archetypes_by_threshold"].items():
+        for kind, share in found.items():
+            shares.setdefault(kind, []).append((float(threshold), float(share)))
+    return shares
+
+
+def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+    """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
+    metrics = outcome["metrics"]
+    byzantine = frozenset(metrics["byzantine"])
+    names = sorted(trace[0]["actions"], key=lambda name: (name in byzantine, by_number(name)))
+    first = metrics["first_betrayal_round"]
+    betrayals = [
+        Mark(name, first, "first betrayal")
+        for entry in trace
+        for name in names
+        if entry["round"] == first and name in byzantine and entry["actions"][name] == HARE
+    ]
+    changes = [
+        Mark(name, after["changed"], "first other word or action of a player that saw one")
+        for name, after in metrics["after_betrayal"].items()
+        if after["changed"] is not None
+    ]
+    return Timeline(
+        agents={name: name for name in names},
+        framed=byzantine,
+        framed_label="Byzantine player",
+        cells={
+            (name, entry["round"]): TimelineCell(
+                entry["actions"][name] or IDLE, (entry["words"][name] or NO_WORD) if entry["words"] else ""
+            )
+            for entry in trace
+            for name in names
+        },
+        states=ACTIONS,
+        marks=(*betrayals, *changes),
+        results={entry["round"]: _stag_points(entry) for entry in trace},
+        results_label="stag pays",
+    )
+
+
+def _stag_points(entry: Mapping[str, Any]) -> str:
+    """Return what each stag hunter got in a round; all of them get the same."""
+    return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)
 
 
 def outcome_name(success: bool, hunting: int, honest: int) -> str:

@@ -348,7 +348,9 @@ def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) 
     # One error ends the phase; others that were sent and given up may have been charged.
     lost = [parse_line(line) for line in paths.spent("small").read_bytes().splitlines(keepends=True)]
     aborted = sum(line["prompt"] + line["completion"] for line in lost if line and line.get("lost"))
-    assert total() == 107 * (len(server.bodies) - asked) + aborted
+    # By seed: a request that the first play gave up may arrive as late as this.
+    answered = {body["seed"] for body in server.bodies[asked:]}
+    assert total() == 107 * len(answered) + aborted
     assert len([line for line in lost if line and line.get("lost")]) <= 2
 
 

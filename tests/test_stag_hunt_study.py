@@ -99,3 +99,18 @@ def test_the_placeholders_for_hosted_models_reach_nobody() -> None:
     sources: list[Any] = [entry.source for condition in study.conditions for entry in condition.entries.values()]
     assert {source.url for source in sources} == {"https://models.invalid/v1"}
     assert len({source.served for source in sources}) == 6
+
+
+def test_adversaries_as_an_axis_are_told_apart_in_the_tables(
+    study_factory: StudyFactory, quiet: Callable[[str], None]
+) -> None:
+    adversaries = [{"name": "betray", "from_round": 2}, {"name": "betray", "from_round": 3}]
+    grid = {**HUNTERS, "model": "grim_trigger", "b": 1, "byzantine": adversaries, "vary": {}}
+    study = study_factory(grid, game="stag_hunt", seeds=2, parameters={"rounds": 4})
+    play_all(study, quiet)
+    summarize(study, quiet)
+    table = read_table(study.name, "simulations")
+    assert set(table["byzantine"]) == {condition.axes["byzantine"] for condition in study.conditions}
+    assert len(set(table["byzantine"])) == 2
+    assert table["byzantine_players"].str.startswith("[").all()
+    assert len(read_table(study.name, "conditions")) == 2

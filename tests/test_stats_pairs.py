@@ -203,6 +203,13 @@ def test_signed_rank_of_many_pairs_is_approximated() -> None:
     assert signed_rank([0] * 51, differences) == pytest.approx(exact, rel=0.05)
 
 
+def test_differences_that_only_rounding_tells_apart_are_ties() -> None:
+    steps = [0.1, 0.2, 0.3, -0.55, 0.55, 0.7, 0.8]
+    noisy = [step + sign * 3e-16 for step, sign in zip(steps, [1, -1, 1, 1, -1, 1, -1], strict=True)]
+    assert signed_rank([0] * 7, noisy) == signed_rank([0] * 7, steps)
+    assert signed_rank([0] * 7, noisy) == signed_rank(noisy, [0] * 7)
+
+
 def test_signed_rank_is_the_same_each_time_and_survives_ties_and_size() -> None:
     values = [1, 1, 1, 2, -3, 0] * 30 + [1e300, -1e300]
     assert signed_rank([0] * 182, values) == signed_rank([0] * 182, values)

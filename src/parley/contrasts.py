@@ -51,7 +51,7 @@ def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over all rows of the table.
+    over the rows that compare the same thing along the same axis.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.paired_by) if name in rows]
@@ -66,7 +66,8 @@ def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
     ]
     table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
-    table["p_holm"] = holm(table["p"].to_numpy(dtype=float))
+    families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
+    table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
     return table
 
 

@@ -96,9 +96,9 @@ def _names(problems: Sequence[str]) -> str:
 
 def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
     """Return one row of the simulations table: axes, seed, outcome, the game's metrics, telemetry, digest."""
-    outcome = summary.outcome
-    return {
-        **simulation.condition.axes,
+    outcome, axes_of = summary.outcome, simulation.condition.axes
+    row = {
+        **axes_of,
         "threat_model": simulation.condition.threat_model,
         "seed": simulation.seed,
         "outcome": outcome["name"],
@@ -114,6 +114,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "id": simulation.id,
         "digest": summary.digest,
     }
+    return row | dict(axes_of)  # conditions are told apart by their axes, whatever a game calls its metrics
 
 
 def _seconds(telemetry: Mapping[str, Any]) -> dict[str, float]:

@@ -79,7 +79,7 @@ def test_payoff_loss_and_cooperation_are_of_honest_players_alone() -> None:
     assert played.of["loss"] == pytest.approx(10 - 23 / 6)
     assert played.of["stag_share"] == pytest.approx(5 / 6)
     assert played.of["successes"] == 1
-    assert played.of["byzantine"] == ["agent_3"]
+    assert played.of["byzantine_players"] == ["agent_3"]
     assert hunt("hh", "sh", stag=20).of["loss"] == pytest.approx(20 - 1.5)
 
 

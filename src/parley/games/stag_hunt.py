@@ -239,7 +239,7 @@ class StagHuntGame(Game):
             finished_early=False,
             metrics={
                 "hunters_needed": self._needed,
-                "byzantine": sorted(byzantine, key=by_number),
+                "byzantine_players": sorted(byzantine, key=by_number),
                 "payoffs": {player: sum(r.points[player] for r in rounds) for player in self._players},
                 "stag_share": choices.count(STAG) / len(choices),
                 "honest_payoff": payoff,

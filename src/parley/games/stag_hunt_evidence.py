@@ -189,7 +189,7 @@ def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, floa
 def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
     """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
     metrics = outcome["metrics"]
-    byzantine = frozenset(metrics["byzantine"])
+    byzantine = frozenset(metrics["byzantine_players"])
     names = sorted(trace[0]["actions"], key=lambda name: (name in byzantine, by_number(name)))
     first = metrics["first_betrayal_round"]
     betrayals = [

@@ -155,10 +155,11 @@ def test_a_study_s_timelines_are_drawn_and_twice_alike(study_factory: StudyFacto
     first = path.read_bytes()
     text = " ".join(" ".join(ElementTree.parse(path).getroot().itertext()).split())
     for words in (
-        *("4 of 8 simulations shown", "In the cells: what was said.", "grim_trigger, b=1", "seed 0", "stag pays"),
+        *("2 of 8 simulations shown", "In the cells: what was said.", "grim_trigger", "b=1", "seed 0", "stag pays"),
         *("hunts the stag", "hunts the hare", "Byzantine player", "first betrayal", "round"),
     ):
         assert words in text
+    assert "b=0" not in text  # nothing happens there
     assert "idle" not in text  # nobody was
     assert "are cut" not in text
     figures(study)

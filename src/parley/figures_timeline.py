@@ -41,14 +41,14 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
 
     Raises RecordError if a record is missing or cannot be read.
     """
-    chosen, _, _ = few(study, _MOST_PANELS, 1.0)
+    chosen, _, _ = few(study, _MOST_PANELS, 1.0, attacked=True)
     drawn = [study.game.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
     rows = max(1, *(len(names_shown(timeline)) for timeline in drawn))
     cell = _cell_width(drawn, columns)
     size = (cell * columns, _HEIGHT * (rows + 1))  # a line for the results
-    _, titles, notes = few(study, _MOST_PANELS, size[0])
+    _, titles, notes = few(study, _MOST_PANELS, size[0], attacked=True)
     notes += _about(drawn, cell)
     left = 0.15 + _NAME * max(len(name) for timeline in drawn for name in _names(timeline))
     side_by_side = max(1, min(len(drawn), int((WIDEST - left) / (size[0] + left))))

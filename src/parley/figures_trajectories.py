@@ -42,10 +42,16 @@ def trajectories(study: Study, spec: FigureSpec) -> Figure:
     return figure
 
 
-def few(study: Study, most: int, width: float) -> tuple[list[Simulation], list[str], list[str]]:
-    """Return up to `most` simulations, their titles for panels of a width in inches, and notes on the choice."""
+def few(
+    study: Study, most: int, width: float, attacked: bool = False
+) -> tuple[list[Simulation], list[str], list[str]]:
+    """Return up to `most` simulations, their titles for panels of a width in inches, and notes on the choice.
+
+    With `attacked`, those with agents of the game's last role are taken alone, if there are any.
+    """
     simulations, axes = list(study.simulations()), tables.axes(study)
-    chosen = choose(simulations, axes, most)
+    disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
+    chosen = choose(disturbed or simulations, axes, most)
     axes_of = [simulation.condition.axes for simulation in chosen]
     varying = [axis for axis in axes if len({values[axis] for values in axes_of}) > 1]
     labels = {outcome.name: outcome.label for outcome in study.game.outcomes}

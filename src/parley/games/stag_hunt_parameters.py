@@ -48,7 +48,8 @@ def _words(values: Any) -> Any:
     """Return the words in the form in which they are compared, each once, so that the same list is the same value."""
     if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
         raise ValueError("must be a list of words")
-    return tuple(dict.fromkeys(_word(value).casefold() for value in values))
+    # As they are compared they are spoken too, so that form must be a word as well.
+    return tuple(dict.fromkeys(_word(_word(value).casefold()) for value in values))
 
 
 _Words = Annotated[

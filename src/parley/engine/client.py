@@ -162,8 +162,10 @@ class _OwnServer:
         self.who = f"the engine for {self.endpoint.model}"
 
     def http(self, timeout: httpx.Timeout) -> httpx.AsyncClient:
+        # No connection is used twice: one that the server closes while it is idle would lose the next request.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         return httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=self.endpoint.socket, limits=httpx.Limits(max_connections=None)),
+            transport=httpx.AsyncHTTPTransport(uds=self.endpoint.socket, limits=limits),
             base_url="http://engine",
             timeout=timeout,
             trust_env=False,

@@ -218,7 +218,7 @@ def test_single_simulations_have_no_interval_and_missing_numbers_no_cell(study_f
     assert [text.get_text() for text in ax.texts][:4] == ["10", "", "4", ""]
     only_betrayed = mapped(study, "payoff_map", of=("defection_prone",))
     assert names(only_betrayed)[1] == ["1", "2"]
-    never = mapped(study, "payoff_map", of=("rounds_until_other_action",), x="model")
+    never = mapped(study, "payoff_map", of=("rounds_until_retreat",), x="model")
     assert "Nothing to compare" in never.axes[0].texts[0].get_text()  # the loyal never act otherwise
 
 

@@ -148,6 +148,7 @@ def agents(honest: int, byzantine: int = 0, policy: ChosenPolicy = BY_MODEL) -> 
     ("parameters", "groups", "words"),
     [
         ({}, agents(0, 3), "needs an honest player"),
+        ({}, agents(1), "needs two players"),
         ({"needed": 5}, agents(4), "needed: 5: more than the players"),
         ({"topology": "ring", "disclosure": "silent"}, agents(2), "a ring needs 3"),
     ],
@@ -173,6 +174,7 @@ def test_what_cannot_be_played_is_refused(parameters: Any, groups: Any, words: s
         ({"archetype_threshold": "2/5"}, "archetype_threshold must be 1/2 at least"),
         ({"cooperative_words": ["two words"]}, "is not one word"),
         ({"cooperative_words": []}, "cooperative_words"),
+        ({"cooperative_words": ["stag", "Hare"]}, "promises no stag"),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters: Any, words: str) -> None:

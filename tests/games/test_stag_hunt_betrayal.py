@@ -22,19 +22,20 @@ def test_a_betrayal_is_a_hare_of_a_byzantine_player() -> None:
 def test_detection_is_the_first_other_action_after_it() -> None:
     played = hunt("hhb", "sss", "ssh", "sss", "shs", "hhs")
     assert (played.of["detected"], played.of["detection_round"], played.of["rounds_until_detection"]) == (True, 4, 2)
-    assert played.of["rounds_until_other_action"] == 2
+    assert played.of["rounds_until_retreat"] == 2
 
 
 def test_detection_is_also_the_first_other_word() -> None:
     words = [CALM, CALM, ["STAG", "Stag", "x"], ["stag", "beware", "x"], CALM]
     played = hunt("hhb", "sss", "ssh", "sss", "sss", "hss", words=words)
     assert (played.of["detection_round"], played.of["rounds_until_detection"]) == (4, 2)
-    assert played.of["rounds_until_other_action"] == 3
+    assert played.of["rounds_until_retreat"] == 3
 
 
 def test_going_back_to_the_stag_is_another_action_too() -> None:
     played = hunt("hhb", "shh", "sss")
     assert (played.of["detection_round"], played.of["after_betrayal"]["agent_2"]["changed"]) == (2, 2)
+    assert played.of["rounds_until_retreat"] is None  # a hare hunter has nothing to retreat from
 
 
 def test_changes_before_or_in_the_round_of_the_betrayal_are_none() -> None:
@@ -47,6 +48,19 @@ def test_failures_are_no_detection() -> None:
     played = hunt("hhb", "ssh", "-ss", "sss", words=[CALM, [None, "stag", "x"], ["", "two words", "x"]])
     assert played.of["detected"] is False
     assert played.of["after_betrayal"]["agent_1"]["idle"] == 1
+
+
+def test_who_fails_in_the_round_of_the_betrayal_detects_it_by_what_it_did_before() -> None:
+    words = [CALM, [None, "stag", "x"], ["beware", "stag", "x"], CALM]
+    by_word = hunt("hhb", "sss", "ssh", "sss", "sss", words=words)
+    assert (by_word.of["detection_round"], by_word.of["rounds_until_retreat"]) == (3, None)
+    by_action = hunt("hhb", "sss", "-sh", "-ss", "hss")
+    assert (by_action.of["detection_round"], by_action.of["rounds_until_retreat"]) == (4, 2)
+
+
+def test_who_never_said_or_did_anything_before_changes_nothing() -> None:
+    played = hunt("hhb", "-sh", "hss", "sss", words=[[None, "stag", "x"], CALM, ["beware", "stag", "x"]])
+    assert played.of["after_betrayal"]["agent_1"]["changed"] is None
 
 
 def test_a_betrayal_in_the_last_round_can_show_nothing() -> None:

@@ -41,7 +41,7 @@ def test_the_rules_have_the_payoffs_and_who_is_needed() -> None:
     assert "if ALL 3 players choose 'Hunt Stag', everyone gets 17 points" in system
     assert "hunt the stag get 2 and those who hunt the hare get 6 each" in system
     system = hunt("hhh", "sss", needed=2).ask(1, "act", 1).system
-    assert "if at least 2 players choose 'Hunt Stag'" in system
+    assert "if 2 or more players choose 'Hunt Stag'" in system
     assert "ALL" not in system
 
 

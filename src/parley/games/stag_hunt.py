@@ -33,7 +33,7 @@ class StagHuntGame(Game):
     """N players, B of them Byzantine, hunt a stag together, or hares alone."""
 
     name: ClassVar[str] = "stag_hunt"
-    protocol_version: ClassVar[int] = 1
+    protocol_version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]] = evidence.OUTCOMES
     figures: ClassVar[tuple[FigureSpec, ...]] = evidence.FIGURES
@@ -65,6 +65,9 @@ class StagHuntGame(Game):
         self._known = {name: self._known_to(name) for name in self._players}
         self._needed = self.parameters.hunters_needed(len(seats))
         self.rounds: list[Round] = []
+        self._history: dict[str, list[tuple[Seen, str]]] = {
+            name: [] for name in self._players
+        }  # and as prompts tell it
         self._trace: list[dict[str, Any]] = []
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
@@ -87,6 +90,8 @@ class StagHuntGame(Game):
         assert isinstance(parameters, StagHuntParameters)
         n = sum(group.count for group in groups)
         check(parameters.topology, n)
+        if n < 2:
+            raise UsageError(f"a stag hunt needs two players (n = {n}); raise n")
         if not any(group.role == HONEST and group.count for group in groups):
             raise UsageError("a stag hunt needs an honest player; raise n or lower b")
         if parameters.hunters_needed(n) > n:
@@ -153,9 +158,10 @@ class StagHuntGame(Game):
         p, seat = self.parameters, self._players[name]
         known = self._known[name]
         shown = {known[other]: words[other] for other in known} if words else {}
-        history = self._seen(name)
+        kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
+        history = self._history[name][max(0, len(self.rounds) - kept) :]
         others = [label for label in known.values() if label != YOU]
-        values = texts.PromptValues(len(self._players), others, history, number, shown)
+        values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         return Ask(
             agent=name,
             role=seat.role,
@@ -165,22 +171,27 @@ class StagHuntGame(Game):
             user=texts.render_user(phase, p, values),
             reply_model=(signal_model if phase == "signal" else act_model)(p.reasoning_chars),
             sampling=p.signal if phase == "signal" else p.act,
-            view=StagHuntView(phase, seat.role, number, shown, history, p.cheap_talk, p.cooperative_words),
+            view=StagHuntView(
+                phase=phase,
+                role=seat.role,
+                round=number,
+                words=shown,
+                history=tuple(seen for seen, _ in history),
+                cheap_talk=p.cheap_talk,
+                cooperative_words=p.cooperative_words,
+            ),
         )
 
-    def _seen(self, name: str) -> tuple[Seen, ...]:
-        """Return what a player sees of the rounds that it is shown, the first one first."""
-        p, known = self.parameters, self._known[name]
-        kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
-        return tuple(
-            Seen(
-                number=r.number,
-                words={known[other]: r.words[other] for other in known} if r.words else {},
-                actions={known[other]: r.actions[other] for other in known},
-                points=r.points[name] if p.show_points else None,
+    def _remember(self, done: Round) -> None:
+        """Add a round to what each player saw."""
+        for name, known in self._known.items():
+            seen = Seen(
+                number=done.number,
+                words={known[other]: done.words[other] for other in known} if done.words else {},
+                actions={known[other]: done.actions[other] for other in known},
+                points=done.points[name] if self.parameters.show_points else None,
             )
-            for r in self.rounds[max(0, len(self.rounds) - kept) :]
-        )
+            self._history[name].append((seen, texts.round_text(seen)))
 
     # What a round comes to
 
@@ -199,6 +210,7 @@ class StagHuntGame(Game):
         points = {name: worth[action] for name, action in actions.items()}
         promised = [word is not None and word.casefold() in p.cooperative_words for word in map(words.get, honest)]
         self.rounds.append(Round(number, words, actions, points, success))
+        self._remember(self.rounds[-1])
         self._trace.append(
             {
                 "round": number,

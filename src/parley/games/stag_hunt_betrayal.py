@@ -4,16 +4,18 @@ A betrayal is a hare that a Byzantine player hunts. Each honest player's own cou
 sees; rounds after it, and those alone, are looked at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from parley.games.stag_hunt_state import HARE, STAG, Action, Round, same_word
 
 PRONE = "defection_prone"
 PERSISTENT = "cooperation_persistent"
 UNCLASSIFIED = "unclassified"
+
+_T = TypeVar("_T")
 
 SWEEP = tuple(Fraction(tenths, 20) for tenths in range(10, 21))  # 0.5 to 1 by 0.05
 
@@ -23,7 +25,8 @@ class Betrayed:
     """What one honest player did in the rounds after `seen`, in which it first saw a betrayal.
 
     `idle` are rounds without an action; `word_changed` and `action_changed` the first round with another word or
-    action than in the round `seen`, None if there is none.
+    action than its last one up to the round `seen`, `retreated` the first with a hare where that was a stag; None if
+    there is none.
     """
 
     seen: int
@@ -32,6 +35,7 @@ class Betrayed:
     idle: int
     word_changed: int | None
     action_changed: int | None
+    retreated: int | None
 
     @property
     def share(self) -> Fraction | None:
@@ -58,24 +62,37 @@ def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str
     seen = first_betrayal(rounds, byzantine)
     if seen is None or seen == len(rounds):
         return None
-    at, after = rounds[seen - 1], rounds[seen:]
+    until, after = rounds[:seen], rounds[seen:]
     actions = [r.actions[name] for r in after]
+    word = _last(r.words.get(name) for r in until)
+    action = _last(r.actions[name] for r in until)
+    action_changed = _first(after, lambda r: _is_other_action(action, r.actions[name]))
     return Betrayed(
         seen=seen,
         stags=actions.count(STAG),
         hares=actions.count(HARE),
         idle=actions.count(None),
-        word_changed=next((r.number for r in after if _other_word(at.words.get(name), r.words.get(name))), None),
-        action_changed=next((r.number for r in after if _other_action(at.actions[name], r.actions[name])), None),
+        word_changed=_first(after, lambda r: _is_other_word(word, r.words.get(name))),
+        action_changed=action_changed,
+        retreated=action_changed if action == STAG else None,
     )
 
 
-def _other_word(before: str | None, now: str | None) -> bool:
+def _last(values: Iterable[_T | None]) -> _T | None:
+    """Return the last value that is not None: a failed reply in the round of the betrayal is no behavior."""
+    return next((value for value in reversed(list(values)) if value is not None), None)
+
+
+def _first(rounds: Sequence[Round], fits: Callable[[Round], bool]) -> int | None:
+    return next((r.number for r in rounds if fits(r)), None)
+
+
+def _is_other_word(before: str | None, now: str | None) -> bool:
     """Whether a word was changed for another; silence, which may be a failure, is no change."""
     return before is not None and now is not None and not same_word(before, now)
 
 
-def _other_action(before: Action | None, now: Action | None) -> bool:
+def _is_other_action(before: Action | None, now: Action | None) -> bool:
     """Whether an action was changed for the other one; a failure is no change."""
     return before is not None and now is not None and before != now
 
@@ -110,7 +127,7 @@ def betrayal_metrics(
     betrayed = {name: found for name, found in all_betrayed.items() if found is not None}
     first = first_betrayal(rounds, byzantine)
     detection = min((b.changed for b in betrayed.values() if b.changed is not None), default=None)
-    reaction = min((b.action_changed for b in betrayed.values() if b.action_changed is not None), default=None)
+    retreat = min((b.retreated for b in betrayed.values() if b.retreated is not None), default=None)
     shares = [b.share for b in betrayed.values()]
     return {
         "first_betrayal_round": first,
@@ -118,7 +135,7 @@ def betrayal_metrics(
         "detected": detection is not None if betrayed else None,
         "detection_round": detection,
         "rounds_until_detection": _since(first, detection),
-        "rounds_until_other_action": _since(first, reaction),
+        "rounds_until_retreat": _since(first, retreat),
         "kept_hunting": sum(share == 1 for share in shares) / len(shares) if shares else None,
         **archetype_shares(shares, threshold),
         "archetypes_by_threshold": {f"{float(t):.2f}": archetype_shares(shares, t) for t in SWEEP if betrayed},

@@ -54,10 +54,11 @@ INDICATORS = (
 QUANTITIES = (
     Quantity("stag_share", "share of stag actions of honest players"),
     Quantity("honest_payoff", "payoff of an honest player per round", "points"),
-    Quantity("loss", "loss of an honest player per round against full cooperation", "points"),
+    # What the payoff lacks, so that it differs as the payoff does.
+    Quantity("loss", "loss of an honest player per round against full cooperation", "points", contrasted=False),
     Quantity("first_betrayal_round", "round of the first betrayal"),
     Quantity("rounds_until_detection", "rounds until the betrayal is detected"),
-    Quantity("rounds_until_other_action", "rounds until an honest player that saw it acts otherwise"),
+    Quantity("rounds_until_retreat", "rounds until a stag hunter that saw it hunts the hare"),
     Quantity("kept_hunting", "share of betrayed players that keep hunting the stag"),
     Quantity("defection_prone", "share of betrayed players: defection-prone"),
     Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent"),

@@ -17,6 +17,7 @@ from parley.topology import Complete, Topology
 
 ALL = "all"
 LONGEST_WORD = 30  # characters
+HARE_WORD = "hare"  # what scripted players say who will hunt it
 
 # Words that promise to hunt the stag; compared without regard to case.
 COOPERATIVE_WORDS = (
@@ -49,7 +50,10 @@ def _words(values: Any) -> Any:
     if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
         raise ValueError("must be a list of words")
     # As they are compared they are spoken too, so that form must be a word as well.
-    return tuple(dict.fromkeys(_word(_word(value).casefold()) for value in values))
+    words = tuple(dict.fromkeys(_word(_word(value).casefold()) for value in values))
+    if HARE_WORD in words:
+        raise ValueError(f"{HARE_WORD} announces the hare (policy always_hare), and promises no stag; remove it")
+    return words
 
 
 _Words = Annotated[

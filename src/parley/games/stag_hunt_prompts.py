@@ -30,12 +30,13 @@ _ACTIONS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no acti
 class PromptValues:
     """What the prompts of one ask are filled with: `players` in all, those that this one sees, and what it saw.
 
-    `words` are those of this round, by the names that this player knows.
+    `history` has the rounds that are shown, each as `round_text` tells it. `words` are those of this round, by the
+    names that this player knows.
     """
 
     players: int
     seen: Sequence[str]
-    history: Sequence[Seen]
+    history: Sequence[str]
     round: int
     words: Mapping[str, str | None]
 
@@ -119,16 +120,17 @@ def _history(values: PromptValues) -> str:
         return "(this is the first round)"
     if not values.history:
         return "(earlier rounds are not shown)"
-    return "\n".join(line for seen in values.history for line in _round(seen))
+    return "\n".join(values.history)
 
 
-def _round(seen: Seen) -> list[str]:
+def round_text(seen: Seen) -> str:
+    """Return what a prompt's history tells of one round."""
     lines = [f"Round {seen.number}:"]
     for name, action in seen.actions.items():
         word = f"{_word(seen.words[name])}, then " if seen.words else ""
         points = f" ({seen.points} points)" if name == YOU and seen.points is not None else ""
         lines.append(f"  {name}: {word}{_ACTIONS[action]}{points}")
-    return lines
+    return "\n".join(lines)
 
 
 def _word(word: str | None) -> str:
@@ -141,6 +143,6 @@ def sample(role: str, phase: str, part: str) -> str:
     names = (YOU, *others)
     actions: dict[str, Action | None] = {**dict.fromkeys(names, STAG), others[2]: HARE}
     words: dict[str, str | None] = {**dict.fromkeys(names, "stag"), others[0]: "together"}
-    values = PromptValues(4, others, [Seen(1, words, actions, None)], 2, words if phase == "act" else {})
+    values = PromptValues(4, others, [round_text(Seen(1, words, actions, None))], 2, words if phase == "act" else {})
     parameters = StagHuntParameters()
     return render_system(role, parameters, values) if part == "system" else render_user(phase, parameters, values)

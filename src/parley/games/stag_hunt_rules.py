@@ -12,10 +12,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from parley.games.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
 from parley.games.roles import BYZANTINE
-from parley.games.stag_hunt_parameters import LONGEST_WORD
+from parley.games.stag_hunt_parameters import HARE_WORD, LONGEST_WORD
 from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Seen, StagHuntView, one_word
 
-_HARE_WORD = "hare"
 _BEYOND = "does not promise the stag and betray"
 
 
@@ -48,7 +47,7 @@ class Betray(PolicyParameters):
 def _play(view: StagHuntView, hunts_stag: bool) -> Mapping[str, Any]:
     """Say what will be done, and do it."""
     if view.phase == "signal":
-        return {"reasoning": "", "word": view.cooperative_words[0] if hunts_stag else _HARE_WORD}
+        return {"reasoning": "", "word": view.cooperative_words[0] if hunts_stag else HARE_WORD}
     return {"reasoning": "", "action": STAG if hunts_stag else HARE}
 
 

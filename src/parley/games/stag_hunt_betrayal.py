@@ -65,7 +65,7 @@ def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str
     until, after = rounds[:seen], rounds[seen:]
     actions = [r.actions[name] for r in after]
     word = _last(r.words.get(name) for r in until)
-    action = _last(r.actions[name] for r in until)
+    action: Action | None = _last(r.actions[name] for r in until)
     action_changed = _first(after, lambda r: _is_other_action(action, r.actions[name]))
     return Betrayed(
         seen=seen,

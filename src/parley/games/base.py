@@ -23,6 +23,8 @@ from parley.games.transcript import Session
 from parley.identity import digest, stream
 from parley.network import Network
 from parley.text import one_line
+from parley.topology import Complete, Topology, build
+from parley.topology import check as check_topology
 
 FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
@@ -55,6 +57,9 @@ class GameParameters(BaseModel):
 
     retries: int = Field(
         default=3, ge=0, le=20, description="How often an unusable reply is asked for again, with a new seed."
+    )
+    topology: Topology = Field(
+        default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
     )
 
 
@@ -179,6 +184,11 @@ class Game(ABC):
         self.prompt = prompt
         self.rng = rng
         self.material = material
+        self.set_up()
+
+    @abstractmethod
+    def set_up(self) -> None:
+        """Draw and keep what this game needs before it is played; called once, by the constructor."""
 
     @property
     def about(self) -> str:
@@ -244,14 +254,15 @@ class Game(ABC):
     @classmethod
     def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
+        check_topology(parameters.topology, sum(group.count for group in groups))
         for group in groups:
             if group.count and (problem := group.policy.misfit(parameters)):
                 raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
 
     @classmethod
     def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
-        """Return who hears whom among `n` agents; everyone, unless a game has topologies."""
-        return Network.complete(n)
+        """Return who hears whom among `n` agents: a network of the topology that the study asks for."""
+        return build(parameters.topology, n, rng)
 
     @classmethod
     def draw_material(cls, parameters: GameParameters, seed: int) -> Any:

@@ -21,7 +21,6 @@ from parley.games.base import (
     Group,
     Outcome,
     Reply,
-    Seat,
 )
 from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
@@ -35,9 +34,7 @@ from parley.games.consensus_threat import threat_model
 from parley.games.evidence import FigureSpec, Measure, OutcomeClass, Trajectory
 from parley.games.kinds import LLM, PolicyKind, with_instructions
 from parley.games.roles import BYZANTINE, HONEST
-from parley.network import Network
 from parley.text import by_number, one_line
-from parley.topology import build, check
 
 
 class ConsensusGame(Game):
@@ -114,24 +111,15 @@ class ConsensusGame(Game):
 
     parameters: ConsensusParameters
 
-    def __init__(
-        self,
-        parameters: GameParameters,
-        seats: tuple[Seat, ...],
-        prompt: str,
-        rng: np.random.Generator,
-        network: Network | None = None,
-        material: Any = None,
-    ) -> None:
+    def set_up(self) -> None:
         """Draw the honest initial values, uniform on [value_min, value_max], in the order of `seats`.
 
         With the same generator the first k honest agents get the same values whatever follows them.
         """
-        super().__init__(parameters, seats, prompt, rng, network, material)
         low, high = self.parameters.value_min, self.parameters.value_max
         agents = []
-        for seat in seats:
-            value = int(rng.integers(low, high + 1)) if seat.role == HONEST else None
+        for seat in self.seats:
+            value = int(self.rng.integers(low, high + 1)) if seat.role == HONEST else None
             agents.append(Agent(seat, initial_value=value, current_value=value))
         # Asked in the order of the neutral names, which says nothing about roles.
         self.agents = agents if _named_by_role(self.parameters) else sorted(agents, key=lambda a: by_number(a.name))
@@ -172,19 +160,6 @@ class ConsensusGame(Game):
         if parameters.protocol == "swarms":
             return consensus_swarms_prompts.templates(prompt, parameters.leaks)
         return {**super().templates(prompt, parameters), **disclosed_templates(parameters, cls.roles)}
-
-    @classmethod
-    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
-        """Raise UsageError if there is no such network, or if a policy does not fit the parameters."""
-        super().check(parameters, groups)
-        assert isinstance(parameters, ConsensusParameters)
-        check(parameters.topology, sum(group.count for group in groups))
-
-    @classmethod
-    def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
-        """Return a network of the topology that the study asks for."""
-        assert isinstance(parameters, ConsensusParameters)
-        return build(parameters.topology, n, rng)
 
     @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:

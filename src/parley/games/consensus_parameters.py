@@ -19,7 +19,6 @@ from parley.games.base import GameParameters, Sampling
 from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
 from parley.games.roles import BYZANTINE
 from parley.games.share import Share
-from parley.topology import Complete, Topology
 
 
 class ConsensusParameters(GameParameters):
@@ -36,9 +35,6 @@ class ConsensusParameters(GameParameters):
     stop_threshold: Share = Field(
         default=Fraction(66, 100),
         description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
-    )
-    topology: Topology = Field(
-        default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
     )
     disclose_topology: bool = Field(
         default=False, description="Whether agents are told who their neighbors are; else they are told nothing of it."

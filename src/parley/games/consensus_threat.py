@@ -25,15 +25,10 @@ def threat_model(parameters: GameParameters, groups: Sequence[Group]) -> str:
     reasons = [group.policy.kind.beyond for group in adversaries if group.policy.kind.beyond]
     if 3 * sum(group.count for group in adversaries) > sum(group.count for group in groups):
         reasons.append("B > N/3")
-    if (topology := _topology(parameters)) != "complete":
+    if (topology := str(parameters.topology)) != "complete":
         reasons.append(f"topology {topology}")
     if (protocol := getattr(parameters, "protocol", "paper")) != "paper":
         reasons.append(f"protocol {protocol}")  # those who speak later know more
     if reasons:
         return f"beyond: {'; '.join(dict.fromkeys(reasons))}"
     return "unknown: own policy" if any(group.policy.kind.is_plugin for group in adversaries) else PAPER
-
-
-def _topology(parameters: GameParameters) -> str:
-    """Return the name of the topology; a game without that parameter has the complete one."""
-    return str(getattr(parameters, "topology", "complete"))

@@ -16,7 +16,7 @@ import numpy as np
 from parley.errors import UsageError
 from parley.games import deliberation_evidence as evidence
 from parley.games import deliberation_prompts as texts
-from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply, Seat
+from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply
 from parley.games.deliberation_hung import HungSet, Panels, panels
 from parley.games.deliberation_parameters import DeliberationParameters, reply_model
 from parley.games.deliberation_rules import POLICIES
@@ -27,11 +27,9 @@ from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, 
 from parley.games.kinds import PolicyKind, with_instructions
 from parley.games.roles import BYZANTINE, HONEST
 from parley.games.transcript import Session
-from parley.network import Network
 from parley.problems.matching import MATCHING
 from parley.problems.problem import Problem
 from parley.text import by_number, one_line
-from parley.topology import build, check
 
 
 @dataclass(frozen=True)
@@ -72,29 +70,20 @@ class DeliberationGame(Game):
 
     parameters: DeliberationParameters
 
-    def __init__(
-        self,
-        parameters: GameParameters,
-        seats: tuple[Seat, ...],
-        prompt: str,
-        rng: np.random.Generator,
-        network: Network | None = None,
-        material: Any = None,
-    ) -> None:
+    def set_up(self) -> None:
         """Read the problem; draw the wrong answer that adversaries push, and who answers first by chain of thought.
 
         Raises ValueError if `material` is no problem.
         """
-        super().__init__(parameters, seats, prompt, rng, network, material)
-        self.problem = Problem.from_json(material)
-        wrong = self.problem.wrong(rng)
+        self.problem = Problem.from_json(self.material)
+        wrong = self.problem.wrong(self.rng)
         self.target: Value = wrong if self.problem.definitive else (wrong,)
         # Listed in the order of the neutral names, which says nothing about roles.
-        self._seats = {seat.name: seat for seat in sorted(seats, key=lambda seat: by_number(seat.name))}
-        self._ranks = dict(zip(self._seats, rng.permutation(len(seats)), strict=True))
+        self._seats = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
+        self._ranks = dict(zip(self._seats, self.rng.permutation(len(self.seats)), strict=True))
         names = list(self._seats)
-        honest = [seat.name for seat in seats if seat.role == HONEST]
-        self._panels = Panels(names, honest, self.parameters.panel_size or len(seats), rng)
+        honest = [seat.name for seat in self.seats if seat.role == HONEST]
+        self._panels = Panels(names, honest, self.parameters.panel_size or len(self.seats), self.rng)
         self._reach = reached(self.network, names)
         self.trace: list[dict[str, Any]] = []
 
@@ -121,7 +110,6 @@ class DeliberationGame(Game):
         super().check(parameters, groups)
         assert isinstance(parameters, DeliberationParameters)
         counts = {role: sum(group.count for group in groups if group.role == role) for role in cls.roles}
-        check(parameters.topology, sum(counts.values()))
         if not counts[HONEST]:
             raise UsageError("deliberation needs an honest agent; raise n or lower b")
         size = parameters.panel_size or sum(counts.values())
@@ -137,12 +125,6 @@ class DeliberationGame(Game):
                 "agents, and none may deliberate twice on a problem; lower it, or raise n"
             )
         parameters.problems.check()
-
-    @classmethod
-    def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
-        """Return a network of the topology that the study asks for."""
-        assert isinstance(parameters, DeliberationParameters)
-        return build(parameters.topology, n, rng)
 
     @classmethod
     def draw_material(cls, parameters: GameParameters, seed: int) -> Any:

@@ -10,12 +10,10 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from parley.errors import UsageError
 from parley.games import stag_hunt_evidence as evidence
 from parley.games import stag_hunt_prompts as texts
-from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply, Seat
+from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply
 from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline
 from parley.games.kinds import PolicyKind, with_instructions
 from parley.games.links import Links
@@ -24,9 +22,7 @@ from parley.games.stag_hunt_betrayal import betrayal_metrics
 from parley.games.stag_hunt_parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
 from parley.games.stag_hunt_rules import POLICIES
 from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
-from parley.network import Network
 from parley.text import by_number, one_line
-from parley.topology import build, check
 
 
 class StagHuntGame(Game):
@@ -48,26 +44,16 @@ class StagHuntGame(Game):
 
     parameters: StagHuntParameters
 
-    def __init__(
-        self,
-        parameters: GameParameters,
-        seats: tuple[Seat, ...],
-        prompt: str,
-        rng: np.random.Generator,
-        network: Network | None = None,
-        material: Any = None,
-    ) -> None:
+    def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
-        super().__init__(parameters, seats, prompt, rng, network, material)
-        self._players = {seat.name: seat for seat in sorted(seats, key=lambda seat: by_number(seat.name))}
+        self._players = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
         self._links = Links(list(self._players), self.network)
         self.honest = [name for name, seat in self._players.items() if seat.role == HONEST]
         self._known = {name: self._known_to(name) for name in self._players}
-        self._needed = self.parameters.hunters_needed(len(seats))
+        self._needed = self.parameters.hunters_needed(len(self.seats))
         self.rounds: list[Round] = []
-        self._history: dict[str, list[tuple[Seen, str]]] = {
-            name: [] for name in self._players
-        }  # and as prompts tell it
+        # What each player saw of each round, and how prompts tell it.
+        self._history: dict[str, list[tuple[Seen, str]]] = {name: [] for name in self._players}
         self._trace: list[dict[str, Any]] = []
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
@@ -89,19 +75,12 @@ class StagHuntGame(Game):
         super().check(parameters, groups)
         assert isinstance(parameters, StagHuntParameters)
         n = sum(group.count for group in groups)
-        check(parameters.topology, n)
         if n < 2:
             raise UsageError(f"a stag hunt needs two players (n = {n}); raise n")
         if not any(group.role == HONEST and group.count for group in groups):
             raise UsageError("a stag hunt needs an honest player; raise n or lower b")
         if parameters.hunters_needed(n) > n:
             raise UsageError(f"needed: {parameters.needed}: more than the players (n = {n}); lower it")
-
-    @classmethod
-    def draw_network(cls, parameters: GameParameters, n: int, rng: np.random.Generator) -> Network:
-        """Return a network of the topology that the study asks for."""
-        assert isinstance(parameters, StagHuntParameters)
-        return build(parameters.topology, n, rng)
 
     @classmethod
     def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from parley.games.base import GameParameters, Sampling
 from parley.games.share import Share
 from parley.games.stag_hunt_state import Action, one_word
-from parley.topology import Complete, Topology
+from parley.topology import Complete
 
 ALL = "all"
 LONGEST_WORD = 30  # characters
@@ -76,9 +76,6 @@ class StagHuntParameters(GameParameters):
     hare: _Points = Field(default=3, description="Points of a hare hunter.")
     needed: _Needed = Field(
         default=ALL, description="Stag hunters that a successful hunt needs: `all` players, or this number of them."
-    )
-    topology: Topology = Field(
-        default=Complete(), description="Who sees whose words and actions: any topology. Drawn for each seed."
     )
     disclosure: Literal["none", "silent", "explicit"] = Field(
         default="none",

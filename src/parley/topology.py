@@ -5,6 +5,7 @@ by networkx, which is imported where one is made: its import takes longer than m
 """
 
 from abc import ABC, abstractmethod
+from functools import partial
 from math import isqrt
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -14,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.errors import UsageError
 from parley.identity import digest
 from parley.network import Network
-from parley.yamlfile import tag
+from parley.yamlfile import kind_spelled_out, kind_tag, tag
 
 _Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Number = Annotated[int, Field(ge=1, le=10_000)]
@@ -225,16 +226,6 @@ _KINDS: dict[str, type[_Topology]] = {kind.model_fields["kind"].default: kind fo
 _NAMES = Literal["complete", "ring", "star", "path", "grid"]  # those without parameters
 
 
-def _spelled_out(value: Any) -> Any:
-    """Return a topology that is given by name as a mapping; raises ValueError if there is no such kind."""
-    if isinstance(value, _Topology):
-        return value
-    kind = value.get("kind") if isinstance(value, dict) else value
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"unknown topology; choose one of: {', '.join(_KINDS)}")
-    return {"kind": kind} if isinstance(value, str) else value
-
-
 Topology = Annotated[
     Annotated[Complete, Tag(tag("complete"))]
     | Annotated[Ring, Tag(tag("ring"))]
@@ -246,8 +237,8 @@ Topology = Annotated[
     | Annotated[BarabasiAlbert, Tag(tag("barabasi_albert"))]
     | Annotated[ErdosRenyi, Tag(tag("erdos_renyi"))]
     | Annotated[Edges, Tag(tag("edges"))],
-    Discriminator(lambda value: tag(value["kind"] if isinstance(value, dict) else value.kind)),
-    BeforeValidator(_spelled_out, json_schema_input_type=_NAMES | _Kind),
+    Discriminator(kind_tag),
+    BeforeValidator(partial(kind_spelled_out, _KINDS, "topology"), json_schema_input_type=_NAMES | _Kind),
 ]
 
 

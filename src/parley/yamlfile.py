@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -175,6 +175,24 @@ _TYPES = {"str", "int", "float", "bool"}
 def tag(name: str) -> str:
     """Return the name of a tagged union's member that error messages leave out of the key."""
     return f"<{name}>"
+
+
+def kind_tag(value: Any) -> str:
+    """Return the tag of a model that says its `kind`, or of the mapping that it is read from."""
+    return tag(value["kind"] if isinstance(value, dict) else value.kind)
+
+
+def kind_spelled_out(kinds: Mapping[str, type[BaseModel]], what: str, value: Any) -> Any:
+    """Return one of several kinds of `what` as the mapping that it is read from, where a file may give it by name.
+
+    A model is returned as it is. Raises ValueError if there is no such kind.
+    """
+    if isinstance(value, BaseModel):
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else value
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"unknown {what}; choose one of: {', '.join(kinds)}")
+    return {"kind": kind} if isinstance(value, str) else value
 
 
 def _is_tag(part: int | str) -> bool:

@@ -7,7 +7,7 @@ seed and added seeds move nothing.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -28,7 +28,7 @@ from parley.problems import delidata, generate, gsm8k, hub, policy_file
 from parley.problems.loaded import ProblemSet, states
 from parley.problems.problem import Kind, Problem
 from parley.text import one_line
-from parley.yamlfile import tag
+from parley.yamlfile import kind_spelled_out, kind_tag, tag
 
 _Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 
@@ -362,22 +362,12 @@ KINDS: dict[str, type[_Source]] = {kind.model_fields["kind"].default: kind for k
 _NAMES = Literal["arithmetic", "wason", "policies"]  # those that need no path
 
 
-def _spelled_out(value: Any) -> Any:
-    """Return a source that is given by name as a mapping; raises ValueError if there is no such kind."""
-    if isinstance(value, _Source):
-        return value
-    kind = value.get("kind") if isinstance(value, dict) else value
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"unknown problems; choose one of: {', '.join(KINDS)}")
-    return {"kind": kind} if isinstance(value, str) else value
-
-
 ProblemSource = Annotated[
     Annotated[Arithmetic, Tag(tag("arithmetic"))]
     | Annotated[Wason, Tag(tag("wason"))]
     | Annotated[Gsm8k, Tag(tag("gsm8k"))]
     | Annotated[Delidata, Tag(tag("delidata"))]
     | Annotated[Policies, Tag(tag("policies"))],
-    Discriminator(lambda value: tag(value["kind"] if isinstance(value, dict) else value.kind)),
-    BeforeValidator(_spelled_out, json_schema_input_type=_NAMES | _Kind),
+    Discriminator(kind_tag),
+    BeforeValidator(partial(kind_spelled_out, KINDS, "problems"), json_schema_input_type=_NAMES | _Kind),
 ]

@@ -166,6 +166,16 @@ def test_a_study_s_timelines_are_drawn_and_twice_alike(study_factory: StudyFacto
     assert path.read_bytes() == first
 
 
+def test_a_panel_is_as_high_as_its_agents_need(study_factory: StudyFactory) -> None:
+    study = study_factory({**HUNTERS, "n": [3, 8], "b": 1, "model": "grim_trigger"}, game="stag_hunt", seeds=1)
+    figure = drawn(played(study))
+    _, height = figure.get_size_inches()
+    panels = [ax for ax in figure.axes if ax.get_visible()]
+    rows = [ax.get_position().height * height / (len(ax.get_yticks())) for ax in panels]
+    assert [len(ax.get_yticks()) for ax in panels] == [4, 9]  # with the line of the results
+    assert rows == pytest.approx([0.27, 0.27])
+
+
 def test_many_conditions_long_games_and_long_words_stay_on_the_page(study_factory: StudyFactory) -> None:
     grid = {
         **HUNTERS,

@@ -88,13 +88,16 @@ def page(
     gap: float = 0.3,
     below: float = 0.62,
     left: float = 0.75,
+    heights: Sequence[float] = (),
 ) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure and its rows of panels, `grid` = rows x columns of `panel` = width x height.
 
     `above` and `below` are the room over each panel, for its title, and under it, for what stands along x; `left` is
-    that beside the first, for what stands along y. `notes` are sentences for the heading.
+    that beside the first, for what stands along y. `heights` are those of the rows, where they are not all that of
+    `panel`. `notes` are sentences for the heading.
     """
     (rows, columns), (w, h) = grid, panel
+    tall = list(heights) or [h] * rows
     right = 0.2
     inner = columns * w + (columns - 1) * gap
     width = max(7.0, left + inner + right)
@@ -103,7 +106,7 @@ def page(
     head = 0.15 + 0.2 * len(title) + LINE * len(text) + 0.1
     per_line = _legend_columns(legend, width - 0.4)
     foot = 0.1 + 0.19 * math.ceil(len(legend) / per_line)
-    height = head + rows * (above + h + below) + foot
+    height = head + rows * (above + below) + sum(tall) + foot
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     start = max(left, (width - inner) / 2)
@@ -117,7 +120,8 @@ def page(
             "top": 1 - (head + above) / height,
             "bottom": (foot + below) / height,
             "wspace": gap / w,
-            "hspace": (above + below) / h,
+            "hspace": (above + below) / (sum(tall) / rows),  # in panels of mean height
+            "height_ratios": tall,
         },
     )
     at = height - 0.15

@@ -4,7 +4,6 @@ What an agent did is a color with a hatch, what it said stands in the cell: word
 made one printable line and cut to what fits.
 """
 
-import math
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from parley.figures_page import WIDEST, page, room
+from parley.figures_panels import in_blocks
 from parley.figures_trajectories import few, read_played
 from parley.games.evidence import FigureSpec, Timeline
 from parley.study import Study
@@ -45,24 +45,34 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
     drawn = [study.game.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
-    rows = max(1, *(len(names_shown(timeline)) for timeline in drawn))
     cell = _cell_width(drawn, columns)
-    size = (cell * columns, _HEIGHT * (rows + 1))  # a line for the results
-    _, titles, notes = few(study, _MOST_PANELS, size[0], attacked=True)
+    width = cell * columns
+    _, titles, notes = few(study, _MOST_PANELS, width, attacked=True)
     notes += _about(drawn, cell)
     left = 0.15 + _NAME * max(len(name) for timeline in drawn for name in _names(timeline))
-    side_by_side = max(1, min(len(drawn), int((WIDEST - left) / (size[0] + left))))
-    grid = (math.ceil(len(drawn) / side_by_side), side_by_side)
+    side_by_side = max(1, min(len(drawn), int((WIDEST - left) / (width + left))))
+    agents = [max(len(names_shown(timeline)) for timeline in row) for row in in_blocks(drawn, side_by_side)]
+    heights = [_HEIGHT * (rows + 1) for rows in agents]  # a line for the results
     legend, looks = _legend(drawn)
     figure, axes = page(
-        study, spec, grid, size, notes, legend, above=room(titles) + 0.06, gap=left, below=0.45, left=left
+        study,
+        spec,
+        (len(agents), side_by_side),
+        (width, heights[0]),
+        notes,
+        legend,
+        above=room(titles) + 0.06,
+        gap=left,
+        below=0.45,
+        left=left,
+        heights=heights,
     )
     for index, ax in enumerate(ax for row in axes for ax in row):
         if index >= len(drawn):
             ax.set_visible(False)
             continue
         ax.set_title(titles[index], size=8)
-        draw(ax, drawn[index], (rows, columns), cell, looks, study.game.round_name)
+        draw(ax, drawn[index], (agents[index // side_by_side], columns), cell, looks, study.game.round_name)
     return figure
 
 

@@ -19,6 +19,7 @@ from parley.study import Study, load_study
 from parley.tables import read_table, summarize
 
 CONFIG = Path(__file__).parent.parent / "config"
+NETWORKS = ("complete", "ring", "path", "star")
 HUNTERS = {
     "model": ["grim_trigger", "always_stag"],
     "n": 4,
@@ -114,3 +115,27 @@ def test_adversaries_as_an_axis_are_told_apart_in_the_tables(
     assert len(set(table["byzantine"])) == 2
     assert table["byzantine_players"].str.startswith("[").all()
     assert len(read_table(study.name, "conditions")) == 2
+
+
+def test_the_ablation_crosses_betrayal_with_unanimity_cheap_talk_and_disclosure() -> None:
+    study = load_study(CONFIG / "stag-hunt-ablation.yaml")
+    axes = ("model", "b", "needed", "cheap_talk", "topology", "disclosure")
+    found = Counter(tuple(str(condition.axes[axis]) for axis in axes) for condition in study.conditions)
+    assert set(found.values()) == {1}
+    assert len({key[0] for key in found}) == 2
+    assert len(found) == 2 * 2 * 2 * (2 + 4 * 2)  # models, b, needed; cheap talk, or networks by disclosure
+    told = {key[4:] for key in found if key[1:4] == ("1", "3", "true")}
+    assert told == {("complete", "none"), *((t, d) for t in NETWORKS for d in ("silent", "explicit"))}
+
+
+def test_the_demo_has_all_contrasts_of_the_real_model() -> None:
+    study = load_study(CONFIG / "stag-hunt-demo.yaml")
+    axes = ("b", "cheap_talk", "topology", "disclosure")
+    real = [condition for condition in study.conditions if condition.models]
+    assert {tuple(str(condition.axes[axis]) for axis in axes) for condition in real} == {
+        ("0", "true", "complete", "none"),
+        ("1", "true", "complete", "none"),
+        ("0", "false", "complete", "none"),
+        ("0", "true", "ring", "silent"),
+        ("0", "true", "ring", "explicit"),
+    }

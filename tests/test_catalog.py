@@ -1,6 +1,7 @@
 """`parley policies`, `parley prompts --strategy`, and that docs/adversaries.md tells of the same policies."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from parley.catalog import parameter_lines, policy_lines, threat_text, told_to
 from parley.cli import commands
 from parley.errors import UsageError
+from parley.games import GAMES
 from parley.games.consensus import ConsensusGame
 from parley.games.consensus_strategies import HEADING, STRATEGIES
 
@@ -35,7 +37,7 @@ def test_every_policy_and_every_parameter_is_listed() -> None:
         assert re.findall(r"(?m)^    - (\w+): ", paragraph) == list(kind.Parameters.model_fields)
         assert ("byzantine agents" in paragraph) == (kind.roles == ("byzantine",))
         assert ("asks a model" in paragraph) == kind.asks_model
-        assert threat_text(kind) in paragraph
+        assert threat_text(ConsensusGame, kind) in paragraph
 
 
 def test_installed_policies_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,13 +57,48 @@ def test_types_bounds_and_defaults_of_parameters_are_told() -> None:
     assert starts("stubborn")["vote"].startswith("vote: honest | stop | continue, default honest. ")
     assert "optional" in starts("stubborn")["value"]
     assert starts("llm_strategies")["strategies"].startswith("strategies: one or a list of stall | split | ")
+    [chance] = [line for line in parameter_lines(GAMES["stag_hunt"].policies["betray"]) if line.startswith("prob")]
+    assert chance.startswith("probability: number above 0 to 1, optional. ")
     assert starts("llm_strategies")["after"].startswith("after: integer from 1 to 10000, default 3. ")
 
 
 def test_policies_say_what_they_need_and_what_is_beyond_the_paper() -> None:
     [line] = [line for line in policy_lines(ConsensusGame) if line.startswith("equivocate")]
     assert "needs equivocation: true" in line
-    assert "beyond the paper's threat model: equivocates" in line
+    assert line.endswith("; a Byzantine agent so played is beyond the paper's threat model: equivocates)")
+
+
+VERDICTS = {"paper": "within the paper's", "beyond": "beyond the paper's", "unknown": "unknown to the paper's"}
+# What the kinds that need something are given, and the game with it.
+NEEDED = {"crash": {"round": 1}, "llm_strategies": {"strategies": "stall"}}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_listing_agrees_with_the_threat_model_of_a_study(study_factory: Any, name: str) -> None:
+    game = GAMES[name]
+    honest = next(kind for kind in game.policies.values() if kind.rule is not None and not kind.roles)
+    listed = {line.split("  ")[0]: line for line in policy_lines(game) if "(" in line and not line.startswith(" ")}
+    assert set(listed) == {*game.policies, "module:attribute"}
+    for kind in game.policies.values():
+        byzantine = {"name": kind.name, **NEEDED.get(kind.name, {}), **({"model": "tiny"} if kind.asks_model else {})}
+        grid = {"model": honest.name, "n": 4, "b": 1, "byzantine": byzantine, "prompt": next(iter(game.prompts))}
+        parameters = {kind.needs: True} if kind.needs else {}
+        [condition] = study_factory(grid, game=name, parameters=parameters).conditions
+        verdict, _, reason = condition.threat_model.partition(": ")
+        said = f"; a Byzantine agent so played is {VERDICTS[verdict]} threat model{': ' if reason else ''}{reason})"
+        assert listed[kind.name].endswith(said)
+    assert listed["module:attribute"].endswith("; a Byzantine agent so played is unknown to the paper's threat model)")
+
+
+def test_nothing_is_said_of_policies_that_no_byzantine_agent_may_have() -> None:
+    class Peaceful(ConsensusGame):
+        @classmethod
+        def threat_model(cls, parameters: Any, groups: Any) -> str:
+            return "none"
+
+    assert threat_text(ConsensusGame, replace(KINDS["majority"], roles=("honest",))) == ""
+    assert threat_text(Peaceful, KINDS["majority"]) == ""
+    assert "majority  (any agents, scripted)" in list(policy_lines(Peaceful))
 
 
 def test_every_parameter_has_a_description() -> None:

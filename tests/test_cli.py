@@ -1,4 +1,3 @@
-import itertools
 import os
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 from conftest import StudyFactory
 from parley import __version__, cli, paths
 from parley.errors import EngineError
-from parley.games.consensus_prompts import PROMPTS, template
 from parley.record import read_summary
 
 
@@ -200,13 +198,6 @@ def test_a_summary_without_records_exits_1_and_names_them(parley: Parley, study:
         assert record in error
 
 
-@pytest.mark.parametrize(
-    "flags", [("--round", "60", "--max-rounds", "5"), ("--value-min", "9", "--value-max", "3"), ("--role", "nobody")]
-)
-def test_prompts_that_no_agent_could_get_exit_2(parley: Parley, flags: tuple[str, str]) -> None:
-    assert flags[1] in one_line_error(parley("prompts", *flags), 2)
-
-
 def test_simulating_what_is_not_in_the_study_exits_2(parley: Parley, study: list[str]) -> None:
     record = study[0].replace("seed=0", "seed=7")
     assert f"{record}: not a simulation of small.yaml" in one_line_error(parley("simulate", "small.yaml", record), 2)
@@ -258,92 +249,23 @@ def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
     assert not Path("results").exists()
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--where", "n"], "--where n: write AXIS=VALUE"),
+        (["--n", "3", "--where", "n=4"], "--where n=4: --n says 3; give one of them"),
+        (["--where", "size=4"], "size: not an axis of this study"),
+        (["--n", "5"], "no condition has n=5"),
+    ],
+)
+def test_a_game_that_is_in_no_study_is_not_played(
+    parley: Parley, study: list[str], given: list[str], words: str
+) -> None:
+    assert words in one_line_error(parley("play", "small.yaml", *given), 2)
+
+
 def test_fetching_an_unknown_model_exits_2(parley: Parley, folder: Path) -> None:
     error = one_line_error(parley("fetch-model", "gpt", "--models", "models.yaml"), 2)
     assert error == "parley: models.yaml: 'gpt': unknown model; choose one of: tiny, other\n".replace(
         "tiny, other", "other, tiny"
     )
-
-
-# prompts
-
-
-def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({"n": [3, 4], "b": 1, "byzantine": "random"})
-    ran = parley("prompts", "--diff", "small.yaml", "--where", "n=3", "--against", "n=4", "--round", 2)
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith("--- model=majority/n=3/b=1/prompt=may_exist\n+++ model=majority/n=4/")
-    assert "round 2, vote, reply: identical\n" in ran.out
-    assert "    -" in ran.out
-    assert "add --diff STUDY" in one_line_error(parley("prompts", "--where", "n=3"), 2)
-    message = one_line_error(parley("prompts", "--diff", "small.yaml", "--against", "n=5"), 2)
-    assert "no condition has n=5" in message
-
-
-EVERY_PROMPT = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote"), ("system", "user")))
-every_prompt = pytest.mark.parametrize(("role", "awareness", "phase", "part"), EVERY_PROMPT)
-
-
-def prompt(parley: Parley, role: str, awareness: str, phase: str, part: str, *more: object) -> str:
-    key = ("--role", role, "--awareness", awareness, "--phase", phase, "--part", part)
-    ran = parley("prompts", "--game", "consensus", *key, *more)
-    assert (ran.status, ran.err) == (0, "")
-    return ran.out
-
-
-@every_prompt
-def test_a_template_is_printed_as_it_is(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
-    printed = prompt(parley, role, awareness, phase, part, "--template")
-    assert printed == template(awareness, role, phase, part) + "\n"
-    file = PROMPTS[awareness][f"{role}_{phase}_{part}"]
-    assert printed == file.read_text(encoding="utf-8")
-
-
-@every_prompt
-def test_a_prompt_is_printed_rendered(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
-    printed = prompt(parley, role, awareness, phase, part, "--round", 3)
-    assert printed != prompt(parley, role, awareness, phase, part, "--template")
-    for expression in (
-        "{agent_id}",
-        "self.",
-        "{current_round",
-        "{max_rounds}",
-        "{value_m",
-        "_summary",
-        "previous_strategies",
-    ):
-        assert expression not in printed
-
-
-def test_flags_set_the_values_of_a_prompt(parley: Parley) -> None:
-    flags = ("--agent-id", "agent_7", "--max-rounds", 33, "--value-min", -4, "--value-max", 44, "--initial-value", 12)
-    system = prompt(parley, "honest", "may_exist", "propose", "system", *flags)
-    for part in ("You are agent_7,", "after 33 rounds", "between -4 and 44 only", "Your Initial Value: 12"):
-        assert part in system
-    user = prompt(parley, "honest", "may_exist", "propose", "user", "--round", 5, "--current-value", 21)
-    assert user.startswith("=== ROUND 5 ===\n")
-    assert "Your current value: 21\n" in user
-    vote = prompt(parley, "byzantine", "none_exist", "vote", "user", "--round", 5, "--max-rounds", 33)
-    assert vote.startswith("=== BYZANTINE VOTING - Round 5/33 ===\n")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--game", "chess"],
-        ["--role", "leader"],
-        ["--awareness", "must_exist"],
-        ["--phase", "chat"],
-        ["--part", "assistant"],
-        ["--round", "0"],
-        ["--max-rounds", "x"],
-        ["--value-min", "1.5"],
-    ],
-)
-def test_an_unknown_prompt_or_value_exits_2(parley: Parley, arguments: list[str]) -> None:
-    for template_too in ([], ["--template"]):
-        ran = parley("prompts", *arguments, *template_too)
-        assert ran.status == 2
-        assert ran.out == ""
-        assert arguments[1] in ran.err
-        assert "Traceback" not in ran.err

@@ -102,4 +102,3 @@ def test_a_prompt_shows_what_neighbors_are_told() -> None:
     told = shown("--neighbors", "agent_2, agent_5", "--phase", "vote")
     assert told.startswith(shown("--phase", "vote").rstrip("\n"))
     assert "2. Your neighbors: agent_2, agent_5\n" in told
-    assert shown("--neighbors", "agent_2", "--part", "user") == shown("--part", "user")

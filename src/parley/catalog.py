@@ -6,14 +6,16 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from parley.errors import UsageError
-from parley.games.base import Game
+from parley.games.base import Game, Group
 from parley.games.kinds import ChosenPolicy, PolicyKind
+from parley.games.roles import BYZANTINE, HONEST
 from parley.policies.plugin import entry_points
 from parley.text import one_line
 from parley.yamlfile import validated
 
 _TYPES = {"integer": "integer", "string": "text", "boolean": "true or false", "number": "number"}
-_BOUNDS = ("minimum", "maximum")
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum")
+_OWN = PolicyKind("module:attribute", "A policy of your own.", fingerprint="of its module")
 
 
 def policy_lines(game: type[Game]) -> Iterator[str]:
@@ -22,11 +24,12 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
         agents = f"{' and '.join(kind.roles) or 'any'} agents"
         answers = "scripted" if kind.rule is not None else "asks a model"
         needs = f", needs {kind.needs}: true" if kind.needs else ""
-        yield f"{kind.name}  ({agents}, {answers}{needs}; {threat_text(kind)})"
+        threat = threat_text(game, kind)
+        yield f"{kind.name}  ({agents}, {answers}{needs}{'; ' if threat else ''}{threat})"
         yield f"    {kind.summary}"
         for line in parameter_lines(kind):
             yield f"    - {line}"
-    yield "module:attribute  (any agents; unknown to the paper's threat model)"
+    yield f"module:attribute  (any agents; {threat_text(game, _OWN)})"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
     for name, values in entry_points().items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
@@ -48,9 +51,24 @@ def told_to(game: type[Game], role: str, part: str, strategies: Sequence[str]) -
     return ChosenPolicy(kind, validated(kind.Parameters, {"strategies": list(strategies)}, "--strategy"))
 
 
-def threat_text(kind: PolicyKind) -> str:
-    """Return whether the paper's threat model allows a Byzantine agent to be played so."""
-    return f"beyond the paper's threat model: {kind.beyond}" if kind.beyond else "within the paper's threat model"
+def threat_text(game: type[Game], kind: PolicyKind) -> str:
+    """Return what the game's threat model says of a single Byzantine agent among four that is played so.
+
+    "" where no Byzantine agent may be, or where the game has no adversaries.
+    """
+    if kind.roles and BYZANTINE not in kind.roles:
+        return ""
+    # Of parameters a threat model reads the game's alone: those that a kind requires need no values.
+    policy = ChosenPolicy(kind, kind.Parameters.model_construct())
+    groups = [Group(HONEST, 3), Group(BYZANTINE, 1, policy)]
+    verdict, _, reason = game.threat_model(game.Parameters(), groups).partition(": ")
+    told = {
+        "none": "",
+        "paper": "within the paper's threat model",
+        "beyond": f"beyond the paper's threat model: {reason}",
+        "unknown": "unknown to the paper's threat model",
+    }[verdict]
+    return f"a Byzantine agent so played is {told}" if told else ""
 
 
 def parameter_lines(kind: PolicyKind) -> Iterator[str]:
@@ -75,6 +93,7 @@ def _taken(schema: dict[str, Any]) -> str:
         return " | ".join(map(str, schema["enum"]))
     if schema["type"] == "array":
         return f"one or a list of {_taken(schema['items'])}"
-    low, high = (schema.get(bound) for bound in _BOUNDS)
-    span = "" if low is None or high is None else f" from {low} to {high}"
+    low, above, high = (schema.get(bound) for bound in _BOUNDS)
+    start = f"from {low}" if low is not None else f"above {above}" if above is not None else ""
+    span = f" {start} to {high}" if start and high is not None else ""
     return _TYPES[schema["type"]] + span

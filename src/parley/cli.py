@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from parley import __version__, cli_ledger, cli_people, cli_problems, cli_stages
+from parley import __version__, cli_ledger, cli_people, cli_problems, cli_prompts, cli_stages
 from parley.errors import ParleyError
 from parley.text import one_line
 
@@ -46,8 +46,9 @@ def commands() -> None:
     """
 
 
-for command in (*cli_stages.COMMANDS, *cli_ledger.COMMANDS, *cli_people.COMMANDS, *cli_problems.COMMANDS):
-    commands.add_command(command)
+for module in (cli_stages, cli_ledger, cli_people, cli_prompts, cli_problems):
+    for command in module.COMMANDS:
+        commands.add_command(command)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from parley import paths
+from parley.errors import UsageError
 from parley.text import one_line
 
 STUDY = click.argument("study")
@@ -21,7 +22,10 @@ MODELS_FILE = click.option(
     help="Model entries.",
 )
 WHERE = click.option(
-    "--where", multiple=True, metavar="AXIS=VALUE", help="The value of any axis, as in a record's path."
+    "--where",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="The value of any axis, as in a record's path or in the study; may be repeated.",
 )
 TIMEOUT = click.option(
     "--engine-timeout",
@@ -41,9 +45,16 @@ def load(study: str, models: Path | None) -> Any:
     return load_study(paths.study_file(study), models)
 
 
-def axis_values(texts: Sequence[str]) -> dict[str, str]:
-    """Return the values of axes that were given as AXIS=VALUE."""
-    return {axis: value for axis, _, value in (text.partition("=") for text in texts)}
+def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]:
+    """Return the values of axes that `option` gave as AXIS=VALUE; raises UsageError for what is none, or repeated."""
+    found: dict[str, str] = {}
+    for text in texts:
+        axis, _, value = text.partition("=")
+        if not (axis and value):
+            raise UsageError(f"{option} {text}: write AXIS=VALUE, such as n=4")
+        if found.setdefault(axis, value) != value:
+            raise UsageError(f"{option} {text}: {axis} is {found[axis]} already; give one value")
+    return found
 
 
 def say(text: str) -> None:

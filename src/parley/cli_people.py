@@ -50,7 +50,9 @@ def play(
     from parley.play import play as run
 
     chosen = {axis: value for axis, value in axes.items() if value is not None}
-    chosen |= axis_values(where)
+    for axis, value in axis_values(where).items():
+        if chosen.setdefault(axis, value) != value:
+            raise UsageError(f"--where {axis}={value}: --{axis} says {chosen[axis]}; give one of them")
     run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo)
 
 
@@ -208,104 +210,4 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
             click.echo(line)
 
 
-@click.command()
-@click.option("--game", default="consensus", show_default=True, help="Game.")
-@click.option("--role", default="honest", show_default=True, help="Role of the agent.")
-@click.option("--prompt", "--awareness", "prompt", help="Prompt variant; default: the game's first.")
-@click.option(
-    "--phase",
-    help="Phase of the round; default: the game's first (`turn` in the swarms protocol; cot, zero_shot or reflect in "
-    "a deliberation).",
-)
-@click.option("--part", type=click.Choice(["system", "user"]), default="system", show_default=True)
-@click.option("--template", is_flag=True, help="Print the template, unrendered.")
-@click.option(
-    "--strategy",
-    "strategies",
-    multiple=True,
-    help="Add what the policy llm_strategies tells a Byzantine agent; may be repeated.",
-)
-@click.option("--agent-id", default="agent_1", show_default=True)
-@click.option("--round", "round_number", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(min=1))
-@click.option("--value-min", default=0, show_default=True)
-@click.option("--value-max", default=50, show_default=True)
-@click.option("--initial-value", type=int, default=17, show_default=True)
-@click.option(
-    "--current-value",
-    type=int,
-    help="Value that the agent holds; default: the initial one, none for a Byzantine agent.",
-)
-@click.option(
-    "--neighbors", metavar="NAME,NAME", help="Add what an agent with these neighbors is told of its network."
-)
-@click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
-@WHERE
-@click.option("--against", multiple=True, metavar="AXIS=VALUE", help="The other condition of --diff.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of both games of --diff.")
-@MODELS
-def prompts(
-    game: str,
-    role: str,
-    prompt: str | None,
-    phase: str | None,
-    part: str,
-    template: bool,
-    strategies: tuple[str, ...],
-    diff: str | None,
-    where: tuple[str, ...],
-    against: tuple[str, ...],
-    seed: int,
-    models: Path | None,
-    **values: Any,
-) -> None:
-    """Print a prompt as an agent would receive it, filled with sample values.
-
-    With --diff, what one agent of a study is sent in the condition --where, compared with the condition --against that
-    agrees with it in all else: every phase and part, up to --round, in games of the same seed.
-
-    \b
-    Examples:  parley prompts --role honest --awareness none_exist --phase vote --part user --round 3
-               parley prompts --role byzantine --strategy stall
-               parley prompts --game deliberation --phase reflect --part user
-               parley prompts --diff stag-hunt --where disclosure=silent --against disclosure=explicit
-    """
-    if diff is not None:
-        from parley.prompt_diff import prompt_diff
-
-        chosen_axes = axis_values(where), axis_values(against)
-        for line in prompt_diff(load(diff, models), *chosen_axes, role, seed, values["round_number"]).text():
-            click.echo(line)
-        return
-    if where or against:
-        raise UsageError("--where and --against compare the conditions of a study; add --diff STUDY")
-    from parley.catalog import told_to
-    from parley.games import game_class
-    from parley.games.kinds import with_instructions
-
-    chosen = game_class(game)
-    prompt, phase = prompt or next(iter(chosen.prompts)), phase or chosen.prompt_phases[0]
-    text = (
-        chosen.prompt_template(prompt, role, phase, part)
-        if template
-        else chosen.sample_prompt(prompt, role, phase, part, values)
-    )
-    click.echo(with_instructions(text, told_to(chosen, role, part, strategies)) if strategies else text)
-
-
-@click.command()
-@click.option("--game", default="consensus", show_default=True, help="Game.")
-def policies(game: str) -> None:
-    """List what may play the agents of a game: policies, their parameters and defaults.
-
-    \b
-    Example:  parley policies --game consensus
-    """
-    from parley.catalog import policy_lines
-    from parley.games import game_class
-
-    for line in policy_lines(game_class(game)):
-        click.echo(line)
-
-
-COMMANDS = (play, status, prune, replay, verify, show, prompts, policies)
+COMMANDS = (play, status, prune, replay, verify, show)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from parley.axes import axis_value
 from parley.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
 from parley.engine.models import ModelEntry
 from parley.engine.weights import check_source
@@ -195,13 +195,8 @@ class Expander:
         return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
 
     def _axis_value(self, value: Any, where: str) -> str | int | float:
-        """Return a parameter's value as it stands in a path and in the tables; a label is what it is called there."""
-        value = getattr(value, "label", value)
-        if isinstance(value, bool):  # as YAML writes it
-            value = str(value).lower()
-        if isinstance(value, Fraction):  # always text, so that an axis that mixes 1/2 and 2/3 has one type
-            exact = str(float(value))
-            value = exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
+        """Return a parameter's value as it stands in a path; raises UsageError if it can be no part of one."""
+        value = axis_value(value)
         if not isinstance(value, str | int | float) or not is_slug(str(value).replace("+", "-")):
             raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
         return value

@@ -10,7 +10,6 @@ from parley.condition import Condition, Simulation
 from parley.engine.client import json_schema
 from parley.engine.service import Service
 from parley.engine.temporary import temporary_engine
-from parley.errors import UsageError
 from parley.runner import Exchange
 from parley.simulate import engine_places, play_simulation, purse_for
 from parley.study import Study
@@ -31,7 +30,7 @@ def play(
     Starts an engine of its own where one is needed and none of `endpoints` is for its model. Raises UsageError if no
     condition fits, if an endpoint is not wanted, or if the key of a service is missing.
     """
-    condition = _choose(study, axes)
+    condition = study.fitting(axes)[0]
     show(f"{condition.path}, seed {seed}")
 
     heading = ""
@@ -56,14 +55,6 @@ def play(
     outcome = played.outcome
     parts = [outcome.name, outcome.detail, outcome.diagnosis]
     show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")
-
-
-def _choose(study: Study, axes: Mapping[str, Any]) -> Condition:
-    for condition in study.conditions:
-        if all(str(condition.axes.get(axis)) == str(value) for axis, value in axes.items()):
-            return condition
-    asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-    raise UsageError(f"{study.file}: no condition has {asked}; `parley expand {study.file}` lists them")
 
 
 def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str] = frozenset()) -> Iterator[str]:

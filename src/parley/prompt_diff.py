@@ -1,25 +1,19 @@
 """`parley prompts --diff`: what one agent is sent in two conditions of a study, and where that differs.
 
-Both games are played with the same seed up to a round. Scripted agents answer as they do; for models, and code of the
-user's own, the first scripted policy of the game that anyone may be played by answers.
+Both games are played with the same seed up to a round, as `prompt_sent` does it.
 """
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from parley.condition import Condition, Simulation
 from parley.errors import UsageError
-from parley.games.base import Ask, Game, Reply, Seat, parse_reply
-from parley.games.kinds import Rule
-from parley.identity import stream
+from parley.games.base import Game
+from parley.prompt_sent import PARTS, asked, part_text
 from parley.study import Study
 
-PARTS = ("system", "user", "reply")
 _Sent = dict[tuple[int, str], dict[str, str]]
 
 
@@ -64,8 +58,8 @@ def prompt_diff(
     The first condition that has the axes `where`, and of those that have the axes `against` the one that agrees with
     it in most others. Raises UsageError if there is none, or nobody of that role in both.
     """
-    first = _fitting(study, where)[0]
-    candidates = [condition for condition in _fitting(study, against) if condition is not first]
+    first = study.fitting(where)[0]
+    candidates = [condition for condition in study.fitting(against) if condition is not first]
     if not candidates:
         raise UsageError(
             f"{study.file}: {first.path}: both conditions are this one; name two with --where and --against"
@@ -83,17 +77,6 @@ def prompt_diff(
     return PromptDiff(first, second, agent, tuple(differences))
 
 
-def _fitting(study: Study, axes: Mapping[str, Any]) -> list[Condition]:
-    if unknown := [axis for axis in axes if axis not in study.conditions[0].axes]:
-        known = ", ".join(study.conditions[0].axes)
-        raise UsageError(f"{study.file}: {unknown[0]}: not an axis of this study; choose one of: {known}")
-    found = [c for c in study.conditions if all(str(c.axes[axis]) == str(value) for axis, value in axes.items())]
-    if not found:
-        asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-        raise UsageError(f"{study.file}: no condition has {asked}; `parley expand {study.file}` lists them")
-    return found
-
-
 def _agreement(one: Condition, other: Condition) -> int:
     return sum(one.axes[axis] == value for axis, value in other.axes.items())
 
@@ -109,36 +92,11 @@ def _agent(one: Game, other: Game, role: str) -> str:
 
 def _sent(game: Game, agent: str, seed: int, last_round: int) -> _Sent:
     """Return what `agent` is sent in each round and phase up to `last_round`, by part."""
-    rules = {seat.name: _rule(type(game), seat) for seat in game.seats}
-    playing, found = game.play(), _Sent()
-    asks = next(playing)
-    try:
-        while asks[0].round <= last_round:
-            for ask in asks:
-                if ask.agent == agent:
-                    found[ask.round, ask.phase] = {"system": ask.system, "user": ask.user, "reply": _shape(ask)}
-            asks = playing.send([_answer(ask, rules[ask.agent], seed) for ask in asks])
-    except StopIteration:
-        pass
-    return found
-
-
-def _rule(game: type[Game], seat: Seat) -> Rule:
-    if seat.policy.kind.rule is not None:
-        return seat.policy.kind.rule(seat.policy.parameters)
-    for kind in game.policies.values():
-        if kind.rule is not None and not kind.roles and not kind.needs:
-            return kind.rule(kind.Parameters())
-    raise UsageError(f"the game {game.name} has no scripted policy to answer for a model; use scripted conditions")
-
-
-def _answer(ask: Ask, rule: Rule, seed: int) -> Reply:
-    rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
-    return parse_reply(json.dumps(rule(ask.view, rng)), "stop", ask.reply_model)
-
-
-def _shape(ask: Ask) -> str:
-    return json.dumps(ask.reply_model.model_json_schema(), indent=1)
+    return {
+        (ask.round, ask.phase): {part: part_text(ask, part) for part in PARTS}
+        for ask in asked(game, seed, last_round)
+        if ask.agent == agent
+    }
 
 
 def _unified(one: str, other: str) -> tuple[str, ...]:

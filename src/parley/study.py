@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
+from parley.axes import axis_names
 from parley.budget import Budget, check_prices
 from parley.condition import Condition, Simulation
 from parley.engine.models import ModelEntry, load_models
@@ -108,6 +109,21 @@ class Study:
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
         return digest([self.plan, self.ledger.model_dump(mode="json")])[:8]
+
+    def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
+        """Return the conditions that have these values of axes, as in a path or as a study writes them.
+
+        Raises UsageError if the study has no such axis, or no such condition.
+        """
+        if unknown := [axis for axis in axes if axis not in self.conditions[0].axes]:
+            known = ", ".join(self.conditions[0].axes)
+            raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; choose one of: {known}")
+        meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
+        found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]
+        if not found:
+            asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+            raise UsageError(f"{self.file}: no condition has {asked}; `parley expand {self.file}` lists them")
+        return found
 
     def find(self, record: Path) -> Simulation:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""

@@ -35,6 +35,17 @@ _MOST_BYTES = 200_000
 _MOST_VALUES = 100_000
 _DEEPEST = 40
 
+# The last four: what PyYAML does with a tag that its value does not fit, such as `!!bool maybe`.
+_NOT_YAML = (
+    yaml.YAMLError,
+    ValueError,
+    RecursionError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ArithmeticError,
+)
+
 
 class _Loader(yaml.SafeLoader):
     """SafeLoader that refuses repeated keys, of which YAML would silently keep the last, and aliases that explode."""
@@ -121,17 +132,16 @@ def load_yaml(path: Path) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UsageError(f"{path}{where}: not valid YAML: {one_line(str(error.problem), 200)}") from None
-    # The last four: what PyYAML does with a tag that its value does not fit, such as `!!bool maybe`.
-    except (
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        ArithmeticError,
-    ) as error:
+    except _NOT_YAML as error:
         raise UsageError(f"{path}: not valid YAML: {_reason(error)}") from None
+
+
+def plain(text: str) -> Any:
+    """Return the value that a user's text is as YAML; the text itself where it is none."""
+    try:
+        return _Loader(text).content()
+    except _NOT_YAML:
+        return text
 
 
 def _reason(error: Exception) -> str:

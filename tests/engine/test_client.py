@@ -35,33 +35,70 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_POLL_SECONDS", 0.02)
 
 
+async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """Return head and body of one request."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next((int(h.split(b":")[1]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length")), 0)
+    return head, await reader.readexactly(length)
+
+
 @asynccontextmanager
-async def serving(folder: Path, answer: bytes | Answer):
-    """Run a server that gives every request the same answer; yield the endpoint file and the requests' bodies."""
-    bodies: list[bytes] = []
+async def listening(folder: Path, handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]):
+    """Run a server that calls `handle` for each connection; yield the endpoint file."""
     handlers: list[asyncio.Task[None] | None] = []
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         handlers.append(asyncio.current_task())
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(
-            (int(h.split(b":")[1]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length")), 0
-        )
-        bodies.append(await reader.readexactly(length))
-        writer.write(answer if isinstance(answer, bytes) else await answer(head))
-        await writer.drain()
+        await handle(reader, writer)
         writer.close()
         await writer.wait_closed()
 
-    server = await asyncio.start_unix_server(handle, folder / "s.sock")
+    server = await asyncio.start_unix_server(connected, folder / "s.sock")
     path = folder / "endpoint.json"
     Endpoint(model="tiny", socket=str(folder / "s.sock"), pid=os.getpid()).write(path)
     try:
-        yield path, bodies
+        yield path
     finally:
         server.close()
         await asyncio.gather(*filter(None, handlers), return_exceptions=True)
         await server.wait_closed()
+
+
+@asynccontextmanager
+async def serving(folder: Path, answer: bytes | Answer):
+    """Run a server that gives every request the same answer; yield the endpoint file and the requests' bodies."""
+    bodies: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head, body = await read_request(reader)
+        bodies.append(body)
+        writer.write(answer if isinstance(answer, bytes) else await answer(head))
+        await writer.drain()
+
+    async with listening(folder, handle) as path:
+        yield path, bodies
+
+
+@asynccontextmanager
+async def serving_connections(folder: Path):
+    """Run a server that keeps connections open, and says so; yield the endpoint file and the requests on each.
+
+    A second request on a connection gets no answer, only its end: as when the server closes an idle connection just as
+    it is used again.
+    """
+    requests: list[int] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(requests)
+        requests.append(0)
+        await read_request(reader)
+        requests[number] += 1
+        writer.write(completion("{}").replace(b"Connection: close", b"Connection: keep-alive"))
+        await writer.drain()
+        requests[number] += bool(await reader.read(1))
+
+    async with listening(folder, handle) as path:
+        yield path, requests
 
 
 def first_ask() -> Ask:
@@ -133,6 +170,19 @@ def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path, answer: byt
         ask_once(tmp_path, answer)
     assert "\n" not in str(caught.value)
     assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_each_request_has_a_connection_of_its_own(tmp_path: Path, at_once: int) -> None:
+    async def run() -> list[int]:
+        async with serving_connections(tmp_path) as (path, requests), Engine(path) as engine:
+            policy = LLMPolicy(engine, {})
+            for attempt in range(3):
+                replies = await asyncio.gather(*(policy.answer(first_ask(), seed, attempt) for seed in range(at_once)))
+                assert [reply.text for reply in replies] == ["{}"] * at_once
+        return requests
+
+    assert asyncio.run(run()) == [1] * 3 * at_once
 
 
 def test_a_server_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,6 @@ def test_a_betrayer_starts_in_its_round() -> None:
 def test_a_betrayer_betrays_by_chance_in_each_round() -> None:
     rounds = letters(played("always_stag", rounds=1000, history_rounds=1, betray={"probability": 0.3}))
     assert rounds.count("ssh") == pytest.approx(300, abs=45)
-    assert letters(played("always_stag", betray={"probability": 0})) == ["sss"] * 4
     assert letters(played("always_stag", betray={"probability": 1.0})) == ["ssh"] * 4
 
 
@@ -125,6 +124,7 @@ def test_policies_see_their_neighbors_alone() -> None:
         ("follow_words", {}, {"cheap_talk": False}, "plays only with cheap_talk: true"),
         ("betray", {"word": "banana"}, {}, "word: banana: promises nothing"),
         ("betray", {}, {"cooperative_words": ["trust"]}, "word: stag: promises nothing"),
+        ("betray", {"from_round": 4}, {"rounds": 3}, "from_round: 4: never betrays in 3 rounds; lower it"),
     ],
 )
 def test_policies_that_do_not_fit_the_game_are_refused(name: str, given: Any, parameters: Any, words: str) -> None:
@@ -136,11 +136,24 @@ def test_policies_that_do_not_fit_the_game_are_refused(name: str, given: Any, pa
 
 
 @pytest.mark.parametrize(
-    "given", [{"from_round": 2, "probability": 0.5}, {"from_round": 0}, {"probability": 1.5}, {"word": "two words"}]
+    "given",
+    [
+        {"from_round": 2, "probability": 0.5},
+        {"from_round": 0},
+        {"probability": 0},
+        {"probability": 1.5},
+        {"word": "two words"},
+    ],
 )
 def test_what_a_betrayer_cannot_be_told_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match=next(iter(given))):
         chosen("betray", **given)
+
+
+def test_a_betrayer_may_wait_for_the_last_round() -> None:
+    groups = [Group("honest", 2), Group("byzantine", 1, chosen("betray", from_round=3))]
+    StagHuntGame.check(StagHuntParameters(rounds=3), groups)
+    assert letters(played("always_stag", rounds=3, betray={"from_round": 3})) == ["sss", "sss", "ssh"]
 
 
 def test_betrayers_are_byzantine() -> None:

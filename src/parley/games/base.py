@@ -210,6 +210,11 @@ class Game(ABC):
         """Return one prompt filled with sample values, some of which are `given`."""
 
     @classmethod
+    def sample_values(cls, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
+        """Return the names of the values that a sample of this prompt reads from `given`."""
+        return frozenset()
+
+    @classmethod
     def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:
         """Return what happened, round by round, from the outcome and the trace of a record.
 

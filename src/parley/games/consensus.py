@@ -25,7 +25,16 @@ from parley.games.base import (
 from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
 from parley.games.consensus_parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
-from parley.games.consensus_prompts import PROMPTS, PromptValues, Proposal, proposals_text, render, sample, template
+from parley.games.consensus_prompts import (
+    PROMPTS,
+    PromptValues,
+    Proposal,
+    proposals_text,
+    render,
+    sample,
+    sample_values,
+    template,
+)
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.consensus_state import Agent, ConsensusView
 from parley.games.consensus_strategies import LLM_STRATEGIES
@@ -177,6 +186,13 @@ class ConsensusGame(Game):
         if part == "user" or not given.get("neighbors"):
             return text
         return f"{text}\n{disclosed_text(8, [one_line(name) for name in given['neighbors'].split(',')])}"
+
+    @classmethod
+    def sample_values(cls, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
+        """Return the names of the values that the template has a place for."""
+        if phase == "turn":
+            return consensus_swarms_prompts.sample_values(prompt, role, part)
+        return sample_values(prompt, role, phase, part) | ({"neighbors"} if part == "system" else frozenset())
 
     @classmethod
     def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:

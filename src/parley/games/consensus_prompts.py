@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from parley.errors import UsageError
+from parley.games.roles import BYZANTINE
 
 FOLDER = Path(__file__).parent.parent / "prompts" / "consensus"
 
@@ -137,11 +138,37 @@ def render(prompt: str, role: str, phase: str, part: str, values: PromptValues) 
 
 def check_given(given: Mapping[str, int | str | None]) -> None:
     """Raise UsageError if the values that a user gave for a sample contradict each other."""
-    number = int(given["round_number"] or 1)
+    number = int(given["round_number"] or 0)
+    if number < 1:
+        raise UsageError(f"--round {number} is before the first, 1")
     if number > int(given["max_rounds"] or 1):
         raise UsageError(f"--round {number} is after the last, --max-rounds {given['max_rounds']}")
     if int(given["value_min"] or 0) > int(given["value_max"] or 0):
         raise UsageError(f"--value-min {given['value_min']} is above --value-max {given['value_max']}")
+
+
+_ROUND = ("round_number", "max_rounds")
+_HELD = ("current_value", "initial_value")
+# What a user may set of a sample, by what stands in an expression that depends on it.
+_SET_BY: Mapping[str, tuple[str, ...]] = {
+    "agent_id": ("agent_id",),
+    "current_round}": _ROUND,
+    "max_rounds": ("max_rounds",),
+    "value_min": ("value_min",),
+    "value_max": ("value_max",),
+    "initial_value": ("initial_value",),
+    "my_value": _HELD,
+    "history_summary": (*_ROUND, "agent_id", *_HELD),
+    "current_round_summary": ("agent_id", *_HELD),
+    "previous_strategies": _ROUND,
+}
+
+
+def sample_values(prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
+    """Return the names of the values that a sample of this prompt depends on."""
+    expressions = _PATTERN.findall(template(prompt, role, phase, part))
+    found = {name for key, names in _SET_BY.items() if any(key in text for text in expressions) for name in names}
+    return frozenset(found - ({"initial_value"} if role == BYZANTINE else set()))
 
 
 def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, int | str | None]) -> str:

@@ -74,10 +74,33 @@ def format_proposals(proposals: Sequence[Proposal]) -> str:
     return "\n".join(lines) or "- No proposals yet."
 
 
+_ROUND = ("round_number", "max_rounds")
+# What a user may set of a sample, by the fields that depend on it.
+_SET_BY: Mapping[str, tuple[str, ...]] = {
+    "agent_id": ("agent_id",),
+    "round_number": _ROUND,
+    "max_rounds": ("max_rounds",),
+    "value_min": ("value_min",),
+    "value_max": ("value_max",),
+    "initial_value": ("initial_value",),
+    "current_value": ("current_value", "initial_value"),
+    "proposals": ("agent_id",),
+    "history": (*_ROUND, "agent_id"),
+    "private_notes": _ROUND,
+}
+
+
+def sample_values(prompt: str, role: str, part: str) -> frozenset[str]:
+    """Return the names of the values that a sample of this prompt depends on."""
+    fields = filter(None, _FIELD.findall(template(prompt, role, part)))
+    found = {name for field in fields for name in _SET_BY.get(field, ())}
+    return frozenset(found - ({"initial_value"} if role == BYZANTINE else set()))
+
+
 def sample(prompt: str, role: str, part: str, given: Mapping[str, int | str | None]) -> str:
     """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
     check_given(given)
-    agent, number = str(given["agent_id"]), int(given["round_number"] or 1)
+    agent, number = str(given["agent_id"]), int(given["round_number"] or 0)
     current = given["current_value"]
     if current is None and role == HONEST:
         current = given["initial_value"]

@@ -31,7 +31,7 @@ class Betray(PolicyParameters):
         default=None, ge=1, le=10_000, description="The first round in which it betrays; default: always."
     )
     probability: float | None = Field(
-        default=None, ge=0, le=1, description="Chance, in each round, that it betrays; default: always."
+        default=None, gt=0, le=1, description="Chance, in each round, that it betrays; default: always."
     )
     word: Annotated[str, AfterValidator(_one_word)] = Field(
         default="stag", description="The word that it broadcasts in every round, one of cooperative_words."
@@ -96,9 +96,14 @@ def _remembers(given: Any, parameters: Any) -> str:
     return "history_rounds: 0: it acts on the last round; set 1 or more" if parameters.history_rounds == 0 else ""
 
 
-def _promises(given: Any, parameters: Any) -> str:
-    known = given.word.casefold() in parameters.cooperative_words
-    return "" if known else f"word: {given.word}: promises nothing; add it to cooperative_words, or choose one of them"
+def _never_betrays(given: Any, parameters: Any) -> str:
+    if given.word.casefold() not in parameters.cooperative_words:
+        return f"word: {given.word}: promises nothing; add it to cooperative_words, or choose one of them"
+    if (given.from_round or 1) > parameters.rounds:
+        return (
+            f"from_round: {given.from_round}: never betrays in {parameters.rounds} rounds; lower it, or raise rounds"
+        )
+    return ""
 
 
 POLICIES: Mapping[str, PolicyKind] = {
@@ -110,6 +115,6 @@ POLICIES: Mapping[str, PolicyKind] = {
         scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
         scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
         scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
-        scripted_kind(betray, Betray, (BYZANTINE,), misfit=_promises),
+        scripted_kind(betray, Betray, (BYZANTINE,), misfit=_never_betrays),
     )
 }

@@ -58,7 +58,7 @@ def test_types_bounds_and_defaults_of_parameters_are_told() -> None:
     assert "optional" in starts("stubborn")["value"]
     assert starts("llm_strategies")["strategies"].startswith("strategies: one or a list of stall | split | ")
     [chance] = [line for line in parameter_lines(GAMES["stag_hunt"].policies["betray"]) if line.startswith("prob")]
-    assert chance.startswith("probability: number above 0 to 1, optional. ")
+    assert chance.startswith("probability: number above 0 to 1, default 1.0. ")
     assert starts("llm_strategies")["after"].startswith("after: integer from 1 to 10000, default 3. ")
 
 

@@ -60,6 +60,11 @@ def test_a_betrayer_betrays_by_chance_in_each_round() -> None:
     rounds = letters(played("always_stag", rounds=1000, history_rounds=1, betray={"probability": 0.3}))
     assert rounds.count("ssh") == pytest.approx(300, abs=45)
     assert letters(played("always_stag", betray={"probability": 1.0})) == ["ssh"] * 4
+    waits = letters(
+        played("always_stag", rounds=1000, history_rounds=1, betray={"from_round": 501, "probability": 0.3})
+    )
+    assert set(waits[:500]) == {"sss"}
+    assert 100 < waits[500:].count("ssh") < 200
 
 
 def test_a_betrayer_promises_whatever_it_does() -> None:
@@ -138,7 +143,6 @@ def test_policies_that_do_not_fit_the_game_are_refused(name: str, given: Any, pa
 @pytest.mark.parametrize(
     "given",
     [
-        {"from_round": 2, "probability": 0.5},
         {"from_round": 0},
         {"probability": 0},
         {"probability": 1.5},

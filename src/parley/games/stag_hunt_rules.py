@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from parley.games.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
 from parley.games.roles import BYZANTINE
@@ -27,21 +27,13 @@ def _one_word(value: str) -> str:
 class Betray(PolicyParameters):
     """When it betrays, and what it promises; by default it betrays always."""
 
-    from_round: int | None = Field(
-        default=None, ge=1, le=10_000, description="The first round in which it betrays; default: always."
-    )
-    probability: float | None = Field(
-        default=None, gt=0, le=1, description="Chance, in each round, that it betrays; default: always."
+    from_round: int = Field(default=1, ge=1, le=10_000, description="The first round in which it may betray.")
+    probability: float = Field(
+        default=1.0, gt=0, le=1, description="Chance, in each round from then on, that it betrays."
     )
     word: Annotated[str, AfterValidator(_one_word)] = Field(
         default="stag", description="The word that it broadcasts in every round, one of cooperative_words."
     )
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "Betray":
-        if self.from_round is not None and self.probability is not None:
-            raise ValueError("from_round and probability both say when it betrays; give one")
-        return self
 
 
 def _play(view: StagHuntView, hunts_stag: bool) -> Mapping[str, Any]:
@@ -83,13 +75,10 @@ def follow_words(view: StagHuntView, rng: np.random.Generator, given: PolicyPara
 
 
 def betray(view: StagHuntView, rng: np.random.Generator, given: Betray) -> Mapping[str, Any]:
-    """Promise the stag and hunt the hare: always, from a round on, or by chance in each round; else hunt the stag."""
+    """Promise the stag and hunt the hare: always, or from a round on, or by chance in each round; else the stag."""
     if view.phase == "signal":
         return {"reasoning": "", "word": given.word}
-    betrays = view.round >= (given.from_round or 1)
-    if given.probability is not None:
-        betrays = rng.random() < given.probability
-    return _play(view, not betrays)
+    return _play(view, view.round < given.from_round or rng.random() >= given.probability)
 
 
 def _remembers(given: Any, parameters: Any) -> str:
@@ -99,7 +88,7 @@ def _remembers(given: Any, parameters: Any) -> str:
 def _never_betrays(given: Any, parameters: Any) -> str:
     if given.word.casefold() not in parameters.cooperative_words:
         return f"word: {given.word}: promises nothing; add it to cooperative_words, or choose one of them"
-    if (given.from_round or 1) > parameters.rounds:
+    if given.from_round > parameters.rounds:
         return (
             f"from_round: {given.from_round}: never betrays in {parameters.rounds} rounds; lower it, or raise rounds"
         )

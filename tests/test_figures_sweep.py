@@ -81,7 +81,7 @@ def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:
         *("cooperation-persistent", "defection-prone", "unclassified"),
     ]
     said = " ".join(text.get_text() for text in figure.texts)
-    assert "Not shown: 2 of 4 conditions, which have no such shares." in " ".join(said.split())
+    assert "Not shown: 2 of 4 conditions, in which no simulation has what is drawn." in " ".join(said.split())
 
 
 def test_a_study_without_betrayal_says_so(study_factory: StudyFactory) -> None:

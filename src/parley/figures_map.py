@@ -54,23 +54,32 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     outcome = study.game.outcomes[0]
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
     what = f"Rate of {outcome.label} by {spec.x}, with its {WILSON}"
-    return _map(study, spec, table, _Content(what, columns, lambda rate: f"{rate:.0%}", interval_text, (0.0, 1.0)))
+    return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
 
 
 def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw the mean of the one quantity in `spec.of` as `rate_map` draws a rate; `table` is the table `quantities`.
 
-    Colors go from the least mean to the greatest. Conditions in which no simulation has the quantity stay empty.
+    Colors go from the least mean to the greatest; a share is written and colored as a rate. Conditions in which no
+    simulation has the quantity stay empty.
     """
     [name] = spec.of
     table = table[(table["quantity"] == name) & (table["simulations"] > 0)]
     [quantity] = [quantity for quantity in study.game.quantities if quantity.name == name]
     if table.empty:
         return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
+    columns = ("mean", "low", "high")
+    if quantity.share:
+        what = f"Mean {quantity.label} by {spec.x}, with its {WILSON}"
+        return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
     unit = f" ({quantity.unit})" if quantity.unit else ""
     what = f"Mean {quantity.label}{unit} by {spec.x}, with its {T_INTERVAL}; a single simulation has none"
     ends = (float(table["mean"].min()), float(table["mean"].max()))
-    return _map(study, spec, table, _Content(what, ("mean", "low", "high"), _short, _limits, ends))
+    return _map(study, spec, table, _Content(what, columns, _short, _limits, ends))
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
 
 
 def _short(number: float) -> str:

@@ -9,7 +9,17 @@ from matplotlib.figure import Figure
 
 from parley import tables
 from parley.figures_page import WIDEST, empty, heading, line_handle, line_style, page, room
-from parley.figures_panels import WILSON, alike, at_most, bar_lengths, labels_of, share_axis, sims_text, varied
+from parley.figures_panels import (
+    WILSON,
+    alike,
+    at_most,
+    bar_lengths,
+    labels_of,
+    not_shown,
+    share_axis,
+    sims_text,
+    varied,
+)
 from parley.games.evidence import FigureSpec
 from parley.stats import wilson_of_mean
 from parley.study import Study
@@ -30,8 +40,7 @@ def sweep(study: Study, spec: FigureSpec) -> Figure:
     labels = labels_of(study.game.quantities, spec.of)
     varying = varied(table, tables.axes(study), notes)
     found = list(alike(table, varying))
-    if left_out := len(study.conditions) - len(found):
-        notes.append(f"Not shown: {left_out} of {len(study.conditions)} conditions, which have no such shares.")
+    not_shown(len(study.conditions), len(found), notes)
     panels = at_most(found, notes, _MOST_PANELS)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}; sims: how many these are.")
     columns = min(len(panels), int((WIDEST - 1) / (_SIZE[0] + 0.3)))

@@ -52,17 +52,17 @@ INDICATORS = (
 )
 
 QUANTITIES = (
-    Quantity("stag_share", "share of stag actions of honest players"),
+    Quantity("stag_share", "share of stag actions of honest players", share=True),
     Quantity("honest_payoff", "payoff of an honest player per round", "points"),
     # What the payoff lacks, so that it differs as the payoff does.
     Quantity("loss", "loss of an honest player per round against full cooperation", "points", contrasted=False),
     Quantity("first_betrayal_round", "round of the first betrayal"),
     Quantity("rounds_until_detection", "rounds until the betrayal is detected"),
     Quantity("rounds_until_retreat", "rounds until a stag hunter that saw it hunts the hare"),
-    Quantity("kept_hunting", "share of betrayed players that keep hunting the stag"),
-    Quantity("defection_prone", "share of betrayed players: defection-prone"),
-    Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent"),
-    Quantity("unclassified", "share of betrayed players: unclassified"),
+    Quantity("kept_hunting", "share of betrayed players that keep hunting the stag", share=True),
+    Quantity("defection_prone", "share of betrayed players: defection-prone", share=True),
+    Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent", share=True),
+    Quantity("unclassified", "share of betrayed players: unclassified", share=True),
 )
 
 FIGURES = (
@@ -105,7 +105,7 @@ FIGURES = (
         kind="quantities",
         title="Archetypes after betrayal",
         caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
-        "by the share of stag actions after the first betrayal they saw, with 95% t intervals over simulations.",
+        "by the share of stag actions after the first betrayal they saw, with 95% Wilson intervals over simulations.",
         x="model",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),

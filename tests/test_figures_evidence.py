@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
 from parley import (
+    averages,
     contrasts,
     figures,
     figures_curves,
@@ -27,6 +28,7 @@ from parley import (
     rounds,
     stats,
     tables,
+    thresholds,
     timing,
 )
 from parley.figures_curves import curves
@@ -148,8 +150,8 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
 @pytest.mark.parametrize(
     "module",
     [
-        *(contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
-        *(rates, report_evidence, rounds, stats, timing),
+        *(averages, contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
+        *(rates, report_evidence, rounds, stats, thresholds, timing),
     ],
 )
 def test_shared_modules_name_no_game(module: object) -> None:

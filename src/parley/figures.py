@@ -71,7 +71,7 @@ def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
     if spec.kind == "trajectories":
         return trajectories(study, spec)
     if spec.kind == "sweep":
-        return sweep(study, spec)
+        return sweep(study, spec, tables.read_table(study.name, "thresholds"))
     if spec.kind == "timeline":
         return timelines(study, spec)
     if spec.kind == "map" and spec.of:

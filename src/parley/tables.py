@@ -25,6 +25,7 @@ from parley.record import Summary, read_summary
 from parley.rounds import round_table
 from parley.stats import censored_median, wilson_interval
 from parley.study import Study
+from parley.thresholds import threshold_table
 
 _TELEMETRY = (
     "calls",
@@ -53,6 +54,7 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
         "conditions": conditions,
         "outcomes": outcome_table(study, conditions),
         "rounds": round_table(study, simulations, summaries),
+        "thresholds": threshold_table(study, simulations, summaries),
         "rates": rates,
         "quantities": quantity_table(rows, by, study.game),
         "contrasts": contrast_table(rows, by, study.game),

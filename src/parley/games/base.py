@@ -286,8 +286,11 @@ class Game(ABC):
         return "none"
 
     @classmethod
-    def shows(cls, figure: FigureSpec, parameters: GameParameters) -> bool:
-        """Return whether a figure can show anything of a condition with these parameters."""
+    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
+        """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
+
+        It is asked before anything is played: a figure that shows nothing of any condition is not made.
+        """
         return True
 
     @classmethod

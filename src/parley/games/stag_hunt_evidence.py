@@ -164,6 +164,11 @@ FIGURES = (
 )
 
 
+def hidden(betrayal: bool) -> frozenset[str]:
+    """Return the names of the figures that have nothing to show: without betrayal, those of betrayed players."""
+    return frozenset() if betrayal else frozenset({"archetypes", "archetypes_by_threshold"})
+
+
 def series(
     outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Sequence[tuple[int, float]]]:

@@ -23,6 +23,7 @@ from parley import (
     figures_panels,
     figures_quantities,
     paths,
+    players,
     rates,
     report_evidence,
     rounds,
@@ -151,7 +152,7 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
     "module",
     [
         *(averages, contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
-        *(rates, report_evidence, rounds, stats, thresholds, timing),
+        *(players, rates, report_evidence, rounds, stats, thresholds, timing),
     ],
 )
 def test_shared_modules_name_no_game(module: object) -> None:

@@ -1,8 +1,9 @@
-"""Means of shares by condition and place, a round or a threshold: what the tables of both are made of."""
+"""Means of shares by condition and place, such as a round or a threshold: what the tables of these are made of."""
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -17,12 +18,14 @@ class Averages:
         self._axes = list(study.conditions[0].axes)
         self._conditions = study.conditions
         # Condition, then name and place -> number of values, and their sum.
-        self._sums: dict[str, dict[tuple[str, float], list[float]]] = {
+        self._sums: dict[str, dict[tuple[str, Any], list[float]]] = {
             condition.path: defaultdict(lambda: [0, 0.0]) for condition in study.conditions
         }
 
-    def add(self, condition: str, series: Mapping[str, Iterable[tuple[float, float]]]) -> None:
+    def add(self, condition: str, series: Mapping[str, Iterable[tuple[Any, float]]]) -> None:
         """Add one simulation of the condition with this path: by name, its (place, share in [0, 1]) points.
+
+        Places are of one kind that can be sorted, such as numbers or names.
 
         One share at most counts for each name and place; NaN is none.
         """

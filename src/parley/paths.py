@@ -10,7 +10,17 @@ MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
 # The tables of every study.
-TABLES = ("simulations", "conditions", "outcomes", "rounds", "thresholds", "rates", "quantities", "contrasts")
+TABLES = (
+    "simulations",
+    "conditions",
+    "outcomes",
+    "rounds",
+    "thresholds",
+    "rates",
+    "quantities",
+    "players",
+    "contrasts",
+)
 
 
 def study_file(name: str) -> Path:

@@ -20,6 +20,7 @@ from parley.games.base import FAILURE_CLASSES, Game
 from parley.identity import digest
 from parley.journal import release
 from parley.metrics import outcome_table, write_metrics
+from parley.players import player_table
 from parley.rates import SECONDS, quantity_table, rate_table
 from parley.record import Summary, read_summary
 from parley.rounds import round_table
@@ -57,6 +58,7 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
         "thresholds": threshold_table(study, simulations, summaries),
         "rates": rates,
         "quantities": quantity_table(rows, by, study.game),
+        "players": player_table(study, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game),
     }
     for name, table in tables.items():

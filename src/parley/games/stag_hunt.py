@@ -134,6 +134,11 @@ class StagHuntGame(Game):
         """Return the share of each archetype by the threshold."""
         return evidence.sweep(metrics)
 
+    @classmethod
+    def of_agents(cls, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        """Return the archetype of each betrayed player, as shares of 0 and 1."""
+        return evidence.of_agents(metrics)
+
     # What a player is asked, and what it sees
 
     def _known_to(self, name: str) -> dict[str, str]:

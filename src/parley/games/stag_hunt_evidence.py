@@ -14,6 +14,7 @@ from parley.games.evidence import (
     Timeline,
     TimelineCell,
 )
+from parley.games.stag_hunt_betrayal import PERSISTENT, PRONE, UNCLASSIFIED
 from parley.games.stag_hunt_state import HARE, STAG
 from parley.text import by_number
 
@@ -190,6 +191,17 @@ def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, floa
         for kind, share in found.items():
             shares.setdefault(kind, []).append((float(threshold), float(share)))
     return shares
+
+
+def of_agents(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
+    return {
+        name: {
+            "kept_hunting": float(after["share"] == 1),
+            **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
+        }
+        for name, after in metrics["after_betrayal"].items()
+    }
 
 
 def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:

@@ -231,6 +231,7 @@ def test_a_map_of_shares_is_one_of_rates(study_factory: StudyFactory) -> None:
     # Grim triggers never hunt the stag again. Wilson's for 0 and 5 of 5.
     assert [text.get_text() for text in ax.texts] == [*("0%", "[0, 43]") * 2, *("100%", "[57, 100]") * 2]
     assert "keep hunting the stag by b, with its 95% Wilson interval; 5 simulations" in words_of(figure)
+    assert "Not shown: 2 of 6 conditions, in which no simulation has what is drawn." in words_of(figure)
     [ax] = mapped(study, "payoff_map", of=("stag_share",)).axes
     assert [text.get_text() for text in ax.texts][::2] == ["100%", "50%", "50%"] + ["100%"] * 3
     # Colors are those of all shares, whatever the means are.

@@ -31,6 +31,7 @@ class MeasuredGame(ConsensusGame):
         Quantity("value_changes", "changes of value"),
         Quantity("size", "size of what was said", "kB"),
         Quantity("unmeasured", "what has no number", "s"),
+        Quantity("final_honest_share", "share that agrees in the end", share=True),
     )
     comparisons: ClassVar[tuple[tuple[str, str], ...]] = (("unanimous", "early"),)
     figures: ClassVar[tuple[FigureSpec, ...]] = (

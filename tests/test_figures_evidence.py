@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
 from parley import (
+    averages,
     contrasts,
     figures,
     figures_curves,
@@ -22,11 +23,13 @@ from parley import (
     figures_panels,
     figures_quantities,
     paths,
+    players,
     rates,
     report_evidence,
     rounds,
     stats,
     tables,
+    thresholds,
     timing,
 )
 from parley.figures_curves import curves
@@ -148,8 +151,8 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
 @pytest.mark.parametrize(
     "module",
     [
-        *(contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
-        *(rates, report_evidence, rounds, stats, timing),
+        *(averages, contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
+        *(players, rates, report_evidence, rounds, stats, thresholds, timing),
     ],
 )
 def test_shared_modules_name_no_game(module: object) -> None:
@@ -330,6 +333,87 @@ def test_an_interval_that_dwarfs_all_means_is_cut_in_words(study: Study) -> None
         figure = quantities(study, SIZES, sized([("a", 4, 7.0, 5.0, 9.0)]))
         assert "are cut" not in text_of(figure)
         assert panels_of(figure)[0].get_ylim()[0] == 0
+
+
+def shares(rows: list[tuple[str, int, float, float, float]]) -> pd.DataFrame:
+    return sized(rows, "final_honest_share")
+
+
+def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study) -> None:
+    spec = dataclasses.replace(SIZES, of=("size", "final_honest_share"))
+    table = pd.concat([sized([("a", 4, 1.0, 0.5, 1.5)]), shares([("a", 4, 1.0, 0.44, 1.0)])])
+    with own_style():
+        figure = quantities(study, spec, table)
+        alone = quantities(study, spec, shares([("a", 4, 0.9, 0.5, 0.99)]))
+        numbers = quantities(study, spec, sized([("a", 4, 1.0, 0.5, 1.5)]))
+    size, share = panels_of(figure)
+    assert share.get_ylim() == (0, 1)
+    assert [share.yaxis.get_major_formatter()(at) for at in (0, 1)] == ["0%", "100%"]
+    assert size.get_ylim()[1] > 1.5
+    assert size.yaxis.get_major_formatter()(1) != "100%"
+    assert share.get_xlim() == size.get_xlim()
+    assert share.collections[0].get_clip_on() is False  # the cap at 100% is whole
+    assert (
+        "Mean with its interval: 95% Wilson interval of share that agrees in the end; 95% t interval, which a single "
+        "one has not, of size of what was said." in text_of(figure)
+    )
+    assert "Mean with its 95% Wilson interval. sims" in text_of(alone)
+    assert "Mean with its 95% t interval; a single one has none. sims" in text_of(numbers)
+    assert " t interval" not in text_of(alone)
+    assert "Wilson" not in text_of(numbers)
+
+
+def test_what_no_simulation_has_is_left_out_and_counted(study: Study) -> None:
+    none = (np.nan, np.nan, np.nan)
+    rows = [("a", 4, 0.5, 0.2, 0.8), ("a", 8, *none), ("a", 16, 0.5, 0.2, 0.8), ("b", 4, 0.6, 0.2, 0.8)]
+    rows += [("b", 8, *none), ("b", 16, *none), ("c", 4, *none), ("c", 8, *none), ("c", 16, *none)]
+    table = shares(rows)
+    table.loc[table["mean"].isna(), "simulations"] = 0
+    with own_style():
+        figure = quantities(study, dataclasses.replace(SIZES, of=("final_honest_share",)), table)
+    [ax] = panels_of(figure)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n3 sims", "16\n3/0 sims"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert "Not shown: 5 of 9 conditions, in which no simulation has what is drawn." in text_of(figure)
+    # Panels: 0 and 1 Byzantine agents in each of two prompts; one of the four has nothing.
+    panels = pd.concat([table[:4].assign(b=b, prompt=prompt) for b in (0, 1) for prompt in "pq"])
+    gone = (panels["b"] == 0) & (panels["prompt"] == "q")
+    panels.loc[gone, "simulations"] = 0
+    with own_style():
+        figure = quantities(study, dataclasses.replace(SIZES, of=("final_honest_share",)), panels)
+    assert [ax.get_title() for ax in panels_of(figure)] == ["b=0, prompt=p", "b=1, prompt=p", "b=1, prompt=q"]
+    # Of each the place n=8; of the one without anything its other three conditions.
+    assert "Not shown: 7 of 16 conditions" in text_of(figure)
+
+
+def test_a_condition_without_attackers_counts_once_however_often_it_stands(study: Study) -> None:
+    """It begins the comparison with each adversary, and is left out where no simulation has anything."""
+    rows = [(b, adversary) for b, adversary in ((0, "none"), (1, "random"), (1, "silent"))]
+    table = pd.concat(
+        [
+            answered(early=0.5, unanimous=0.5).iloc[:2].assign(b=b, byzantine=adversary, simulations=b)
+            for b, adversary in rows
+        ]
+    )
+    condition = study.conditions[0]
+    axes = {**condition.axes, "byzantine": "none"}
+    study = dataclasses.replace(study, conditions=(dataclasses.replace(condition, axes=axes),))
+    spec = dataclasses.replace(IN_THE_END, x="b", of=("early", "unanimous"))
+    with own_style():
+        assert "Not shown: 1 of 3 conditions" in text_of(indicators(study, spec, table))
+        figure = indicators(study, spec, table.assign(simulations=1))
+        assert [len(ax.get_xticks()) for ax in panels_of(figure)] == [2, 2]
+        assert "Not shown" not in text_of(figure)
+        figure = indicators(study, spec, table.assign(simulations=[1, 1, 1, 1, 0, 0]))
+        assert [len(ax.get_xticks()) for ax in panels_of(figure)] == [2]
+        assert "Not shown: 1 of 3 conditions" in text_of(figure)
+
+
+def test_curves_count_the_conditions_that_have_none_of_the_measures(study_factory: StudyFactory) -> None:
+    study = measured(study_factory({"model": ["majority", "random", "minimum"]}))
+    with own_style():
+        figure = curves(study, BY_ROUND, by_round(majority=[(1, 9, 0.5)], random=[(1, 9, 0.6)]))
+        assert "Not shown: 1 of 3 conditions, in which no simulation has what is drawn." in text_of(figure)
 
 
 # The consensus game's own

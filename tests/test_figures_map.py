@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -220,6 +221,23 @@ def test_single_simulations_have_no_interval_and_missing_numbers_no_cell(study_f
     assert names(only_betrayed)[1] == ["1", "2"]
     never = mapped(study, "payoff_map", of=("rounds_until_retreat",), x="model")
     assert "Nothing to compare" in never.axes[0].texts[0].get_text()  # the loyal never act otherwise
+
+
+def test_a_map_of_shares_is_one_of_rates(study_factory: StudyFactory) -> None:
+    study = played(study_factory(HUNTERS | {"b": [0, 1, 2]}, game="stag_hunt", seeds=5, parameters={"rounds": 4}))
+    figure = mapped(study, "payoff_map", of=("kept_hunting",))
+    assert names(figure) == (["grim_trigger", "always_stag"], ["1", "2"])
+    [ax] = figure.axes
+    # Grim triggers never hunt the stag again. Wilson's for 0 and 5 of 5.
+    assert [text.get_text() for text in ax.texts] == [*("0%", "[0, 43]") * 2, *("100%", "[57, 100]") * 2]
+    assert "keep hunting the stag by b, with its 95% Wilson interval; 5 simulations" in words_of(figure)
+    assert "Not shown: 2 of 6 conditions, in which no simulation has what is drawn." in words_of(figure)
+    [ax] = mapped(study, "payoff_map", of=("stag_share",)).axes
+    assert [text.get_text() for text in ax.texts][::2] == ["100%", "50%", "50%"] + ["100%"] * 3
+    # Colors are those of all shares, whatever the means are.
+    assert [patch.get_facecolor() for patch in ax.patches[:2]] == [
+        matplotlib.colormaps["cividis"](s) for s in (1.0, 0.5)
+    ]
 
 
 def test_maps_of_payoffs_are_drawn_where_their_axes_vary(study_factory: StudyFactory) -> None:

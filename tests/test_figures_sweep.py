@@ -13,10 +13,10 @@ from hunting import hunt
 from measured import played
 from parley import figures_sweep
 from parley.figures_page import own_style
-from parley.figures_sweep import shares_by_threshold, sweep
+from parley.figures_sweep import sweep
 from parley.games.stag_hunt import StagHuntGame
-from parley.stats import wilson_interval
 from parley.study import Study
+from parley.tables import read_table
 
 HUNTERS = {
     "model": ["grim_trigger", "always_stag"],
@@ -35,7 +35,7 @@ def study(study_factory: StudyFactory) -> Study:
 def drawn(study: Study) -> Figure:
     [spec] = [spec for spec in study.figures if spec.kind == "sweep"]
     with own_style():
-        return sweep(study, spec)
+        return sweep(study, spec, read_table(study.name, "thresholds"))
 
 
 def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
@@ -54,17 +54,6 @@ def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
     assert StagHuntGame.sweep(hunt("hh", "ss").of) == {}
 
 
-def test_the_table_has_means_over_simulations_with_wilson_limits(study: Study) -> None:
-    table = shares_by_threshold(study)
-    assert set(table["b"]) == {1}  # nobody is betrayed without a betrayer
-    assert len(table) == 2 * 3 * 11
-    row = table[(table["model"] == "grim_trigger") & (table["share"] == "defection_prone")].iloc[0]
-    assert (row["simulations"], row["mean"]) == (3, 1.0)
-    assert (row["low"], row["high"]) == pytest.approx(wilson_interval(3, 3))
-    loyal = table[(table["model"] == "always_stag") & (table["share"] == "cooperation_persistent")]
-    assert set(loyal["mean"]) == {1.0}
-
-
 def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:
     figure = drawn(study)
     panels: list[Any] = [ax for ax in figure.axes if ax.get_visible()]
@@ -81,11 +70,13 @@ def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:
         *("cooperation-persistent", "defection-prone", "unclassified"),
     ]
     said = " ".join(text.get_text() for text in figure.texts)
-    assert "Not shown: 2 of 4 conditions, which have no such shares." in " ".join(said.split())
+    assert "Not shown: 2 of 4 conditions, in which no simulation has what is drawn." in " ".join(said.split())
 
 
 def test_a_study_without_betrayal_says_so(study_factory: StudyFactory) -> None:
-    study = played(study_factory(HUNTERS | {"b": 0}, game="stag_hunt", seeds=1, parameters={"rounds": 2}))
+    # After a betrayal in the last round nobody plays on.
+    late = {"name": "betray", "from_round": 2}
+    study = played(study_factory(HUNTERS | {"byzantine": late}, game="stag_hunt", seeds=1, parameters={"rounds": 2}))
     text = drawn(study).axes[0].texts[0].get_text()
     assert "no simulation has shares by threshold" in " ".join(text.split())
 
@@ -93,7 +84,7 @@ def test_a_study_without_betrayal_says_so(study_factory: StudyFactory) -> None:
 def test_shares_that_the_figure_does_not_name_are_left_out(study: Study) -> None:
     [spec] = [spec for spec in study.figures if spec.kind == "sweep"]
     with own_style():
-        figure = sweep(study, dataclasses.replace(spec, of=("defection_prone",)))
+        figure = sweep(study, dataclasses.replace(spec, of=("defection_prone",)), read_table(study.name, "thresholds"))
     assert len(figure.legends[0].get_texts()) == 1
 
 

@@ -8,6 +8,7 @@ import pytest
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
 from parley import paths, tables
+from parley.games import GAMES
 from parley.games.consensus import ConsensusGame
 from parley.rates import quantity_table, rate_table
 from parley.stats import wilson_interval
@@ -36,7 +37,7 @@ def test_rates_count_answers_and_leave_out_what_has_none() -> None:
 def test_quantities_have_means_with_intervals_and_times() -> None:
     table = rows(value_changes=[1, 5, 2, None, 3], size=[0.5] * 5, seconds=[2.0] * 5, seconds_speak=[1.0] * 5)
     found = quantity_table(table, BY, MeasuredGame)
-    columns = ["model", "n", "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
+    columns = ["model", "n", "quantity", "unit", "simulations", "mean", "sd", "low", "high", "interval", "median"]
     assert list(found.columns) == columns
     by_name = {(row["model"], row["quantity"]): row for row in found.to_dict("records")}
     half = 4.302652729911275 / math.sqrt(3)  # t at 97.5% with 2 degrees of freedom, a deviation of 1
@@ -50,6 +51,39 @@ def test_quantities_have_means_with_intervals_and_times() -> None:
     assert by_name["a", "size"]["unit"] == "kB"
     assert [by_name["b", name]["mean"] for name in ("seconds", "seconds_speak")] == [2.0, 1.0]
     assert by_name["b", "seconds_speak"]["unit"] == "s"
+
+
+def test_shares_have_wilson_intervals_and_all_else_t_intervals() -> None:
+    shares = [1.0, 0.25, 1.0, None, 1.0]
+    found = quantity_table(rows(final_honest_share=shares, size=[1.0] * 5, seconds=[2.0] * 5), BY, MeasuredGame)
+    told = {(row["model"], row["quantity"]): row for row in found.to_dict("records")}
+    assert {name: row["interval"] for (_, name), row in told.items()} == {
+        "final_honest_share": "Wilson",
+        **dict.fromkeys(("value_changes", "size", "unmeasured", "seconds"), "t"),
+    }
+    all_of_them = told["a", "final_honest_share"]
+    assert (all_of_them["mean"], all_of_them["sd"], all_of_them["median"]) == (1.0, 0.0, 1.0)
+    assert (all_of_them["low"], all_of_them["high"]) == pytest.approx(wilson_interval(3, 3))
+    assert (told["a", "size"]["low"], told["a", "size"]["high"]) == (1.0, 1.0)
+    one = told["b", "final_honest_share"]  # a t interval has no limits for a single one
+    z = 1.959963984540054
+    half, center = z * math.sqrt(0.25 * 0.75 + z * z / 4) / (1 + z * z), (0.25 + z * z / 2) / (1 + z * z)
+    assert (one["simulations"], one["low"], one["high"]) == (1, *map(pytest.approx, (center - half, center + half)))
+    nobody = quantity_table(rows(final_honest_share=[None] * 5), BY, MeasuredGame)
+    assert nobody[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_share_outside_of_0_and_1_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"in \[0, 1\]"):
+        quantity_table(rows(final_honest_share=[1.5] * 5), BY, MeasuredGame)
+
+
+def test_what_is_called_a_share_is_marked_as_one() -> None:
+    for game in GAMES.values():
+        for quantity in game.quantities:
+            named = "share" in quantity.label or "confidence" in quantity.label
+            assert quantity.share == named, quantity.name
+            assert not (quantity.share and quantity.unit)
 
 
 def test_a_game_without_indicators_has_an_empty_table_of_rates() -> None:

@@ -86,12 +86,14 @@ def test_rates_and_quantities_are_cells_of_conditions() -> None:
     numbers = [
         ["a", 4, "size", "kB", 3, 2.0, 1.0, 1.5, 2.5, 2.25],
         ["a", 4, "seconds", "s", 1, 9.0, *[math.nan] * 3, 9],
+        ["a", 4, "final_honest_share", "", 3, 0.75, 0.25, 0.25, 0.96, 0.5],
     ]
     table = quantity_rows(pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
     cells = dict(zip(table["labels"], table["rows"][0][1], strict=True))
     assert cells["size of what was said (kB)"] == {"main": "2 [1.5, 2.5]", "small": "median 2.25, of 3"}
     assert cells["wall time (s)"] == {"main": "9", "small": "median 9, of 1"}
     assert cells["changes of value"]["main"] == "-"
+    assert cells["share that agrees in the end"] == {"main": "75% [25%, 96%]", "small": "median 50%, of 3"}
 
 
 @pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>"])

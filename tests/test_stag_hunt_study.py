@@ -79,6 +79,32 @@ def test_a_study_that_hides_players_without_saying_how_is_refused(study_factory:
         study_factory(HUNTERS, game="stag_hunt")
 
 
+@pytest.mark.parametrize(
+    ("grid", "rounds", "shown"),
+    [({}, 2, True), ({"b": 0}, 2, False), ({"b": 1}, 1, False), ({"b": 1}, 2, True)],
+)
+def test_figures_of_betrayed_players_are_made_where_somebody_can_be_betrayed(
+    study_factory: StudyFactory, grid: dict[str, Any], rounds: int, shown: bool
+) -> None:
+    late = {"byzantine": {"name": "betray"}, "vary": None}
+    study = study_factory(HUNTERS | late | grid, game="stag_hunt", parameters={"rounds": rounds})
+    made = {spec.name for spec in study.figures}
+    assert ({"archetypes", "archetypes_by_threshold"} <= made) == shown
+    assert made >= {"payoffs", "timeline", "cooperation_and_recovery", "cooperation_by_round"}
+
+
+def test_a_group_of_betrayers_counts_as_such(study_factory: StudyFactory) -> None:
+    honest = {"role": "honest", "count": 3, "policy": "tit_for_tat"}
+    nobody = {"model": None, "n": None, "b": None, "byzantine": None, "vary": None, "prompt": "plain"}
+
+    def made(*groups: dict[str, Any]) -> set[str]:
+        study = study_factory({**nobody, "groups": [honest, *groups]}, game="stag_hunt")
+        return {spec.name for spec in study.figures}
+
+    assert "archetypes" not in made()
+    assert "archetypes" in made({"role": "byzantine", "count": [0, 1], "policy": "betray"})
+
+
 def test_the_paper_s_study_has_six_models_and_720_simulations() -> None:
     study = load_study(CONFIG / "stag-hunt.yaml")
     simulations = list(study.simulations())

@@ -71,7 +71,7 @@ def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
     if spec.kind == "trajectories":
         return trajectories(study, spec)
     if spec.kind == "sweep":
-        return sweep(study, spec)
+        return sweep(study, spec, tables.read_table(study.name, "thresholds"))
     if spec.kind == "timeline":
         return timelines(study, spec)
     if spec.kind == "map" and spec.of:
@@ -93,7 +93,7 @@ def _of_blocks(study: Study) -> pd.DataFrame:
     """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
     blocks, by = tables.read_table(study.name, "ledger"), tables.axes(study)
     blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
-    # A condition that never agreed keeps its place.
+    # A condition that never agreed keeps its rows: figures count what they leave out.
     for name in map(str, blocks.columns):
         if name.endswith("_bytes"):
             blocks[name] = blocks[name].where(blocks["agreed"])

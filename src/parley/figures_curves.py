@@ -22,6 +22,7 @@ from parley.figures_panels import (
     chosen,
     known_only,
     labels_of,
+    not_shown,
     panel_rows,
     share_axis,
     values_along,
@@ -49,7 +50,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     table = table[table["measure"].isin(labels)]
-    varying = varied(table, tables.axes(study), notes)
+    axes = tables.axes(study)
+    varying = varied(table, axes, notes)
+    not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     lines_by = axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]

@@ -18,7 +18,7 @@ from parley import tables
 from parley.condition import BYZANTINE_AXIS
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_page import empty, interval_text, page, words
-from parley.figures_panels import T_INTERVAL, WILSON, values_along
+from parley.figures_panels import T_INTERVAL, WILSON, not_shown, values_along
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -54,23 +54,35 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     outcome = study.game.outcomes[0]
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
     what = f"Rate of {outcome.label} by {spec.x}, with its {WILSON}"
-    return _map(study, spec, table, _Content(what, columns, lambda rate: f"{rate:.0%}", interval_text, (0.0, 1.0)))
+    return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
 
 
 def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw the mean of the one quantity in `spec.of` as `rate_map` draws a rate; `table` is the table `quantities`.
 
-    Colors go from the least mean to the greatest. Conditions in which no simulation has the quantity stay empty.
+    Colors go from the least mean to the greatest; a share is written and colored as a rate. Conditions in which no
+    simulation has the quantity stay empty.
     """
     [name] = spec.of
-    table = table[(table["quantity"] == name) & (table["simulations"] > 0)]
+    run = table[table["quantity"] == name]
+    table = run[run["simulations"] > 0]
+    notes: list[str] = []
+    not_shown(len(run), len(table), notes)
     [quantity] = [quantity for quantity in study.game.quantities if quantity.name == name]
     if table.empty:
         return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
+    columns = ("mean", "low", "high")
+    if quantity.share:
+        what = f"Mean {quantity.label} by {spec.x}, with its {WILSON}"
+        return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)), notes)
     unit = f" ({quantity.unit})" if quantity.unit else ""
     what = f"Mean {quantity.label}{unit} by {spec.x}, with its {T_INTERVAL}; a single simulation has none"
     ends = (float(table["mean"].min()), float(table["mean"].max()))
-    return _map(study, spec, table, _Content(what, ("mean", "low", "high"), _short, _limits, ends))
+    return _map(study, spec, table, _Content(what, columns, _short, _limits, ends), notes)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
 
 
 def _short(number: float) -> str:
@@ -81,7 +93,7 @@ def _limits(low: float, high: float) -> str:
     return "" if pd.isna(low) else f"[{_short(low)}, {_short(high)}]"
 
 
-def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content) -> Figure:
+def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()) -> Figure:
     others = [axis for axis in tables.axes(study) if axis != spec.x]
     sizes = []
     if spec.x == "b":
@@ -99,6 +111,7 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content)
     notes = [
         f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.",
         *sizes,
+        *more,
     ]
     if fixed:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")

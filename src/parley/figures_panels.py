@@ -33,6 +33,7 @@ Panel = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell
 MOST_LINES = 6  # in one panel
 WILSON = f"{CONFIDENCE:.0%} Wilson interval"
 T_INTERVAL = f"{CONFIDENCE:.0%} t interval"
+_CONDITION = "_condition"
 
 
 def values_along(column: pd.Series) -> list[Any]:
@@ -64,6 +65,34 @@ def at_most(items: list[Any], notes: list[str], number: int = MOST_PANELS) -> li
     if len(items) > number:
         notes.append(f"The first {number} of {len(items)} panels are shown; the tables hold all.")
     return items[:number]
+
+
+def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
+    """Add a note if conditions are left out of a figure because no simulation of theirs has what it draws."""
+    if (left_out := conditions - shown) > 0:
+        notes.append(f"Not shown: {left_out} of {conditions} conditions, in which no simulation has what is drawn.")
+
+
+def with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the values along each axis for which some simulation has something.
+
+    A condition without anything keeps its place where other conditions stand beside it.
+    """
+    has = table[table["simulations"] > 0]
+    return table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
+
+
+def interval_note(shown: Sequence[Quantity]) -> str:
+    """Return which interval the means of these quantities have: one for all, or which of them have which."""
+    shares, others = ([what.label for what in shown if what.share is kind] for kind in (True, False))
+    if not shares:
+        return f"Mean with its {T_INTERVAL}; a single one has none."
+    if not others:
+        return f"Mean with its {WILSON}."
+    return (
+        f"Mean with its interval: {WILSON} of {', '.join(shares)}; {T_INTERVAL}, which a single one has not, of "
+        f"{', '.join(others)}."
+    )
 
 
 def varied(table: pd.DataFrame, by: Sequence[str], notes: list[str]) -> list[str]:
@@ -197,10 +226,14 @@ Place = tuple[Any, str]  # a value along x, and how it is written
 
 @dataclass(frozen=True)
 class Along:
-    """Where conditions stand: an axis along x, one for lines, the others as panels; `width` and `below` in inches."""
+    """Where conditions stand: an axis along x, one for lines, the others as panels; `width` and `below` in inches.
+
+    `lines` are the values of the lines; a single None where there is no axis for them.
+    """
 
     x: str | None
     lines_by: str | None
+    lines: list[Any]
     by: list[str]
     panels: list[Panel]
     places: dict[Any, str]
@@ -230,10 +263,14 @@ def places_along(
     """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
 
     `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
-    panels; a panel for which no simulation has anything is left out. Adds to `notes` what all panels share and what is
-    left out.
+    panels. Panels, lines and places for which no simulation has anything are left out. Adds to `notes` what all panels
+    share and what is left out.
     """
     axes = list(study.conditions[0].axes)
+    # Numbered, since a condition may stand in several panels.
+    table = table.assign(**{_CONDITION: table.groupby(axes, sort=False).ngroup()})
+    run = table[_CONDITION].nunique()
+    table = with_values(table, axes)
     if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
         others = [axis for axis in axes if axis != "b"]
         table, others, note = with_group_size(table, others, study.game.roles[0])
@@ -256,8 +293,10 @@ def places_along(
         parts = in_blocks(xs, per_panel) if x else []
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
         panels += [(key, part) for part in cut if (part["simulations"] > 0).any()]
+    not_shown(run, len({number for _, part in panels for number in part[_CONDITION]}), notes)
     rows = len(spec.of) if lines else 1
     panels = at_most(panels, notes, max(1, MOST_PANELS // max(1, rows)))
     lines_below = max((label.count("\n") + 1 for label in places.values()), default=1)
     width = max(1.5, each * per_panel)
-    return Along(x, lines_by, by, panels, places, per_panel, width, 0.48 + 0.14 * lines_below)
+    along_lines = [None] if lines_by is None else values_along(table[lines_by])
+    return Along(x, lines_by, along_lines, by, panels, places, per_panel, width, 0.48 + 0.14 * lines_below)

@@ -1,7 +1,6 @@
-"""Quantities: the means of a game's numbers along an axis, with the intervals that follow from their spread."""
+"""Quantities: the means of a game's numbers along an axis, with their intervals."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,19 +8,19 @@ from matplotlib.figure import Figure
 
 from parley.figures_page import empty, line_handle, line_style, words
 from parley.figures_panels import (
-    T_INTERVAL,
     Along,
     Place,
     axis_of_lines,
     bar_lengths,
     chosen,
     grid_lines,
+    interval_note,
     known_only,
     labels_of,
     panel_rows,
     places_along,
+    share_axis,
     sims_text,
-    values_along,
 )
 from parley.games.evidence import FigureSpec
 from parley.rates import all_quantities
@@ -42,25 +41,32 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     names = list(labels)
-    units = {what.name: what.unit for what in described}
+    shown = [what for what in described if what.name in labels]
+    units = {what.name: what.unit for what in shown}
+    shares = {what.name for what in shown if what.share}
     titles = [f"{label} ({units[name]})" if units.get(name) else label for name, label in labels.items()]
     table = table[table["quantity"].isin(names)]
     along = places_along(study, spec, table, 0.62, notes, lines=axis_of_lines)
-    lines = [None] if along.lines_by is None else values_along(table[along.lines_by])
     counted = "blocks" if spec.blocks else "sims"
     what = "blocks: those behind a point." if spec.blocks else "sims: simulations per point."
-    notes += [f"Mean with its {T_INTERVAL}; a single one has none. {what}"]
+    notes += [interval_note(shown), what]
     if along.lines_by is not None:
         notes.append(f"Where they differ between lines, {counted} are in the order of the legend.")
-    legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(lines) if along.lines_by]
-    ranges = [_range(table[table["quantity"] == name]) for name in names]
-    if any(cut for _, _, cut in ranges):
+    legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(along.lines) if along.lines_by]
+    ranges = {name: _range(table[table["quantity"] == name]) for name in names if name not in shares}
+    if any(cut for _, _, cut in ranges.values()):
         notes.append("Intervals that leave a panel are cut; the tables hold all.")
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        here = conditions[conditions["quantity"] == names[index]]
-        ax.set_ylim(*ranges[index][:2])
-        _panel(ax, here, along, along.shown(conditions), lines, counted)
+        name = names[index]
+        if name in shares:
+            share_axis(ax, along.per_panel)
+        else:
+            grid_lines(ax)
+            ax.set_xlim(-0.5, along.per_panel - 0.5)
+            ax.set_ylim(*ranges[name][:2])
+        here = conditions[conditions["quantity"] == name]
+        _panel(ax, here, along, along.shown(conditions), counted, cut=name in ranges)
 
     size = (along.width, _HEIGHT)
     return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw, below=along.below)
@@ -79,10 +85,10 @@ def _range(rows: pd.DataFrame) -> tuple[float, float, bool]:
 
 
 def _panel(
-    ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], lines: Sequence[Any], counted: str
+    ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], counted: str, *, cut: bool
 ) -> None:
-    grid_lines(ax)
-    ax.set_xlim(-0.5, along.per_panel - 0.5)
+    """Draw the points of one panel; `cut` says whether intervals end at its edge."""
+    lines = along.lines
     apart = min(0.12, 0.6 / len(lines))
     counts: list[list[int | None]] = [[] for _ in places]
     for index, line in enumerate(lines):
@@ -99,7 +105,8 @@ def _panel(
             ax.plot(at, row["mean"], clip_on=False, zorder=3, **style)
             if not pd.isna(row["low"]):
                 bars = bar_lengths(row["mean"], row["low"], row["high"])
-                ax.errorbar(at, row["mean"], yerr=bars, capsize=2.5, zorder=2.5, **style | {"marker": "none"})
+                style |= {"marker": "none", "clip_on": cut}
+                ax.errorbar(at, row["mean"], yerr=bars, capsize=2.5, zorder=2.5, **style)
         if not any(isinstance(value, str) for value, _ in places):  # between names a line would say nothing
             style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
             ax.plot([at for at, _ in points], [y for _, y in points], **style)

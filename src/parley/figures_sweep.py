@@ -1,7 +1,6 @@
 """Sweeps: how the shares of kinds of agents move with the threshold that tells them apart, a panel per condition."""
 
 import math
-from collections import defaultdict
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,9 +8,18 @@ from matplotlib.figure import Figure
 
 from parley import tables
 from parley.figures_page import WIDEST, empty, heading, line_handle, line_style, page, room
-from parley.figures_panels import WILSON, alike, at_most, bar_lengths, labels_of, share_axis, sims_text, varied
+from parley.figures_panels import (
+    WILSON,
+    alike,
+    at_most,
+    bar_lengths,
+    labels_of,
+    not_shown,
+    share_axis,
+    sims_text,
+    varied,
+)
 from parley.games.evidence import FigureSpec
-from parley.stats import wilson_of_mean
 from parley.study import Study
 
 _SIZE = (2.4, 1.7)  # inches, of a panel
@@ -20,9 +28,8 @@ _APART = 0.012  # of the range of thresholds, between lines
 _MOST_TICKS = 6
 
 
-def sweep(study: Study, spec: FigureSpec) -> Figure:
-    """Draw the mean of each share in `spec.of` by the threshold; raises RecordError if a record cannot be read."""
-    table = shares_by_threshold(study)
+def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw the mean of each share in `spec.of` by the threshold; `table` is `thresholds`."""
     notes: list[str] = []
     table = table[table["share"].isin(spec.of)]
     if table.empty:
@@ -30,8 +37,7 @@ def sweep(study: Study, spec: FigureSpec) -> Figure:
     labels = labels_of(study.game.quantities, spec.of)
     varying = varied(table, tables.axes(study), notes)
     found = list(alike(table, varying))
-    if left_out := len(study.conditions) - len(found):
-        notes.append(f"Not shown: {left_out} of {len(study.conditions)} conditions, which have no such shares.")
+    not_shown(len(study.conditions), len(found), notes)
     panels = at_most(found, notes, _MOST_PANELS)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}; sims: how many these are.")
     columns = min(len(panels), int((WIDEST - 1) / (_SIZE[0] + 0.3)))
@@ -51,28 +57,6 @@ def sweep(study: Study, spec: FigureSpec) -> Figure:
         ax.set_xlabel(spec.x)
         ax.tick_params(labelleft=index % columns == 0)
     return figure
-
-
-def shares_by_threshold(study: Study) -> pd.DataFrame:
-    """Return a row per condition, share and threshold: axes, n, the mean in [0, 1] and its Wilson limits.
-
-    n counts the simulations that have the share. Raises RecordError if a record cannot be read.
-    """
-    simulations = list(study.simulations())
-    values: dict[tuple[str, str, float], list[float]] = defaultdict(list)
-    for simulation, summary in zip(simulations, tables.read_summaries(study, simulations), strict=True):
-        for name, points in study.game.sweep(summary.outcome["metrics"]).items():
-            for threshold, share in points:
-                values[simulation.condition.path, name, threshold].append(share)
-    axes = {condition.path: condition.axes for condition in study.conditions}
-    order = {path: place for place, path in enumerate(axes)}
-    rows = [
-        [*axes[path].values(), name, threshold, len(found), sum(found) / len(found)]
-        for (path, name, threshold), found in sorted(values.items(), key=lambda item: order[item[0][0]])
-    ]
-    table = pd.DataFrame(rows, columns=[*tables.axes(study), "share", "threshold", "simulations", "mean"])
-    table["low"], table["high"] = wilson_of_mean(table["mean"].to_numpy(float), table["simulations"].to_numpy(float))
-    return table
 
 
 def _panel(ax: Axes, rows: pd.DataFrame, names: list[str]) -> None:

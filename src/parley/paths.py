@@ -9,7 +9,18 @@ RESULTS = Path("results")
 MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
-TABLES = ("simulations", "conditions", "outcomes", "rounds", "rates", "quantities", "contrasts")  # of every study
+# The tables of every study.
+TABLES = (
+    "simulations",
+    "conditions",
+    "outcomes",
+    "rounds",
+    "thresholds",
+    "rates",
+    "quantities",
+    "players",
+    "contrasts",
+)
 
 
 def study_file(name: str) -> Path:

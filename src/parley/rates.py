@@ -12,7 +12,7 @@ import pandas as pd
 
 from parley.games.base import Game
 from parley.games.evidence import Quantity
-from parley.stats import Floats, mean_interval, wilson_interval
+from parley.stats import Floats, mean_interval, wilson_interval, wilson_of_mean
 
 SECONDS = "seconds"  # in the table of simulations: of the whole, and with "_" and its name of each phase
 # Of a block of the ledger; what it took to spread what was said, and what it would have without hashes first.
@@ -22,7 +22,7 @@ BLOCK_QUANTITIES = (
     Quantity("flood_bytes", "spreading by flooding", "bytes"),
 )
 _RATES = ["indicator", "simulations", "count", "rate", "low", "high"]
-_QUANTITIES = ["quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
+_QUANTITIES = ["quantity", "unit", "simulations", "mean", "sd", "low", "high", "interval", "median"]
 
 
 def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
@@ -41,16 +41,20 @@ def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.Da
 
 
 def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
-    """Return a row per condition and quantity: axes, unit, n, mean, standard deviation, t limits, and median.
+    """Return a row per condition and quantity: axes, unit, n, mean, standard deviation, limits, and median.
 
-    `rows` is the table of simulations. n counts those that have the number; times are missing in older records.
+    `interval` says what the limits are: "Wilson" for shares, "t" for all else. `rows` is the table of simulations. n
+    counts those that have the number; times are missing in older records. Raises ValueError for shares whose mean is
+    outside [0, 1].
     """
     described = all_quantities(rows.columns, game)
     table = []
     for key, group in by_condition(rows, by):
         for quantity in described:
             m = mean_interval(numbers(group, quantity.name))
-            table.append([*key, quantity.name, quantity.unit, m.n, m.mean, m.sd, m.low, m.high, m.median])
+            low, high = map(float, wilson_of_mean(m.mean, m.n)) if quantity.share else (m.low, m.high)
+            interval = "Wilson" if quantity.share else "t"
+            table.append([*key, quantity.name, quantity.unit, m.n, m.mean, m.sd, low, high, interval, m.median])
     return pd.DataFrame(table, columns=[*by, *_QUANTITIES])
 
 

@@ -34,15 +34,19 @@ def quantity_rows(quantities: pd.DataFrame, by: Sequence[str], game: type[Game])
     rows = []
     for key, here in by_condition(quantities, by):
         found = {str(row["quantity"]): row for row in here.to_dict("records")}
-        rows.append((list(key), [_mean_cell(found.get(what.name)) for what in described]))
+        rows.append((list(key), [_mean_cell(found.get(what.name), what.share) for what in described]))
     return {"labels": [f"{w.label} ({w.unit})" if w.unit else w.label for w in described], "rows": rows}
 
 
-def _mean_cell(row: dict[Any, Any] | None) -> dict[str, str]:
+def _mean_cell(row: dict[Any, Any] | None, share: bool) -> dict[str, str]:
     if row is None or not row["simulations"]:
         return {"main": "-", "small": "no simulation has it"}
-    interval = "" if pd.isna(row["low"]) else f" [{row['low']:.4g}, {row['high']:.4g}]"
-    return {"main": f"{row['mean']:.4g}{interval}", "small": f"median {row['median']:.4g}, of {row['simulations']}"}
+    form = ".0%" if share else ".4g"
+    interval = "" if pd.isna(row["low"]) else f" [{row['low']:{form}}, {row['high']:{form}}]"
+    return {
+        "main": f"{row['mean']:{form}}{interval}",
+        "small": f"median {row['median']:{form}}, of {row['simulations']}",
+    }
 
 
 def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:

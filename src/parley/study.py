@@ -92,7 +92,7 @@ class Study:
             spec
             for spec in self.game.figures
             if varying.issuperset(spec.needs)
-            and any(self.game.shows(spec, condition.parameters) for condition in self.conditions)
+            and any(self.game.shows(spec, each.parameters, each.seating) for each in self.conditions)
         )
 
     def notes(self) -> dict[str, str]:

@@ -20,11 +20,13 @@ from parley.games.base import FAILURE_CLASSES, Game
 from parley.identity import digest
 from parley.journal import release
 from parley.metrics import outcome_table, write_metrics
+from parley.players import player_table
 from parley.rates import SECONDS, quantity_table, rate_table
 from parley.record import Summary, read_summary
 from parley.rounds import round_table
 from parley.stats import censored_median, wilson_interval
 from parley.study import Study
+from parley.thresholds import threshold_table
 
 _TELEMETRY = (
     "calls",
@@ -53,8 +55,10 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
         "conditions": conditions,
         "outcomes": outcome_table(study, conditions),
         "rounds": round_table(study, simulations, summaries),
+        "thresholds": threshold_table(study, simulations, summaries),
         "rates": rates,
         "quantities": quantity_table(rows, by, study.game),
+        "players": player_table(study, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game),
     }
     for name, table in tables.items():

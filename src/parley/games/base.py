@@ -249,6 +249,15 @@ class Game(ABC):
         return {}
 
     @classmethod
+    def of_agents(cls, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        """Return, by agent, its values in [0, 1] of quantities that are shares of agents, by the quantity's name.
+
+        The quantity is the mean over these agents; so it can also be told of those alone that one model plays. A game
+        that has such quantities may say it.
+        """
+        return {}
+
+    @classmethod
     def transcript(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
         """Return what was said, for the ledger, in order: the sessions of one simulation.
 
@@ -286,8 +295,11 @@ class Game(ABC):
         return "none"
 
     @classmethod
-    def shows(cls, figure: FigureSpec, parameters: GameParameters) -> bool:
-        """Return whether a figure can show anything of a condition with these parameters."""
+    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
+        """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
+
+        It is asked before anything is played: a figure that shows nothing of any condition is not made.
+        """
         return True
 
     @classmethod

@@ -133,7 +133,7 @@ class DeliberationGame(Game):
         return parameters.problems.problem(seed).as_json()
 
     @classmethod
-    def shows(cls, figure: FigureSpec, parameters: GameParameters) -> bool:
+    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
         assert isinstance(parameters, DeliberationParameters)
         return figure.name not in evidence.hidden(parameters.problems.problem_kind != "policies")

@@ -36,8 +36,8 @@ INDICATORS = (
 
 QUANTITIES = (
     Quantity("turn_of_consensus", "turn of the consensus"),
-    Quantity("final_participation", "share of honest agents in the largest agreement"),
-    Quantity("final_confidence", "confidence C"),
+    Quantity("final_participation", "share of honest agents in the largest agreement", share=True),
+    Quantity("final_confidence", "confidence C", share=True),  # a mean of levels in [0, 1]
     Quantity("deliberations", "deliberations on the problem", contrasted=False),
     Quantity("utterances", "answers given", contrasted=False),
     Quantity("unreadable", "answers that could not be read"),

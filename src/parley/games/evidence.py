@@ -43,6 +43,8 @@ class Indicator:
 class Quantity:
     """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
 
+    A `share` is in [0, 1] in every simulation: its means have Wilson intervals, those of other numbers t intervals.
+
     What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
     correction stricter.
     """
@@ -51,6 +53,7 @@ class Quantity:
     label: str
     unit: str = ""
     contrasted: bool = True
+    share: bool = False
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,13 @@ class StagHuntGame(Game):
         return "paper" if kinds else "none"
 
     @classmethod
+    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
+        """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
+        assert isinstance(parameters, StagHuntParameters)
+        betrayers = any(group.role == BYZANTINE and group.count for group in groups)
+        return figure.name not in evidence.hidden(betrayers and parameters.rounds > 1)
+
+    @classmethod
     def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
         """Return the files of the pieces that are sent with these parameters."""
         assert isinstance(parameters, StagHuntParameters)
@@ -126,6 +133,11 @@ class StagHuntGame(Game):
     def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Return the share of each archetype by the threshold."""
         return evidence.sweep(metrics)
+
+    @classmethod
+    def of_agents(cls, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        """Return the archetype of each betrayed player, as shares of 0 and 1."""
+        return evidence.of_agents(metrics)
 
     # What a player is asked, and what it sees
 

@@ -14,6 +14,7 @@ from parley.games.evidence import (
     Timeline,
     TimelineCell,
 )
+from parley.games.stag_hunt_betrayal import PERSISTENT, PRONE, UNCLASSIFIED
 from parley.games.stag_hunt_state import HARE, STAG
 from parley.text import by_number
 
@@ -52,17 +53,17 @@ INDICATORS = (
 )
 
 QUANTITIES = (
-    Quantity("stag_share", "share of stag actions of honest players"),
+    Quantity("stag_share", "share of stag actions of honest players", share=True),
     Quantity("honest_payoff", "payoff of an honest player per round", "points"),
     # What the payoff lacks, so that it differs as the payoff does.
     Quantity("loss", "loss of an honest player per round against full cooperation", "points", contrasted=False),
     Quantity("first_betrayal_round", "round of the first betrayal"),
     Quantity("rounds_until_detection", "rounds until the betrayal is detected"),
     Quantity("rounds_until_retreat", "rounds until a stag hunter that saw it hunts the hare"),
-    Quantity("kept_hunting", "share of betrayed players that keep hunting the stag"),
-    Quantity("defection_prone", "share of betrayed players: defection-prone"),
-    Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent"),
-    Quantity("unclassified", "share of betrayed players: unclassified"),
+    Quantity("kept_hunting", "share of betrayed players that keep hunting the stag", share=True),
+    Quantity("defection_prone", "share of betrayed players: defection-prone", share=True),
+    Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent", share=True),
+    Quantity("unclassified", "share of betrayed players: unclassified", share=True),
 )
 
 FIGURES = (
@@ -105,7 +106,7 @@ FIGURES = (
         kind="quantities",
         title="Archetypes after betrayal",
         caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
-        "by the share of stag actions after the first betrayal they saw, with 95% t intervals over simulations.",
+        "by the share of stag actions after the first betrayal they saw, with 95% Wilson intervals over simulations.",
         x="model",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
@@ -164,6 +165,11 @@ FIGURES = (
 )
 
 
+def hidden(betrayal: bool) -> frozenset[str]:
+    """Return the names of the figures that have nothing to show: without betrayal, those of betrayed players."""
+    return frozenset() if betrayal else frozenset({"archetypes", "archetypes_by_threshold"})
+
+
 def series(
     outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Sequence[tuple[int, float]]]:
@@ -185,6 +191,17 @@ def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, floa
         for kind, share in found.items():
             shares.setdefault(kind, []).append((float(threshold), float(share)))
     return shares
+
+
+def of_agents(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
+    return {
+        name: {
+            "kept_hunting": float(after["share"] == 1),
+            **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
+        }
+        for name, after in metrics["after_betrayal"].items()
+    }
 
 
 def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:

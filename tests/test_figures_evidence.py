@@ -197,6 +197,11 @@ def test_curves_pool_no_conditions(study: Study) -> None:
     assert "n=2, prompt=q" in text_of(figure)
 
 
+def test_lines_are_the_axis_that_leaves_the_fewest_panels_of_a_study_that_does_not_cross_all() -> None:
+    bound = pd.DataFrame({"n": [1, 1, 2, 2, 3, 3], "prompt": list("ppqqrr"), "b": [0, 1, 0, 1, 0, 1]})
+    assert figures_panels.axis_of_lines(bound, ["n", "prompt", "b"]) == "b"
+
+
 def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest(study: Study) -> None:
     table = pd.DataFrame({"model": list("aab"), "n": [1, 2, 3], "b": [0, 1, 1], "prompt": list("pqr")})
     choose = figures_panels.axis_of_lines

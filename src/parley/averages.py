@@ -25,9 +25,8 @@ class Averages:
     def add(self, condition: str, series: Mapping[str, Iterable[tuple[Any, float]]]) -> None:
         """Add one simulation of the condition with this path: by name, its (place, share in [0, 1]) points.
 
-        Places are of one kind that can be sorted, such as numbers or names.
-
-        One share at most counts for each name and place; NaN is none.
+        Places are of one kind that can be sorted, such as numbers or names. One share at most counts for each name
+        and place; NaN is none.
         """
         for name, points in series.items():
             for place, share in dict(points).items():

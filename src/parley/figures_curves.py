@@ -42,8 +42,8 @@ _LINE = 0.125  # inches from one row of numbers to the next
 def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw a row of panels per measure in `spec.of`, with the mean and its interval by round; `table` is `rounds`.
 
-    Lines are the values of `spec.x` if it varies, else of the model, else of the axis with the most values that fit
-    a panel; all other axes that vary are panels.
+    Lines are the values of `spec.x` if it varies, else of the model, else of the axis that leaves the fewest panels;
+    all other axes that vary are panels.
     """
     notes: list[str] = []
     labels = known_only(table, "measure", labels_of(study.game.measures, spec.of), notes)

@@ -106,13 +106,19 @@ def varied(table: pd.DataFrame, by: Sequence[str], notes: list[str]) -> list[str
 def axis_of_lines(table: pd.DataFrame, varying: Sequence[str], wish: str = "") -> str | None:
     """Return the axis whose values are the lines of a panel; None if no axis varies or all have too many values.
 
-    That is `wish` if it can be; else the one with the most values that fit a panel, which leaves the fewest panels.
+    That is `wish` if it can be; else the one that leaves the fewest panels, of several the one with the most values.
     """
     numbers = {axis: len(table[axis].unique()) for axis in varying}
-    fit = {axis: number for axis, number in numbers.items() if number <= MOST_LINES}
+    fit = [axis for axis, number in numbers.items() if number <= MOST_LINES]
     if wish in fit:
         return wish
-    return max(fit, key=fit.__getitem__, default=None)
+
+    def panels(axis: str) -> int:
+        # Not the product of the values of all others: few studies cross all with all.
+        others = [other for other in varying if other != axis]
+        return len(table[others].drop_duplicates()) if others else 1
+
+    return min(fit, key=lambda axis: (panels(axis), -numbers[axis]), default=None)
 
 
 def chosen(table: pd.DataFrame, axis: str | None, value: Any) -> pd.DataFrame:

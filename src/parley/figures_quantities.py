@@ -32,8 +32,8 @@ _HEIGHT = 1.8  # inches
 def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw a row of panels per quantity in `spec.of`, with its mean by `spec.x`; `table` is `quantities`.
 
-    If `spec.x` does not vary, the axis with the most values is along x. Lines are another axis that varies, the one
-    with the most values that fit a panel; all others are panels.
+    If `spec.x` does not vary, the axis with the most values is along x. Lines are the other axis that leaves the
+    fewest panels; all others are panels.
     """
     notes: list[str] = []
     described = all_quantities(table["quantity"], study.game)

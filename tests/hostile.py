@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -118,12 +119,18 @@ def bounds(schema: Any) -> set[int]:
     return {schema} if type(schema) is int else set()
 
 
+@cache
+def _numbers(model: type[BaseModel]) -> list[int]:
+    """Return the bounds of a reply model, and two more numbers; made once, since pydantic makes schemas anew."""
+    return sorted(bounds(model.model_json_schema()) | {0, 10**9})
+
+
 class Hostility:
     """Makes hostile replies of one kind; the same seed makes the same ones."""
 
     def __init__(self, model: type[BaseModel], proper: list[dict[str, Any]], seed: int) -> None:
         self._proper = proper
-        self._numbers = sorted(bounds(model.model_json_schema()) | {0, 10**9})
+        self._numbers = _numbers(model)
         self._rng = random.Random(seed)
 
     def text(self) -> str:

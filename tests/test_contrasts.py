@@ -184,3 +184,26 @@ def test_contrasts_of_a_study_are_written(study_factory: StudyFactory) -> None:
     assert pairs_of(table[table["kind"] != "comparison"]) == {("model", "majority", "random"), ("n", "3", "4")}
     assert len(table[table["kind"] == "comparison"]) == 4
     assert (table[table["kind"] != "quantity"]["pairs"].dropna() <= 3).all()
+
+
+# Outcomes that a condition cannot have
+
+
+@pytest.mark.parametrize(("cannot", "compared"), [([4], {("8", "9")}), ([4, 8], set()), ([], {"all"})])
+def test_an_outcome_is_compared_only_where_both_conditions_can_have_it(
+    cannot: list[int], compared: set[tuple[str, str]]
+) -> None:
+    rows = pd.DataFrame(simulations("w" * 8) + simulations("l" * 8, n=8) + simulations("wlwlwlwl", n=9))
+    impossible = {("a", n, 0, "p"): frozenset({WON}) for n in cannot}
+    every = contrast_table(rows, BY, ConsensusGame)
+    table = contrast_table(rows, BY, ConsensusGame, impossible)
+    mine = table[table["what"] == WON]
+    if compared == {"all"}:
+        pd.testing.assert_frame_equal(table, every)
+        return
+    assert set(zip(mine["from"], mine["to"], strict=True)) == compared
+    # One comparison is left to correct for, not three; whatever else is compared is as it was.
+    assert (mine["p_holm"] == mine["p"]).all()
+    assert (every[every["what"] == WON]["p_holm"] > every[every["what"] == WON]["p"]).any()
+    others = [part[part["what"] != WON].reset_index(drop=True) for part in (table, every)]
+    pd.testing.assert_frame_equal(*others)

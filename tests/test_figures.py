@@ -145,6 +145,58 @@ def test_stacked_leaves_out_what_has_one_bar_where_others_compare(here: Path) ->
     assert "Not shown: 1 of 2 groups, run with one b only." in text
 
 
+# Outcomes that a condition cannot have: no game without honest agents is valid
+
+
+def test_stacked_claims_nothing_of_what_cannot_be(here: Path) -> None:
+    text = drawn(make_study("[{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}]"), "stacked")
+    assert "100% [34, 100]" in text
+    assert "0% [0, 66]" not in text
+    assert "–: cannot be." in text
+    assert "nan" not in text
+
+
+def test_stacked_shows_no_outcome_that_no_condition_can_have(here: Path) -> None:
+    grids = "[{model: majority, n: 3, b: [3], byzantine: stubborn, prompt: may_exist}]"
+    text = drawn(make_study(grids), "stacked")
+    assert "valid consensus" not in text.replace("invalid consensus", "")
+    assert "Above each bar and as its error bar: invalid consensus, with its 95% Wilson interval;" in text
+    assert "cannot be" not in text
+
+
+def test_stacked_tells_for_each_panel_the_first_outcome_that_can_be(here: Path) -> None:
+    grids = "[{model: majority, honest: 0, b: [3, 4], byzantine: stubborn, prompt: may_exist},"
+    grids += " {model: majority, honest: 3, b: [0, 1, 2], byzantine: stubborn, prompt: may_exist}]"
+    text = drawn(make_study(grids), "stacked")
+    assert "valid consensus or, where a panel cannot have it, invalid consensus, with its" in text
+    assert text.count("100% [34, 100]") == 1  # all of nobody's games time out, so 0% are invalid
+    assert text.count("0% [0, 66]") == 2 + text.count("honest agents=3") * 2
+    assert "cannot be" not in text
+
+
+def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> None:
+    grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
+    text = drawn(make_study(grids), "rates")
+    assert text.count("cannot be") == 2  # invalid consensus on a single value, for each n
+    assert "nan" not in text
+    assert text.count("sims") == 1 + 3 * 2 * 2
+    assert len(re.findall(r"\d+% \[", text)) == 3 * 2 * 2 - 2
+    alone = drawn(
+        make_study("[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0]}}]", name="one"), "rates"
+    )
+    assert "invalid consensus" not in alone
+
+
+def test_a_map_leaves_the_cell_empty_where_its_outcome_cannot_be(here: Path) -> None:
+    grids = "[{model: majority, n: 3, b: [0, 1, 3], byzantine: [stubborn, random], prompt: may_exist}]"
+    text = drawn(make_study(grids), "map")
+    assert len(re.findall(r"\d+% ", text)) == 1 * 4 + text.count("95% ")
+    assert "nan" not in text
+    grids = "[{model: majority, n: 3, b: 3, byzantine: [stubborn, random], prompt: may_exist},"
+    grids += " {model: majority, n: 4, b: 4, byzantine: random, prompt: may_exist}]"
+    assert "Nothing to compare" in drawn(make_study(grids, name="nobody"), "map")
+
+
 def test_conditions_are_never_pooled_over_a_varied_parameter(here: Path) -> None:
     grids = "[{model: random, n: 4, b: [0, 1], prompt: may_exist, vary: {history_rounds: [0, 1], retries: [1, 2]}}]"
     study = make_study(grids)

@@ -183,7 +183,7 @@ def test_many_conditions_long_games_and_long_words_stay_on_the_page(study_factor
         "byzantine": {"name": "betray", "from_round": 30, "word": "coordination"},
         "vary": {"needed": ["all", 3]},
     }
-    study = played(study_factory(grid, game="stag_hunt", seeds=1, parameters={"rounds": 40}))
+    study = played(study_factory(grid, game="stag_hunt", seeds=1, parameters={"rounds": 40, "history_rounds": 1}))
     figure = drawn(study)
     panels = [ax for ax in figure.axes if ax.get_visible()]
     assert len(panels) == 4

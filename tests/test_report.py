@@ -66,11 +66,22 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(here: Path) -> N
     assert table["median_rounds"].isna().all()
     row = table.iloc[0].copy()
     row["failed_replies"], row["failed_reply_rate"], row["length"] = 3, 0.125, 3
-    cells = report.condition_row(study, row, tables.axes(study))
+    cells = report.condition_row(row, tables.axes(study), study.game.outcomes)
     assert cells["median_rounds"] == "-"
     assert cells["failed"] == "3 (12.5%)"
     assert cells["failures"] == [("length", 3)]
     assert '<td class="number">-</td>' in page(study)
+
+
+def test_an_outcome_that_a_condition_cannot_have_is_a_dash_or_no_column(here: Path) -> None:
+    """No game is invalid in which all agents hold the same value whatever they do."""
+    grids = "[{model: stubborn, n: 3, prompt: may_exist, vary: {value_max: [0, 5]}}]"
+    html = page(make_study(grids))
+    assert '<td class="number">-<br><small>cannot be</small></td>' in html
+    assert html.count("cannot be</small>") == 1
+    shown = Page(page(make_study(grids.replace("0, 5", "0")))).text
+    assert "no consensus" in shown
+    assert "invalid consensus" not in shown
 
 
 def test_diagnoses_and_details_are_counted(here: Path) -> None:

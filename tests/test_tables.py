@@ -126,6 +126,74 @@ def test_the_printed_table_shows_n_rates_and_intervals(by_hand: pd.DataFrame) ->
     assert " - " in second  # no median
 
 
+# Outcomes that a condition cannot have
+
+BOTH = {"model": "solver", "prompt": "improve", "vary": {"problems": ["arithmetic", "policies"]}}
+NEVER = {"arithmetic": {"graded_consensus"}, "policies": {"correct_consensus", "wrong_consensus"}}
+
+
+@pytest.fixture
+def both(study_factory: StudyFactory) -> Study:
+    study = study_factory(BOTH, game="deliberation", seeds=3)
+    write_all(study)
+    return study
+
+
+def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(both: Study) -> None:
+    table = summarize(both, lambda text: None)
+    pd.testing.assert_frame_equal(table, read_table("small", "conditions"))
+    text = pd.read_csv(paths.table("small", "conditions", ".csv"))
+    for _, row in [*table.iterrows(), *text.iterrows()]:
+        for outcome in both.game.outcomes:
+            values = [row[f"{outcome.name}_{part}"] for part in ("count", "rate", "low", "high")]
+            assert set(pd.isna(values)) == {outcome.name in NEVER[row["problems"]]}
+        possible = [o.name for o in both.game.outcomes if o.name not in NEVER[row["problems"]]]
+        assert sum(row[f"{name}_count"] for name in possible) == row["simulations"] == 3
+
+
+def test_the_tidy_table_has_no_row_for_it_and_the_metrics_nothing(both: Study) -> None:
+    summarize(both, lambda text: None)
+    table = read_table("small", "outcomes")
+    every = {outcome.name for outcome in both.game.outcomes}
+    for problems, never in NEVER.items():
+        mine = table[table["problems"] == problems]
+        assert set(mine["outcome"]) == every - never
+        assert mine["count"].sum() == 3
+        [file] = [path for path in paths.metrics("small").rglob("*.json") if f"problems={problems}" in str(path)]
+        metrics = json.loads(file.read_text())
+        empty = {name for name in every if metrics[name] == {"rate": None, "low": None, "high": None}}
+        assert empty == never
+    assert not table.isna().any().any()
+
+
+def test_the_printed_table_has_a_dash_for_it_and_no_column_if_no_condition_can_have_it(both: Study) -> None:
+    table = summarize(both, lambda text: None)
+    header, arithmetic, policies = print_conditions(table, axes(both), both.game).splitlines()
+    assert all(outcome.label in header for outcome in both.game.outcomes)
+    for line, dashes in ((arithmetic, 1), (policies, 2)):
+        assert line.split()[:-2].count("-") == dashes  # the last two are median rounds and unusable replies
+    alone = print_conditions(table[table["problems"] == "policies"], axes(both), both.game)
+    assert "policies accepted" in alone
+    assert "unanimous" not in alone
+
+
+def test_what_a_simulation_ended_with_is_shown_whatever_the_game_says(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ConsensusGame, "possible_outcomes", classmethod(lambda *given: frozenset({"no_consensus"})))
+    study = study_factory({"model": ["majority", "stubborn"]}, seeds=4, parameters={"max_rounds": 2})
+    write_all(study)
+    first, second = summarize(study, lambda text: None).to_dict("records")
+    assert (first["valid_consensus_count"], first["valid_consensus_rate"], first["no_consensus_count"]) == (4, 1.0, 0)
+    assert pd.isna([second["valid_consensus_count"], second["valid_consensus_rate"]]).all()
+    shown = read_table("small", "outcomes")
+    assert list(zip(shown["model"], shown["outcome"], shown["count"], strict=True)) == [
+        ("majority", "valid_consensus", 4),
+        ("majority", "no_consensus", 0),
+        ("stubborn", "no_consensus", 4),
+    ]
+
+
 # From records to files
 
 

@@ -115,10 +115,10 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
 
 def test_what_is_missing_is_made_again(played: Study) -> None:
     next(played.simulations()).record("small").unlink()
-    planned = snakemake("--dry-run", "--config", "study=small.yaml")
-    counts = jobs(planned.stdout + planned.stderr)
+    made = snakemake("--config", "study=small.yaml")
+    assert made.returncode == 0, made.stderr
+    counts = jobs(made.stdout + made.stderr)
     assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
-    assert snakemake("--config", "study=small.yaml").returncode == 0
 
     paths.figure("small", "trajectories", ".png").unlink()
     planned = snakemake("--dry-run", "--config", "study=small.yaml")

@@ -99,6 +99,11 @@ class Condition:
         """Whether the paper's threat model allows its adversaries: "none", "paper", or what is beyond or unknown."""
         return self.game.threat_model(self.parameters, self.seating)
 
+    @cached_property
+    def possible_outcomes(self) -> frozenset[str]:
+        """Names of the outcomes that its simulations can have by the rules of the game."""
+        return self.game.possible_outcomes(self.parameters, self.seating)
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role."""
         return sum(group.count for group in self.groups if group.role == role)

@@ -4,9 +4,10 @@ Simulations are paired by their seeds: conditions share what a seed deals. Also 
 a condition, where the game names them. docs/statistics.md says what is computed, and why.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ from parley.stats import (
     unpaired_difference,
 )
 
+# By the values of a condition's axes, the names of the outcomes that it cannot have; none where it is not in it.
+Impossible = Mapping[tuple[Any, ...], frozenset[str]]
+NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
+
 MOST_VALUES = 6  # of an axis with more, each value is compared with the first alone
 _BEFORE = ["kind", "axis", "from", "to", "what"]
 _COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
@@ -42,21 +47,24 @@ class _Cell:
 
     key: tuple[Any, ...]
     seeds: NDArray[np.int64]  # numbers of pairs
-    flags: NDArray[np.int8]  # a row per outcome and indicator, a column per simulation: 1, 0, or -1 for no answer
+    # A row per outcome and indicator, a column per simulation: 1, 0, or -1 for no answer, and what cannot be.
+    flags: NDArray[np.int8]
     numbers: Floats  # a row per quantity; NaN for none
 
 
-def contrast_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
+def contrast_table(
+    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible = NONE_IMPOSSIBLE
+) -> pd.DataFrame:
     """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity; then own comparisons.
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over the rows that compare the same thing along the same axis.
+    over the rows that compare the same thing along the same axis. An outcome is compared where both can have it.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.paired_by) if name in rows]
     rows = rows.assign(**{_PAIR: rows.groupby(paired, sort=False, dropna=False).ngroup()})
-    cells = [_cell(key, group, game) for key, group in by_condition(rows, by)]
+    cells = [_cell(key, group, game, impossible.get(key, frozenset())) for key, group in by_condition(rows, by)]
     places = _places(cells, by, game)
     binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.indicators]
     tables = [
@@ -75,9 +83,10 @@ def _contrasted(game: type[Game]) -> list[Quantity]:
     return [quantity for quantity in game.quantities if quantity.contrasted]
 
 
-def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game]) -> _Cell:
+def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game], never: frozenset[str]) -> _Cell:
     ended = group["outcome"].to_numpy()
-    answers = [(ended == outcome.name).astype(np.int8) for outcome in game.outcomes]
+    cannot_be = np.full(len(group), -1, dtype=np.int8)
+    answers = [cannot_be if o.name in never else (ended == o.name).astype(np.int8) for o in game.outcomes]
     answers += [flags(group, indicator.name) for indicator in game.indicators]
     found = [numbers(group, quantity.name) for quantity in _contrasted(game)]
     seeds = group[_PAIR].to_numpy(dtype=np.int64)
@@ -159,7 +168,10 @@ def _differences_of_rates(
         counts[index] = _count(cells[i].flags, cells[j].flags, mine, yours)
     where = [_where(cells, place, by) for place in places]
     names = [[kind, *told[:3], what, *told[3:]] for told in where for kind, what in binary]
-    return _rated(names, by, counts.reshape(-1, 8))
+    flat = counts.reshape(-1, 8)
+    # Of an outcome every simulation has an answer, unless the condition cannot have it: then there is no difference.
+    compared = [row for row, name in enumerate(names) if name[0] != "outcome" or flat[row, [5, 7]].all()]
+    return _rated([names[row] for row in compared], by, flat[compared])
 
 
 def _count(first: NDArray[np.int8], second: NDArray[np.int8], mine: Any, yours: Any) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ from parley.figures_panels import (
     alike,
     at_most,
     bar_lengths,
+    cannot_be,
     not_run,
     panel_rows,
     rate_point,
@@ -49,7 +50,7 @@ from parley.figures_quantities import quantities
 from parley.figures_sweep import sweep
 from parley.figures_timeline import timelines
 from parley.figures_trajectories import trajectories
-from parley.games.evidence import FigureSpec
+from parley.games.evidence import FigureSpec, OutcomeClass
 from parley.rates import quantity_table
 from parley.study import Study
 
@@ -77,7 +78,8 @@ def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
     if spec.kind == "map" and spec.of:
         return quantity_map(study, spec, tables.read_table(study.name, "quantities"))
     if spec.kind == "map":
-        return rate_map(study, spec, conditions)
+        first = study.game.outcomes[0].name  # a cell where it cannot be stays empty
+        return rate_map(study, spec, conditions[conditions[f"{first}_rate"].notna()])
     if spec.kind == "curves":
         return curves(study, spec, tables.read_table(study.name, "rounds"))
     if spec.kind == "indicators":
@@ -125,7 +127,7 @@ def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
 
 
 def limits(row: Any, outcome: str) -> tuple[float, float, float]:
-    """Return the rate of an outcome in a condition, and its limits."""
+    """Return the rate of an outcome in a condition, and its limits; NaN where it cannot be."""
     rate, low, high = (float(row[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
     return rate, low, high
 
@@ -141,7 +143,7 @@ def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[st
     notes = [*notes, f"Rate of each outcome with its {WILSON}; sims: simulations per point."]
     if legend:
         notes.append("Where they differ between lines, sims are in the order of the legend.")
-    outcomes = study.game.outcomes
+    outcomes = tables.outcomes_of(table, study.game)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         _rate_panel(ax, conditions, spec.x, xs, lines, outcomes[index].name, len(xs) / w)
@@ -161,8 +163,11 @@ def _rate_panel(
         ticks.append(f"{value}\n{sims_text(counts)}" if len(here) else f"{value}\n–")
         if here.empty:
             not_run(ax, place)
+        elif here[f"{outcome}_rate"].isna().all():
+            cannot_be(ax, place)
     for index, name in enumerate(lines):
         shown = conditions if name is None else conditions[conditions["prompt"] == name]
+        shown = shown[shown[f"{outcome}_rate"].notna()]
         points = {}
         for _, row in shown.iterrows():
             at = xs.index(row[x]) + (index - (len(lines) - 1) / 2) * step - 0.06 * inch
@@ -181,7 +186,10 @@ def _count(conditions: pd.DataFrame, prompt: Any) -> int | None:
 
 
 def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
-    """Draw a panel per group of conditions: the outcomes stacked to 100% along x, the first one's interval."""
+    """Draw a panel per group of conditions: the outcomes stacked to 100% along x, and the interval of one.
+
+    That is the first outcome that the panel's conditions can have, which is lowest in the bars.
+    """
     panels = list(alike(table, varying))
     compared = [(key, group) for key, group in panels if len(group) > 1]
     if compared:
@@ -193,12 +201,15 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
     w = max(1.5, 0.62 * len(xs))
     columns = max(1, min(len(panels), 4, int((WIDEST - 1) / (w + 0.3))))
     headings = [heading(varying, key, w) for key, _ in panels]
-    outcomes = study.game.outcomes
+    outcomes = tables.outcomes_of(pd.concat([group for _, group in panels]), study.game)
+    first = [tables.outcomes_of(group, study.game)[0] for _, group in panels]
     legend = [
         Patch(facecolor=o.color, hatch=o.hatch, edgecolor="#333333", linewidth=0.6, label=o.label) for o in outcomes
     ]
-    what = f"{outcomes[0].label} with its {WILSON}"
-    notes = [*notes, f"Above each bar and as its error bar: {what}; sims: simulations per bar."]
+    what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
+    notes = [*notes, f"Above each bar and as its error bar: {what}, with its {WILSON}; sims: simulations per bar."]
+    if any(group[f"{o.name}_rate"].isna().any() for o, (_, group) in zip(first, panels, strict=True)):
+        notes.append("–: cannot be.")
     grid = (math.ceil(len(panels) / columns), columns)
     figure, axes = page(study, spec, grid, (w, 2.1), notes, legend, above=0.28 + room(headings))
     for index, ax in enumerate(ax for row in axes for ax in row):
@@ -206,12 +217,15 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
             ax.set_visible(False)
             continue
         ax.set_title(headings[index], size=8, pad=24)
-        _bars(ax, study, panels[index][1], spec.x, xs)
+        _bars(ax, outcomes, first[index], panels[index][1], spec.x, xs)
         ax.tick_params(labelleft=index % columns == 0)
     return figure
 
 
-def _bars(ax: Axes, study: Study, conditions: pd.DataFrame, x: str, xs: list[Any]) -> None:
+def _bars(
+    ax: Axes, outcomes: list[OutcomeClass], first: OutcomeClass, conditions: pd.DataFrame, x: str, xs: list[Any]
+) -> None:
+    """Draw a bar per condition; `first` is the outcome with its interval, which a single condition may be without."""
     share_axis(ax, len(xs))
     ticks = [f"{value}\n–" for value in xs]
     for place in set(range(len(xs))) - {xs.index(value) for value in conditions[x]}:
@@ -219,13 +233,18 @@ def _bars(ax: Axes, study: Study, conditions: pd.DataFrame, x: str, xs: list[Any
     for _, row in conditions.iterrows():
         place, base = xs.index(row[x]), 0.0
         ticks[place] = f"{row[x]}\n{sims_text([row['simulations']])}"
-        for outcome in study.game.outcomes:
+        for outcome in outcomes:
             rate = row[f"{outcome.name}_rate"]
+            if pd.isna(rate):
+                continue
             style: dict[str, Any] = {"facecolor": outcome.color, "hatch": outcome.hatch}
             if rate:
                 ax.bar(place, rate, 0.66, base, edgecolor="#333333", linewidth=0.6, clip_on=False, **style)
             base += rate
-        rate, low, high = limits(row, study.game.outcomes[0].name)
+        rate, low, high = limits(row, first.name)
+        if math.isnan(rate):
+            ax.text(place, 1.03, "–", ha="center", va="bottom", size=6.5)
+            continue
         for color, width, cap in (("white", 3.2, 4.0), ("black", 1.2, 3.0)):  # the halo shows on a dark bar
             ax.errorbar(
                 place,

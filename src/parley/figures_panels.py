@@ -151,7 +151,16 @@ def sims_text(counts: Sequence[int | None], of: str = "sims") -> str:
 
 def not_run(ax: Axes, place: float) -> None:
     """Say that there is no condition at this place along x."""
-    ax.text(place, 0.5, "not run", rotation=90, ha="center", va="center", color="#666666", style="italic")
+    _instead(ax, place, "not run")
+
+
+def cannot_be(ax: Axes, place: float) -> None:
+    """Say that the condition at this place along x cannot have what the panel shows."""
+    _instead(ax, place, "cannot be")
+
+
+def _instead(ax: Axes, place: float, text: str) -> None:
+    ax.text(place, 0.5, text, rotation=90, ha="center", va="center", color="#666666", style="italic")
 
 
 def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:

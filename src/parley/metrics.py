@@ -37,7 +37,8 @@ def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[s
     """Return the number of simulations of one condition, rates and limits, and the failed reply rate.
 
     Rates are those of each outcome, and under `indicators` of each indicator of the game, from its rows in `rates`.
-    All are in [0, 1]; missing (None) are those of nothing: no simulation has an answer, or nothing was asked.
+    All are in [0, 1]; missing (None) are those of nothing: the condition cannot have the outcome, no simulation has an
+    answer, or nothing was asked.
     """
     metrics: dict[str, Any] = {
         "simulations": int(row["simulations"]),
@@ -56,7 +57,7 @@ def _number(value: Any) -> float | None:
 
 
 def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per condition and outcome: axes, `simulations`, `count`, `rate` and its limits `low`, `high`.
+    """Return a row per condition and outcome that it can have: axes, `simulations`, `count`, `rate`, `low`, `high`.
 
     Plots are drawn from it: a tidy table needs no knowledge of the game's outcomes.
     """
@@ -65,5 +66,6 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
         of = {"condition": condition.path.replace("/", ", "), **condition.axes}
         for outcome in study.game.outcomes:
             values = {part: row[f"{outcome.name}_{part}"] for part in ("count", *_LIMITS)}
-            rows.append({**of, "outcome": outcome.name, "simulations": row["simulations"], **values})
+            if not math.isnan(values["rate"]):
+                rows.append({**of, "outcome": outcome.name, "simulations": row["simulations"], **values})
     return pd.DataFrame(rows)

@@ -20,6 +20,7 @@ from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
+from parley.games.evidence import OutcomeClass
 from parley.provenance import warnings
 from parley.record import Summary
 from parley.report_evidence import contrast_rows, quantity_rows, rate_rows
@@ -36,7 +37,7 @@ def report(study: Study) -> Path:
     conditions = tables.read_table(study.name, "conditions")
     simulations = tables.read_table(study.name, "simulations")
     summaries = tables.read_summaries(study, list(study.simulations()))
-    by = tables.axes(study)
+    by, outcomes = tables.axes(study), tables.outcomes_of(conditions, study.game)
     page = (
         _environment()
         .get_template("report.html")
@@ -48,9 +49,9 @@ def report(study: Study) -> Path:
             notes=study.notes(),
             mixed=mixed_engines(conditions, simulations, by),
             axes=by,
-            outcomes=study.game.outcomes,
+            outcomes=outcomes,
             confidence=f"{CONFIDENCE:.0%}",
-            conditions=[condition_row(study, row, by) for _, row in conditions.iterrows()],
+            conditions=[condition_row(row, by, outcomes) for _, row in conditions.iterrows()],
             endings=endings(simulations, by),
             rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
             quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
@@ -150,11 +151,14 @@ def _name(by: Sequence[str], key: Sequence[Any]) -> str:
     return ", ".join(f"{axis}={value}" for axis, value in zip(by, key, strict=True))
 
 
-def condition_row(study: Study, row: Any, by: Sequence[str]) -> dict[str, Any]:
-    """Return the cells of one condition, as text."""
+def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass]) -> dict[str, Any]:
+    """Return the cells of one condition, as text; of `outcomes`, which it may not all be able to have."""
     rates = []
-    for outcome in study.game.outcomes:
+    for outcome in outcomes:
         count, rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("count", "rate", "low", "high"))
+        if pd.isna(rate):
+            rates.append({"rate": "-", "count": "cannot be"})
+            continue
         rates.append({"rate": f"{rate:.0%} [{low:.0%}, {high:.0%}]", "count": f"{count} of {row['simulations']}"})
     median, failed = row["median_rounds"], row["failed_reply_rate"]
     return {

@@ -13,15 +13,16 @@ import pandas as pd
 
 from parley import paths
 from parley.condition import Simulation
-from parley.contrasts import contrast_table
+from parley.contrasts import NONE_IMPOSSIBLE, Impossible, contrast_table
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES, Game
+from parley.games.evidence import OutcomeClass
 from parley.identity import digest
 from parley.journal import release
 from parley.metrics import outcome_table, write_metrics
 from parley.players import player_table
-from parley.rates import SECONDS, quantity_table, rate_table
+from parley.rates import SECONDS, by_condition, quantity_table, rate_table
 from parley.record import Summary, read_summary
 from parley.rounds import round_table
 from parley.stats import censored_median, wilson_interval
@@ -37,6 +38,7 @@ _TELEMETRY = (
     "cached_tokens",
     "request_seconds",
 )
+_PARTS = ("count", "rate", "low", "high")  # of each outcome in the table of conditions
 
 
 def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
@@ -48,7 +50,8 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
     summaries = read_summaries(study, simulations)
     rows = pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
     by = axes(study)
-    conditions = condition_table(rows, by, study.game)
+    impossible = impossible_outcomes(study, rows)
+    conditions = condition_table(rows, by, study.game, impossible)
     rates = rate_table(rows, by, study.game)
     tables = {
         "simulations": rows,
@@ -59,7 +62,7 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
         "rates": rates,
         "quantities": quantity_table(rows, by, study.game),
         "players": player_table(study, simulations, summaries),
-        "contrasts": contrast_table(rows, by, study.game),
+        "contrasts": contrast_table(rows, by, study.game, impossible),
     }
     for name, table in tables.items():
         write_table(table, study.name, name)
@@ -149,8 +152,31 @@ def engine_label(provenance: Mapping[str, Any]) -> str:
     return "; ".join(labels) or "scripted"
 
 
-def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
+def impossible_outcomes(study: Study, rows: pd.DataFrame) -> Impossible:
+    """Return, by the values of each condition's axes, the names of the outcomes that it cannot have.
+
+    `rows` is the table of simulations. What a simulation ended with can be, whatever the game says: nothing is hidden.
+    """
+    ended = {key: set(group["outcome"]) for key, group in by_condition(rows, axes(study))}
+    every = {outcome.name for outcome in study.game.outcomes}
+    found = {}
+    for condition in study.conditions:
+        key = tuple(condition.axes.values())
+        found[key] = frozenset(every - condition.possible_outcomes - ended.get(key, set()))
+    return found
+
+
+def outcomes_of(conditions: pd.DataFrame, game: type[Game]) -> list[OutcomeClass]:
+    """Return the outcomes that some of these conditions can have; `conditions` are rows of the table of conditions."""
+    return [outcome for outcome in game.outcomes if conditions[f"{outcome.name}_rate"].notna().any()]
+
+
+def condition_table(
+    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible = NONE_IMPOSSIBLE
+) -> pd.DataFrame:
     """Return a row per condition: axes, `simulations` (the n of every rate), per outcome count, rate, limits.
+
+    An outcome that is `impossible` in a condition has none of the four there: they are missing, not 0.
 
     `threat_model` says whether the paper allows its adversaries ("none", "paper", "beyond: ...", "unknown: ...").
 
@@ -158,18 +184,16 @@ def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
     did. Tokens and calls are means per simulation; failed replies are a share of all calls.
     """
     table = []
-    for values, group in rows.groupby(list(by), sort=False):
-        n = len(group)
+    for values, group in by_condition(rows, by):
+        n, never = len(group), impossible.get(values, frozenset())
         row: dict[str, Any] = dict(zip(by, values, strict=True))
         row["threat_model"] = group["threat_model"].iloc[0]
         row["simulations"] = n
         for outcome in game.outcomes:
             count = int((group["outcome"] == outcome.name).sum())
-            low, high = wilson_interval(count, n)
-            row[f"{outcome.name}_count"] = count
-            row[f"{outcome.name}_rate"] = count / n
-            row[f"{outcome.name}_low"] = low
-            row[f"{outcome.name}_high"] = high
+            found = (count, count / n, *wilson_interval(count, n))
+            values_of = (pd.NA, math.nan, math.nan, math.nan) if outcome.name in never else found
+            row |= {f"{outcome.name}_{part}": v for part, v in zip(_PARTS, values_of, strict=True)}
         row["median_rounds"] = censored_median(
             group["rounds"].to_list(), group["finished_early"].astype(bool).to_list()
         )
@@ -182,7 +206,8 @@ def condition_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> 
         row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()
         row["engines"] = group["engine"].nunique()
         table.append(row)
-    return pd.DataFrame(table)
+    counts = [f"{outcome.name}_count" for outcome in game.outcomes if table]
+    return pd.DataFrame(table).astype(dict.fromkeys(counts, "Int64"))
 
 
 def write_table(table: pd.DataFrame, study: str, name: str) -> None:
@@ -204,16 +229,19 @@ def read_table(study: str, name: str) -> pd.DataFrame:
 
 
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
-    """Return the table of conditions as text: axes, n, and each outcome's rate with its interval."""
+    """Return the table of conditions as text: axes, n, and each outcome's rate with its interval.
+
+    Outcomes that no condition can have are left out.
+    """
     shown = table[list(by)].copy()
     if (table["threat_model"] != "none").any():
         shown["threat model"] = table["threat_model"]
     shown["simulations"] = table["simulations"]
-    for outcome in game.outcomes:
+    for outcome in outcomes_of(table, game):
         cells = []
         for _, row in table.iterrows():
             rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
-            cells.append(f"{rate:4.0%} [{low:.0%}, {high:.0%}]")
+            cells.append("-" if pd.isna(rate) else f"{rate:4.0%} [{low:.0%}, {high:.0%}]")
         shown[outcome.label] = cells
     shown["median rounds"] = ["-" if pd.isna(m) else f"{m:g}" for m in table["median_rounds"]]
     shown["unusable replies"] = [f"{rate:.1%}" for rate in table["failed_reply_rate"]]

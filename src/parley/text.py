@@ -21,7 +21,9 @@ def one_line(text: str, limit: int | None = None) -> str:
     White space of any kind becomes one space, control and format characters go: no agent can start a line of
     its own in another's prompt, and no terminal or page is told to do anything.
     """
-    kept = "".join(c for c in _SPACES.sub(" ", text) if unicodedata.category(c) not in _DROPPED)
+    spaced = _SPACES.sub(" ", text)
+    # What is printable has no character to drop, and is by far the most: it is not looked at one by one.
+    kept = spaced if spaced.isprintable() else "".join(c for c in spaced if unicodedata.category(c) not in _DROPPED)
     line = _SPACES.sub(" ", kept).strip()
     return line if limit is None else line[:limit].rstrip()
 

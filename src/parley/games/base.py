@@ -295,6 +295,14 @@ class Game(ABC):
         return "none"
 
     @classmethod
+    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+        """Return the names of the outcomes that a game of `groups` with these parameters can have, by its rules.
+
+        Not by who plays: whatever agents reply, no other outcome comes up. Every one, unless a game rules some out.
+        """
+        return frozenset(outcome.name for outcome in cls.outcomes)
+
+    @classmethod
     def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
         """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
 

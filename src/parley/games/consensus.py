@@ -79,7 +79,7 @@ class ConsensusGame(Game):
             kind="map",
             title="Valid consensus by adversary",
             caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with 95% "
-            "Wilson intervals.",
+            "Wilson intervals; without honest agents there is none.",
             x="b",
             needs=("b", "byzantine"),
         ),
@@ -193,6 +193,17 @@ class ConsensusGame(Game):
         if phase == "turn":
             return consensus_swarms_prompts.sample_values(prompt, role, part)
         return sample_values(prompt, role, phase, part) | ({"neighbors"} if part == "system" else frozenset())
+
+    @classmethod
+    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+        """Return the outcomes that can be: none is valid without an honest agent, none invalid with a single value."""
+        assert isinstance(parameters, ConsensusParameters)
+        impossible = set()
+        if not any(group.role == HONEST and group.count for group in groups):
+            impossible.add("valid_consensus")
+        elif parameters.value_min == parameters.value_max:
+            impossible.add("invalid_consensus")
+        return super().possible_outcomes(parameters, groups) - impossible
 
     @classmethod
     def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:

@@ -133,6 +133,12 @@ class DeliberationGame(Game):
         return parameters.problems.problem(seed).as_json()
 
     @classmethod
+    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+        """Return the outcomes that the kind of the problems allows: among policies none is right or wrong."""
+        assert isinstance(parameters, DeliberationParameters)
+        return evidence.possible(parameters.problems.problem_kind != "policies")
+
+    @classmethod
     def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
         assert isinstance(parameters, DeliberationParameters)

@@ -119,7 +119,7 @@ FIGURES = (
         kind="stacked",
         title="Outcomes by number of Byzantine agents",
         caption="Outcomes by number of Byzantine (malicious) agents, stacked to 100%; the bars are 95% Wilson "
-        "intervals of unanimity on the right answer.",
+        "intervals of unanimity on the right answer; among policies, where none is right, of agreement on some.",
         x="b",
     ),
 )
@@ -128,6 +128,11 @@ FIGURES = (
 def hidden(definitive: bool) -> frozenset[str]:
     """Return the names of the figures that have nothing to show of definitive, or of prioritized, problems."""
     return frozenset({"confidence_by_turn"} if definitive else {"accuracy_by_turn", "deliberation_gain"})
+
+
+def possible(definitive: bool) -> frozenset[str]:
+    """Return the names of the outcomes that a deliberation on definitive, or on prioritized, problems can have."""
+    return frozenset({CORRECT, WRONG, HUNG} if definitive else {GRADED, HUNG})
 
 
 def series(

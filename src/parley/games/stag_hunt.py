@@ -83,6 +83,19 @@ class StagHuntGame(Game):
             raise UsageError(f"needed: {parameters.needed}: more than the players (n = {n}); lower it")
 
     @classmethod
+    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+        """Return the outcomes that the number of hunters needed allows; Byzantine players may hunt the stag, too."""
+        assert isinstance(parameters, StagHuntParameters)
+        n = sum(group.count for group in groups)
+        honest = sum(group.count for group in groups if group.role == HONEST)
+        needed, impossible = parameters.hunters_needed(n), set()
+        if needed == n or honest == 1:  # a hunt that succeeds has some honest player in it, and not all of them
+            impossible.add(evidence.PARTIAL)
+        if needed == 1:  # nobody hunts in vain
+            impossible.add(evidence.EXPLOITED)
+        return super().possible_outcomes(parameters, groups) - impossible
+
+    @classmethod
     def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
         """Return "paper" if all Byzantine players are scripted betrayers, as in the paper (A.5); else what is not."""
         kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]

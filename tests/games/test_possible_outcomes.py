@@ -1,0 +1,153 @@
+"""What each game says of the outcomes that a condition can have: no play ends in another, and some play in each."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from parley.errors import UsageError
+from parley.games import GAMES
+from parley.games.base import Ask, Game, Group, Outcome, Reply, new_game, parse_reply
+from parley.games.kinds import ChosenPolicy
+from parley.problems.problem import Problem
+from scripted import play_scripted
+
+ROUNDS: Mapping[str, dict[str, Any]] = {
+    "consensus": {"max_rounds": 3, "value_max": 1},
+    "deliberation": {"turns": 1},
+    "stag_hunt": {"rounds": 2},
+}
+SILENT = Reply(None, "invalid_json", "made up by the test")
+
+
+def in_rounds(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**ROUNDS[name], **given}
+
+
+def said(ask: Ask, problem: Problem | None, rng: np.random.Generator) -> dict[str, Any]:
+    """Return something that an agent may say; what decides how the game ends is drawn."""
+    values: dict[str, Any] = {}
+    for key in ask.reply_model.model_fields:
+        if key == "value":
+            values[key] = int(rng.integers(ask.view.value_min, ask.view.value_max + 1))
+        elif key in ("decision", "vote"):
+            values[key] = ("stop", "stop", "continue")[int(rng.integers(3))]
+        elif key == "action":
+            values[key] = ("Hunt Stag", "Hunt Hare")[int(rng.integers(2))]
+        elif key == "answer":
+            assert problem is not None
+            values[key] = (problem.answer, problem.answer, "4711", "?")[int(rng.integers(4))]
+            values[key] = problem.options[0] if values[key] == "4711" and problem.kind == "cards" else values[key]
+        elif key == "policies":
+            assert problem is not None
+            values[key] = [problem.options[0], "?"][int(rng.integers(2)) :][:1]
+        else:
+            values[key] = "stag"
+    return values
+
+
+def ended(game: Game, rng: np.random.Generator) -> Outcome:
+    """Play a game whose agents say whatever `rng` makes them say, or nothing."""
+    playing = game.play()
+    asks = next(playing)
+    problem = getattr(game, "problem", None)
+    while True:
+        replies = []
+        for ask in asks:
+            text = json.dumps(said(ask, problem, rng))
+            reply = parse_reply(text, "stop", ask.reply_model)
+            assert reply.failure is None, reply.detail
+            replies.append(SILENT if rng.random() < 0.1 else reply)
+        try:
+            asks = playing.send(replies)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+VALID, INVALID, NONE = "valid_consensus", "invalid_consensus", "no_consensus"
+RIGHT, WRONG, GRADED, HUNG = "correct_consensus", "wrong_consensus", "graded_consensus", "hung"
+COOPERATION, PARTIAL, EXPLOITED, DEFECTION = "cooperation", "partial_cooperation", "exploited", "defection"
+
+CASES: list[tuple[str, dict[str, Any], int, int, set[str]]] = [
+    ("consensus", {}, 3, 0, {VALID, INVALID, NONE}),
+    ("consensus", {}, 2, 1, {VALID, INVALID, NONE}),
+    ("consensus", {}, 1, 0, {VALID, INVALID, NONE}),
+    ("consensus", {}, 0, 2, {INVALID, NONE}),
+    ("consensus", {"value_max": 0}, 2, 1, {VALID, NONE}),
+    ("consensus", {"value_max": 0}, 0, 2, {INVALID, NONE}),
+    ("consensus", {"protocol": "swarms"}, 2, 1, {VALID, INVALID, NONE}),
+    ("consensus", {"protocol": "swarms"}, 0, 2, {INVALID, NONE}),
+    ("consensus", {"protocol": "swarms", "value_max": 0}, 2, 0, {VALID, NONE}),
+    ("deliberation", {"problems": "arithmetic"}, 2, 1, {RIGHT, WRONG, HUNG}),
+    ("deliberation", {"problems": "wason"}, 2, 0, {RIGHT, WRONG, HUNG}),
+    ("deliberation", {"problems": "policies"}, 2, 1, {GRADED, HUNG}),
+    ("stag_hunt", {}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),
+    ("stag_hunt", {}, 2, 1, {COOPERATION, EXPLOITED, DEFECTION}),
+    ("stag_hunt", {}, 1, 0, {COOPERATION, DEFECTION}),
+    ("stag_hunt", {"needed": 3}, 3, 1, {COOPERATION, PARTIAL, EXPLOITED, DEFECTION}),
+    ("stag_hunt", {"needed": 2}, 1, 2, {COOPERATION, EXPLOITED, DEFECTION}),
+    ("stag_hunt", {"needed": 3}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),
+    ("stag_hunt", {"needed": 1}, 3, 1, {COOPERATION, PARTIAL, DEFECTION}),
+    ("stag_hunt", {"needed": 1}, 1, 1, {COOPERATION, DEFECTION}),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "honest", "byzantine", "expected"), CASES)
+def test_agents_who_say_anything_end_in_each_outcome_that_can_be_and_in_no_other(
+    name: str, given: dict[str, Any], honest: int, byzantine: int, expected: set[str]
+) -> None:
+    game, groups = GAMES[name], [Group("honest", honest), Group("byzantine", byzantine)]
+    parameters = game.Parameters(**in_rounds(name, given))
+    game.check(parameters, groups)
+    assert game.possible_outcomes(parameters, groups) == expected
+    rng = np.random.default_rng(0)
+    prompt = next(iter(game.prompts))
+    found = {ended(new_game(game, parameters, groups, prompt, seed), rng).name for seed in range(150)}
+    assert found == expected
+
+
+# Scripted play of conditions that nobody listed
+
+OPTIONS: Mapping[str, Mapping[str, list[Any]]] = {
+    "consensus": {"value_max": [0, 1, 5], "stop_threshold": [0.66, 1], "protocol": ["paper", "swarms"]},
+    "deliberation": {
+        "problems": ["arithmetic", "wason", "policies"],
+        "theta": ["1/3", 1],
+        "stop_when_unanimous": [True, False],
+        "fewest_honest": [0, 2],
+        "panel_size": [None, 2],
+        "redeliberations": [0, 1],
+    },
+    "stag_hunt": {"needed": ["all", 1, 2, 3], "cheap_talk": [True, False], "history_rounds": [None, 1]},
+}
+
+
+def scripted_policies(game: type[Game], role: str) -> list[ChosenPolicy]:
+    kinds = [kind for kind in game.policies.values() if kind.rule and (not kind.roles or role in kind.roles)]
+    free = [k for k in kinds if not any(field.is_required() for field in k.Parameters.model_fields.values())]
+    return [ChosenPolicy(kind, kind.Parameters()) for kind in free]
+
+
+@pytest.mark.parametrize("name", GAMES)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_scripted_play_never_ends_in_an_outcome_that_cannot_be(name: str, data: st.DataObject) -> None:
+    game = GAMES[name]
+    chosen = data.draw(st.fixed_dictionaries({key: st.sampled_from(o) for key, o in OPTIONS[name].items()}))
+    groups = [
+        Group(role, data.draw(st.integers(0, 2)), data.draw(st.sampled_from(scripted_policies(game, role))))
+        for role in ("honest", "honest", "byzantine")
+    ]
+    assume(any(group.count for group in groups))
+    try:
+        parameters = game.Parameters(**in_rounds(name, chosen))
+        game.check(parameters, groups)
+    except (ValueError, UsageError):  # no such condition
+        assume(False)
+    number, prompt = data.draw(st.integers(0, 1000)), next(iter(game.prompts))
+    played = play_scripted(new_game(game, parameters, groups, prompt, number), number)
+    assert played.outcome.name in game.possible_outcomes(parameters, groups)

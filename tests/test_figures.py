@@ -120,7 +120,7 @@ def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(here: Pa
     grids = GRIDS.replace("[4, 6]", "[4, 6, 8]")
     text = drawn(make_study(grids), "stacked")
     assert "so n grows with b" in text
-    assert "Not shown: 11 of 12 groups, run with one b only." in text
+    assert "Not shown: 11 of 12 groups of conditions, run with one b only." in text
     assert "3 sims" in text
     assert "2 sims" in text
     assert "[44, 100]" in text
@@ -142,7 +142,7 @@ def test_stacked_labels_a_missing_combination(here: Path) -> None:
 def test_stacked_leaves_out_what_has_one_bar_where_others_compare(here: Path) -> None:
     grids = "[{model: majority, n: 4, b: [0, 1], prompt: may_exist}, {model: random, n: 4, prompt: may_exist}]"
     text = drawn(make_study(grids), "stacked")
-    assert "Not shown: 1 of 2 groups, run with one b only." in text
+    assert "Not shown: 1 of 2 groups of conditions, run with one b only." in text
 
 
 # Outcomes that a condition cannot have: no game without honest agents is valid

@@ -75,7 +75,18 @@ def test_what_was_not_run_is_empty_and_what_cannot_be_compared_is_told(
     figure = drawn(study, "valid_by_adversary", quiet)
     assert names(figure) == (["silent", "random"], ["1", "2", "3"])
     assert [[bool(cell) for cell in row] for row in cells(figure)] == [[True, True, False], [True, False, True]]
-    assert "Not shown: 1 of 3 rows, run with one b only." in words_of(figure)
+    assert "Not shown: 1 of 3 groups of conditions, run with one b only." in words_of(figure)
+    assert "In all rows: majority, n=4, prompt=may_exist." in words_of(figure)
+
+
+def test_rows_are_named_by_what_varies_among_them(study_factory: StudyFactory, quiet: Any) -> None:
+    study = study_factory(
+        {"n": 4, "b": [1, 2], "byzantine": ["silent", "random"], "prompt": "may_exist"},
+        {"n": 4, "b": 1, "byzantine": ["silent"], "prompt": "none_exist"},
+        parameters=SHORT,
+    )
+    figure = drawn(study, "valid_by_adversary", quiet)
+    assert names(figure)[0] == ["silent", "random"]
     assert "In all rows: majority, n=4, prompt=may_exist." in words_of(figure)
 
 

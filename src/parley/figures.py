@@ -38,6 +38,7 @@ from parley.figures_panels import (
     at_most,
     bar_lengths,
     cannot_be,
+    compared,
     not_run,
     panel_rows,
     rate_point,
@@ -122,6 +123,8 @@ def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         table, by, note = with_group_size(table, by, study.game.roles[0])
         notes.append(note)
         table = with_undisturbed(table, by)
+    if spec.kind == "stacked":
+        table = compared(table, by, spec.x, notes)
     varying = varied(table, by, notes)
     return (_rates if spec.kind == "rates" else _stacked)(study, spec, table, varying, notes)
 
@@ -190,13 +193,7 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
 
     That is the first outcome that the panel's conditions can have, which is lowest in the bars.
     """
-    panels = list(alike(table, varying))
-    compared = [(key, group) for key, group in panels if len(group) > 1]
-    if compared:
-        if left_out := len(panels) - len(compared):
-            notes = [*notes, f"Not shown: {left_out} of {len(panels)} groups, run with one {spec.x} only."]
-        panels = compared
-    panels = at_most(panels, notes)
+    panels = at_most(list(alike(table, varying)), notes)
     xs = values_along(pd.concat([group[spec.x] for _, group in panels]))
     w = max(1.5, 0.62 * len(xs))
     columns = max(1, min(len(panels), 4, int((WIDEST - 1) / (w + 0.3))))

@@ -18,7 +18,7 @@ from parley import tables
 from parley.condition import BYZANTINE_AXIS
 from parley.figures_attacked import with_group_size, with_undisturbed
 from parley.figures_page import empty, interval_text, page, words
-from parley.figures_panels import T_INTERVAL, WILSON, not_shown, values_along
+from parley.figures_panels import T_INTERVAL, WILSON, compared, not_shown, values_along
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -99,13 +99,14 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content,
     if spec.x == "b":
         table, others, note = with_group_size(table, others, study.game.roles[0])
         sizes, table = [note], with_undisturbed(table, others)
+    alone: list[str] = []
+    table = compared(table, others, spec.x, alone)
     varying = [axis for axis in others if table[axis].nunique() > 1]
     fixed = [axis for axis in others if axis not in varying]
     rows = _rows(table, varying, spec.x)
-    compared = {key: cells for key, cells in rows.items() if len(cells) > 1}
-    if not compared:
+    if all(len(cells) < 2 for cells in rows.values()):
         return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
-    counts = sorted({int(cell["simulations"]) for cells in compared.values() for cell in cells.values()})
+    counts = sorted({int(cell["simulations"]) for cells in rows.values() for cell in cells.values()})
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     nothing = ", or no simulation has it" if spec.of else ""
     notes = [
@@ -115,11 +116,10 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content,
     ]
     if fixed:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
-    if left_out := len(rows) - len(compared):
-        notes.append(f"Not shown: {left_out} of {len(rows)} rows, run with one {spec.x} only.")
-    if len(compared) > _MOST_ROWS:
-        notes.append(f"The first {_MOST_ROWS} of {len(compared)} rows are shown; the tables hold all.")
-    shown = list(compared.items())[:_MOST_ROWS]
+    notes += alone
+    if len(rows) > _MOST_ROWS:
+        notes.append(f"The first {_MOST_ROWS} of {len(rows)} rows are shown; the tables hold all.")
+    shown = list(rows.items())[:_MOST_ROWS]
     used = {value for _, cells in shown for value in cells}
     xs = [value for value in values_along(table[spec.x]) if value in used]
     names = [_cut(_name(varying, key)) for key, _ in shown]

@@ -95,6 +95,22 @@ def interval_note(shown: Sequence[Quantity]) -> str:
     )
 
 
+def compared(table: pd.DataFrame, others: Sequence[str], x: str, notes: list[str]) -> pd.DataFrame:
+    """Return the conditions that stand beside others that differ from them in `x` alone; `others` are all other axes.
+
+    Adds a note on what is left out. All are returned if none differ so.
+    """
+    if not others:
+        return table
+    values = table.groupby(list(others), sort=False)[x].transform("nunique")
+    groups = len(table[list(others)].drop_duplicates())
+    kept = len(table.loc[values > 1, list(others)].drop_duplicates())
+    if kept in (0, groups):
+        return table
+    notes.append(f"Not shown: {groups - kept} of {groups} groups of conditions, run with one {x} only.")
+    return table[values > 1]
+
+
 def varied(table: pd.DataFrame, by: Sequence[str], notes: list[str]) -> list[str]:
     """Return the axes that vary, and add a note on those that do not."""
     varying = [axis for axis in by if table[axis].nunique() > 1]

@@ -49,6 +49,9 @@ class End:
     steps: int
 
 
+_NOTES = ("out", "err", "asked", "steps")
+
+
 class Nursery:
     """The process that the others are forked from; a context manager."""
 
@@ -77,6 +80,8 @@ class Nursery:
 
     def start(self, life: Life) -> int:
         """Begin a life and return its process id."""
+        for name in _NOTES:  # a life that is killed before it opens them must not leave those of the one before
+            (Path(life.notes) / name).write_text("")
         return self._tell(life=asdict(life))
 
     def end_of(self, life: Life, process: int) -> End:

@@ -59,7 +59,8 @@ def contrast_table(
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over the rows that compare the same thing along the same axis. An outcome is compared where both can have it.
+    over the rows that compare the same thing along the same axis. There is no row of what no simulation of one of the
+    two has, such as an outcome that the condition cannot have.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.paired_by) if name in rows]
@@ -73,6 +74,8 @@ def contrast_table(
         *(_within(cells, by, binary, names) for names in game.comparisons),
     ]
     table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
+    # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
+    table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)].reset_index(drop=True)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
@@ -168,10 +171,7 @@ def _differences_of_rates(
         counts[index] = _count(cells[i].flags, cells[j].flags, mine, yours)
     where = [_where(cells, place, by) for place in places]
     names = [[kind, *told[:3], what, *told[3:]] for told in where for kind, what in binary]
-    flat = counts.reshape(-1, 8)
-    # Of an outcome every simulation has an answer, unless the condition cannot have it: then there is no difference.
-    compared = [row for row, name in enumerate(names) if name[0] != "outcome" or flat[row, [5, 7]].all()]
-    return _rated([names[row] for row in compared], by, flat[compared])
+    return _rated(names, by, counts.reshape(-1, 8))
 
 
 def _count(first: NDArray[np.int8], second: NDArray[np.int8], mine: Any, yours: Any) -> NDArray[np.int64]:

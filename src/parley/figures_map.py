@@ -108,7 +108,7 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content,
         return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
     counts = sorted({int(cell["simulations"]) for cells in rows.values() for cell in cells.values()})
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
-    nothing = ", or no simulation has it" if spec.of else ""
+    nothing = ", or no simulation has it" if spec.of else ", or it cannot be"
     notes = [
         f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.",
         *sizes,

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from typing import Any
 
@@ -122,6 +123,16 @@ def test_indicators_are_compared_where_both_have_an_answer() -> None:
     assert (row["pairs"], row["simulations_from"], row["simulations_to"]) == (2, 3, 3)
     assert (row["only_first"], row["only_second"], row["both"]) == (1, 0, 1)
     assert "unanswered" not in set(table["what"])  # nobody answered: there is nothing to compare
+
+
+def test_an_indicator_that_says_the_same_as_an_outcome_is_not_compared_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pd.DataFrame(simulations("wwll") + simulations("wlll", model="b"))
+    rows["unanimous"] = rows["early"] = rows["outcome"] == WON
+    first, *others = MeasuredGame.indicators
+    monkeypatch.setattr(MeasuredGame, "indicators", (dataclasses.replace(first, contrasted=False), *others))
+    table = contrast_table(rows, BY, MeasuredGame)
+    assert set(table[table["kind"] == "indicator"]["what"]) == {"early"}
+    assert len(table[table["kind"] == "comparison"]) == 2  # it may still be compared within a condition
 
 
 def test_quantities_have_mean_differences_and_signed_ranks() -> None:

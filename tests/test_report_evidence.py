@@ -50,6 +50,14 @@ def test_a_contrast_of_numbers_has_their_own_scale() -> None:
     assert (row["p"], row["discordant"]) == ("1.0e-12", "")
 
 
+def test_a_contrast_of_mean_shares_is_told_in_points_too() -> None:
+    alone = {"kind": "quantity", "what": "final_honest_share", "test": "Wilcoxon", "only_first": pd.NA}
+    (row,) = shown(a_contrast(**alone))
+    assert (row["values"], row["difference"], row["discordant"]) == ("75% → 25%", "-50 [-75, -12] points", "")
+    (single,) = shown(a_contrast(**alone, low=math.nan, high=math.nan))
+    assert single["difference"] == "-50 points"
+
+
 def test_what_is_undefined_is_a_dash() -> None:
     none = {"difference": math.nan, "low": math.nan, "high": math.nan, "p": math.nan, "p_holm": math.nan}
     assert shown(a_contrast(p=0.0))[0]["p"] == "< 1e-300"

@@ -75,7 +75,10 @@ def contrast_table(
     ]
     table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
-    table = table[(table["simulations_from"] > 0) & (table["simulations_to"] > 0)].reset_index(drop=True)
+    compared = (table["simulations_from"] > 0) & (table["simulations_to"] > 0)
+    told_twice = {indicator.name for indicator in game.indicators if not indicator.contrasted}
+    compared &= ~((table["kind"] == "indicator") & table["what"].isin(told_twice))
+    table = table[compared].reset_index(drop=True)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))

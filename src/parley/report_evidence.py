@@ -55,29 +55,32 @@ def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) 
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
     labels |= {indicator.name: indicator.label for indicator in game.indicators}
     labels |= {quantity.name: quantity.label for quantity in game.quantities}
+    numbers = {quantity.name for quantity in game.quantities if not quantity.share}
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]
     shown = order.head(MOST_CONTRASTS).to_dict("records")
     return {
         "all": len(contrasts),
         "axes": varying,
-        "rows": [{**_contrast(row, labels), "axes": [row[axis] for axis in varying]} for row in shown],
+        "rows": [
+            {**_contrast(row, labels, row["what"] in numbers), "axes": [row[axis] for axis in varying]}
+            for row in shown
+        ],
     }
 
 
-def _contrast(row: dict[Any, Any], labels: dict[str, str]) -> dict[str, Any]:
+def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict[str, Any]:
+    """Return one contrast as text: of numbers as they are, else in percent and percentage points."""
     within = row["kind"] == "comparison"
-    number = row["kind"] == "quantity"
-    form = ".4g" if number else ".0%"
+    form, signed, times, unit = (".4g", "+.4g", 1, "") if number else (".0%", "+.0f", 100, " points")
     if pd.isna(row["difference"]):
         difference = values = "-"
     else:
         values = f"{row['value_from']:{form}} → {row['value_to']:{form}}"
-        interval = "" if pd.isna(row["low"]) else f" [{row['low']:+.4g}, {row['high']:+.4g}]"
-        difference = f"{row['difference']:+.4g}{interval}"
-        if not number:
-            difference = f"{100 * row['difference']:+.0f} [{100 * row['low']:+.0f}, {100 * row['high']:+.0f}] points"
+        change, low, high = (times * row[name] for name in ("difference", "low", "high"))
+        interval = "" if pd.isna(low) else f" [{low:{signed}}, {high:{signed}}]"
+        difference = f"{change:{signed}}{interval}{unit}"
     pairs = f"{row['pairs']} pairs" if row["pairs"] else f"{row['simulations_from']}, {row['simulations_to']} unpaired"
-    discordant = not number and row["pairs"]
+    discordant = row["kind"] != "quantity" and row["pairs"]
     compared = [labels.get(row[end], row[end]) if within else row[end] for end in ("from", "to")]
     return {
         "what": "indicators of one condition" if within else labels.get(row["what"], row["what"]),

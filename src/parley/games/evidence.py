@@ -33,10 +33,14 @@ class Measure:
 
 @dataclass(frozen=True)
 class Indicator:
-    """A yes or no of a whole simulation: a metric that is true, false, or None where there is no answer."""
+    """A yes or no of a whole simulation: a metric that is true, false, or None where there is no answer.
+
+    What says the same as an outcome class is not `contrasted`.
+    """
 
     name: str
     label: str
+    contrasted: bool = True
 
 
 @dataclass(frozen=True)

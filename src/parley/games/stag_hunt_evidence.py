@@ -47,7 +47,9 @@ MEASURES = (
 )
 
 INDICATORS = (
-    Indicator("last_round_cooperative", "all honest players hunt the stag in the last round, and get it"),
+    Indicator(
+        "last_round_cooperative", "all honest players hunt the stag in the last round, and get it", contrasted=False
+    ),
     Indicator("detected", "betrayal detected (an honest player that saw it changed word or action)"),
     Indicator("recovered", "a hunt succeeds again after a failure"),
 )

@@ -69,7 +69,7 @@ def test_conditions_are_told_apart(study_factory: StudyFactory) -> None:
     assert "there are 4 players" not in system()
     assert "You see those of: player_1, player_2." in system(disclosure="explicit")
     assert "You see those of: player_1" in system(disclosure="explicit", topology="path")
-    assert "at least 3" in system(needed=3).lower()
+    assert "3 or more" in system(needed=3).lower()
 
 
 def test_what_was_played_before_is_in_the_history(study_factory: StudyFactory) -> None:

@@ -87,7 +87,6 @@ CASES: list[tuple[str, dict[str, Any], int, int, set[str]]] = [
     ("deliberation", {"problems": "policies"}, 2, 1, {GRADED, HUNG}),
     ("stag_hunt", {}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),
     ("stag_hunt", {}, 2, 1, {COOPERATION, EXPLOITED, DEFECTION}),
-    ("stag_hunt", {}, 1, 0, {COOPERATION, DEFECTION}),
     ("stag_hunt", {"needed": 3}, 3, 1, {COOPERATION, PARTIAL, EXPLOITED, DEFECTION}),
     ("stag_hunt", {"needed": 2}, 1, 2, {COOPERATION, EXPLOITED, DEFECTION}),
     ("stag_hunt", {"needed": 3}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),

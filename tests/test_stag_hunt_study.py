@@ -149,7 +149,9 @@ def test_the_ablation_crosses_betrayal_with_unanimity_cheap_talk_and_disclosure(
     found = Counter(tuple(str(condition.axes[axis]) for axis in axes) for condition in study.conditions)
     assert set(found.values()) == {1}
     assert len({key[0] for key in found}) == 2
-    assert len(found) == 2 * 2 * 2 * (2 + 4 * 2)  # models, b, needed; cheap talk, or networks by disclosure
+    # Models and b; needed by cheap talk, or needed by network and disclosure.
+    assert len(found) == 2 * 2 * (3 * 2 + 2 * 4 * 2)
+    assert {key[2] for key in found if key[5] == "none"} == {"all", "4", "3"}  # 4 of 4 in the words of 3: the control
     told = {key[4:] for key in found if key[1:4] == ("1", "3", "true")}
     assert told == {("complete", "none"), *((t, d) for t in NETWORKS for d in ("silent", "explicit"))}
 

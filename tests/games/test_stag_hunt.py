@@ -126,10 +126,10 @@ def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
 
 def test_the_trace_has_all_that_a_timeline_needs() -> None:
     network = Network.of_edges(3, [(0, 1), (1, 2)])
-    played = hunt("hhb", "ssh", "sss", words=[["a b", None, "stag"], ["x"] * 3], network=network, disclosure="silent")
+    played = hunt("hhb", "ssh", "sss", words=[["a/b", None, "stag"], ["x"] * 3], network=network, disclosure="silent")
     first, second = played.outcome.trace
     assert first["words"] == {"agent_1": None, "agent_2": None, "agent_3": "stag"}
-    assert first["not_words"] == {"agent_1": "a b"}
+    assert first["not_words"] == {"agent_1": "a/b"}
     assert (first["hunters"], first["success"]) == (2, False)
     assert first["neighbors"] == {"agent_1": ["agent_2"], "agent_2": ["agent_1", "agent_3"], "agent_3": ["agent_2"]}
     assert "neighbors" not in second

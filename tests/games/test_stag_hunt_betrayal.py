@@ -45,7 +45,7 @@ def test_changes_before_or_in_the_round_of_the_betrayal_are_none() -> None:
 
 
 def test_failures_are_no_detection() -> None:
-    played = hunt("hhb", "ssh", "-ss", "sss", words=[CALM, [None, "stag", "x"], ["", "two words", "x"]])
+    played = hunt("hhb", "ssh", "-ss", "sss", words=[CALM, [None, "stag", "x"], [None, "two/words", "x"]])
     assert played.of["detected"] is False
     assert played.of["after_betrayal"]["agent_1"]["idle"] == 1
 
@@ -82,9 +82,36 @@ def test_each_player_counts_from_the_first_betrayal_that_it_sees() -> None:
         "share": 0.0,
         "archetype": "defection_prone",
         "changed": 2,
+        "kept": False,
     }
     assert (after["agent_2"]["seen"], after["agent_2"]["hares"], after["agent_2"]["changed"]) == (3, 1, 4)
     assert (played.of["first_betrayal_round"], played.of["detection_round"]) == (1, 2)
+
+
+def test_who_did_not_hunt_the_stag_before_does_not_keep_to_it_nor_retreats() -> None:
+    played = hunt("hhb", "hhh", "ssh", "ssh")
+    assert (played.of["kept_hunting"], played.of["cooperation_persistent"], played.of["retreated"]) == (0, 1, None)
+    played = hunt("hhb", "hsh", "hsh", "hhh")
+    assert (played.of["kept_hunting"], played.of["retreated"], played.of["rounds_until_retreat"]) == (0, True, 2)
+    assert hunt("hhb", "hsh", "hsh", "ssh").of["kept_hunting"] == 0.5
+    assert hunt("hhb", "hsh", "hsh", "ssh").of["retreated"] is False
+
+
+def test_recovery_counts_from_the_failure_of_the_betrayal() -> None:
+    def recovery(roles: str, *rounds: str, **given: Any) -> tuple[Any, ...]:
+        of = hunt(roles, *rounds, **given).of
+        return of["disruption_round"], of["recovered"], of["recovery_round"]
+
+    # A failure before it, and a success between them, say nothing of the betrayal.
+    assert recovery("hhb", "hss", "sss", "ssh", "ssh") == (3, False, None)
+    assert recovery("hhb", "hss", "sss", "ssh", "hss", "sss") == (3, True, 5)
+    # Where hunts succeed without the betrayer its first hare is no disruption.
+    assert recovery("hhb", "ssh", "hsh", "sss", needed=2) == (2, True, 3)
+    assert recovery("hhb", "ssh", "ssh", needed=2) == (None, None, None)
+    assert recovery("hhb", "sss", "ssh") == (2, None, None)  # nothing comes after it
+    assert recovery("hhb", "hss", "sss") == (None, None, None)  # nobody was betrayed
+    assert recovery("hhh", "hss", "sss") == (1, True, 2)
+    assert recovery("hhh", "hss", "hss") == (1, False, None)
 
 
 def test_who_sees_no_betrayer_detects_nothing() -> None:

@@ -1,5 +1,6 @@
 """The prompts of the stag hunt: what players are told, and what they are not."""
 
+import json
 import re
 from itertools import product
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from hostile import TEXTS
 from hunting import Hunted, hunt, new_hunt
 from parley.errors import UsageError
-from parley.games.base import Ask, Reply
+from parley.games.base import Ask, Reply, parse_reply
 from parley.games.stag_hunt import StagHuntGame
 from parley.games.stag_hunt_parameters import StagHuntParameters
 from parley.games.stag_hunt_prompts import PHASES, PROMPTS, template, templates
@@ -41,7 +42,7 @@ def test_the_rules_have_the_payoffs_and_who_is_needed() -> None:
     assert "if ALL 3 players choose 'Hunt Stag', everyone gets 17 points" in system
     assert "hunt the stag get 2 and those who hunt the hare get 6 each" in system
     system = hunt("hhh", "sss", needed=2).ask(1, "act", 1).system
-    assert "if 2 or more players choose 'Hunt Stag'" in system
+    assert "if 2 OR MORE players choose 'Hunt Stag'" in system
     assert "ALL" not in system
 
 
@@ -80,10 +81,10 @@ def test_history_is_cut_to_the_rounds_that_are_shown() -> None:
 
 
 def test_silence_and_no_action_are_shown_as_such() -> None:
-    words: Any = [["stag", None, "we hunt"], ["x"] * 3]
+    words: Any = [["stag", None, "we/hunt"], ["x"] * 3]
     user = hunt("hhh", "s-s", "sss", words=words).ask(2, "act", 1).user
     assert "  player_1: (no word), then (no action)\n  player_2: (no word), then Hunt Stag" in user
-    assert "we hunt" not in user
+    assert "we/hunt" not in user
 
 
 def test_points_are_shown_only_where_the_study_says_so() -> None:
@@ -226,11 +227,18 @@ def test_points_do_tell_of_unseen_players() -> None:
         ("x" * 31, None),
         ("two words", None),
         ("two\nwords", None),
-        ("stag.", None),
-        ('"stag"', None),
+        ("Stag!", "Stag"),
+        ('"stag."', "stag"),
+        ("*all-in*", "all-in"),
+        ("¡Juntos!", "Juntos"),
+        ("{history}", "history"),
+        ("<b>", "b"),
+        ("हिन्दी", "हिन्दी"),
+        ("ไว้ใจ", "ไว้ใจ"),
+        ("\u0301", None),
         ("a_b", None),
-        ("{history}", None),
-        ("<b>", None),
+        ("stag/hare", None),
+        ("stag.hare", None),
         ("-", None),
         ("'", None),
         ("", None),
@@ -256,8 +264,22 @@ def test_hostile_words_forge_no_line(text: str) -> None:
 
 
 def test_a_text_that_is_no_word_is_recorded_on_one_line() -> None:
-    played = hunt("hh", "ss", words=[["no\nword", "\u202ea b\x1b"]])
-    assert played.outcome.trace[0]["not_words"] == {"agent_1": "no word", "agent_2": "a b"}
+    played = hunt("hh", "ss", words=[["no/\u200bword", "\u202ea_b\x1b"]])
+    assert played.outcome.trace[0]["not_words"] == {"agent_1": "no/word", "agent_2": "a_b"}
+
+
+@pytest.mark.parametrize("text", ["hunt stag", "hunt\nstag", " stag", "", "x" * 31, 'sta"g', "sta\\g"])
+def test_a_reply_that_is_not_one_word_is_asked_for_again(text: str) -> None:
+    model = hunt("hh", "ss").ask(1, "signal", 1).reply_model
+    reply = parse_reply(json.dumps({"reasoning": "", "word": text}), "stop", model)
+    assert (reply.value, reply.failure) == (None, "out_of_range")
+
+
+def test_a_player_who_sees_nobody_is_told_so() -> None:
+    network = Network.of_edges(3, [(0, 1)])
+    played = hunt("hhh", "sss", network=network, disclosure="explicit")
+    assert "You see those of nobody, and nobody sees yours." in played.ask(1, "act", 3).system
+    assert "You see those of: player_1. They see yours." in played.ask(1, "act", 1).system
 
 
 def hostile_round(text: str) -> list[Ask]:
@@ -286,7 +308,7 @@ def test_identity_has_the_templates_that_are_sent() -> None:
         f"honest_{name}"
         for name in ("system", "players_told", "payoffs_all", "talk", "signal_user", "act_after_words_user")
     }
-    assert sent(disclosure="explicit") - base == {"honest_visibility"}
+    assert sent(disclosure="explicit") - base == {"honest_visibility", "honest_seen_some", "honest_seen_nobody"}
     assert sent(disclosure="silent") - base == {"honest_players_untold"}
     assert sent(cheap_talk=False) - base == {"honest_act_user"}
     assert base - sent(cheap_talk=False) == {"honest_talk", "honest_signal_user", "honest_act_after_words_user"}

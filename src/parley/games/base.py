@@ -34,6 +34,7 @@ _RANGE_ERRORS = {
     "greater_than_equal",
     "less_than",
     "less_than_equal",
+    "string_pattern_mismatch",
     "string_too_long",
     "string_too_short",
     "too_long",

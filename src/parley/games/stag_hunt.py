@@ -18,7 +18,7 @@ from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, 
 from parley.games.kinds import PolicyKind, with_instructions
 from parley.games.links import Links
 from parley.games.roles import BYZANTINE, HONEST
-from parley.games.stag_hunt_betrayal import betrayal_metrics
+from parley.games.stag_hunt_betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt_parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
 from parley.games.stag_hunt_rules import POLICIES
 from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
@@ -29,7 +29,7 @@ class StagHuntGame(Game):
     """N players, B of them Byzantine, hunt a stag together, or hares alone."""
 
     name: ClassVar[str] = "stag_hunt"
-    protocol_version: ClassVar[int] = 2
+    protocol_version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]] = evidence.OUTCOMES
     figures: ClassVar[tuple[FigureSpec, ...]] = evidence.FIGURES
@@ -245,7 +245,6 @@ class StagHuntGame(Game):
         choices = [r.actions[name] for r in rounds for name in honest]
         payoff = sum(r.points[name] for r in rounds for name in honest) / len(choices)
         failed = next((r.number for r in rounds if not r.success), None)
-        recovered = next((r.number for r in rounds if failed is not None and r.number > failed and r.success), None)
         byzantine = frozenset(self._players) - {*honest}
         return Outcome(
             name=name,
@@ -263,11 +262,10 @@ class StagHuntGame(Game):
                 "successes": sum(r.success for r in rounds),
                 "last_round_cooperative": name == evidence.COOPERATION,
                 "first_failure_round": failed,
-                "recovered": None if failed in (None, len(rounds)) else recovered is not None,
-                "recovery_round": recovered,
                 "idle": sum(action is None for r in rounds for action in r.actions.values()),
                 "no_words": sum(word is None for r in rounds for word in r.words.values()),
                 "not_words": sum(len(entry["not_words"]) for entry in self._trace),
+                **recovery_metrics(rounds, byzantine),
                 **betrayal_metrics(
                     rounds,
                     honest,

@@ -25,8 +25,7 @@ class Betrayed:
     """What one honest player did in the rounds after `seen`, in which it first saw a betrayal.
 
     `idle` are rounds without an action; `word_changed` and `action_changed` the first round with another word or
-    action than its last one up to the round `seen`, `retreated` the first with a hare where that was a stag; None if
-    there is none.
+    action than its last one up to the round `seen`, None if there is none; `hunted` is whether that action was a stag.
     """
 
     seen: int
@@ -35,13 +34,23 @@ class Betrayed:
     idle: int
     word_changed: int | None
     action_changed: int | None
-    retreated: int | None
+    hunted: bool
 
     @property
     def share(self) -> Fraction | None:
         """The share of stags among its actions; None if it took none."""
         actions = self.stags + self.hares
         return Fraction(self.stags, actions) if actions else None
+
+    @property
+    def kept(self) -> bool:
+        """Whether it had hunted the stag, and goes on in every action."""
+        return self.hunted and self.share == 1
+
+    @property
+    def retreated(self) -> int | None:
+        """The first round with a hare, of one that had hunted the stag."""
+        return self.action_changed if self.hunted else None
 
     @property
     def changed(self) -> int | None:
@@ -66,15 +75,14 @@ def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str
     actions = [r.actions[name] for r in after]
     word = _last(r.words.get(name) for r in until)
     action: Action | None = _last(r.actions[name] for r in until)
-    action_changed = _first(after, lambda r: _is_other_action(action, r.actions[name]))
     return Betrayed(
         seen=seen,
         stags=actions.count(STAG),
         hares=actions.count(HARE),
         idle=actions.count(None),
         word_changed=_first(after, lambda r: _is_other_word(word, r.words.get(name))),
-        action_changed=action_changed,
-        retreated=action_changed if action == STAG else None,
+        action_changed=_first(after, lambda r: _is_other_action(action, r.actions[name])),
+        hunted=action == STAG,
     )
 
 
@@ -136,7 +144,8 @@ def betrayal_metrics(
         "detection_round": detection,
         "rounds_until_detection": _since(first, detection),
         "rounds_until_retreat": _since(first, retreat),
-        "kept_hunting": sum(share == 1 for share in shares) / len(shares) if shares else None,
+        "retreated": retreat is not None if any(b.hunted for b in betrayed.values()) else None,
+        "kept_hunting": sum(b.kept for b in betrayed.values()) / len(betrayed) if betrayed else None,
         **archetype_shares(shares, threshold),
         "archetypes_by_threshold": {f"{float(t):.2f}": archetype_shares(shares, t) for t in SWEEP if betrayed},
         "after_betrayal": {
@@ -148,9 +157,26 @@ def betrayal_metrics(
                 "share": None if b.share is None else float(b.share),
                 "archetype": archetype(b.share, threshold),
                 "changed": b.changed,
+                "kept": b.kept,
             }
             for name, b in betrayed.items()
         },
+    }
+
+
+def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict[str, Any]:
+    """Return from which failed hunt on a success is a recovery, whether there is one, and its round; None for none.
+
+    That is the first failure from the first betrayal on; without Byzantine players the first one. What succeeded
+    before a betrayal says nothing of what comes after it.
+    """
+    start = first_betrayal(rounds, byzantine) if byzantine else 1
+    failed = None if start is None else _first(rounds[start - 1 :], lambda r: not r.success)
+    again = None if failed is None else _first(rounds[failed:], lambda r: r.success)
+    return {
+        "disruption_round": failed,
+        "recovered": None if failed in (None, len(rounds)) else again is not None,
+        "recovery_round": again,
     }
 
 

@@ -50,8 +50,9 @@ INDICATORS = (
     Indicator(
         "last_round_cooperative", "all honest players hunt the stag in the last round, and get it", contrasted=False
     ),
-    Indicator("detected", "betrayal detected (an honest player that saw it changed word or action)"),
-    Indicator("recovered", "a hunt succeeds again after a failure"),
+    Indicator("detected", "a player that saw a betrayal changes word or action"),
+    Indicator("retreated", "a stag hunter that saw a betrayal hunts the hare"),
+    Indicator("recovered", "a hunt succeeds again after the first failure since the betrayal"),
 )
 
 QUANTITIES = (
@@ -59,13 +60,17 @@ QUANTITIES = (
     Quantity("honest_payoff", "payoff of an honest player per round", "points"),
     # What the payoff lacks, so that it differs as the payoff does.
     Quantity("loss", "loss of an honest player per round against full cooperation", "points", contrasted=False),
-    Quantity("first_betrayal_round", "round of the first betrayal"),
-    Quantity("rounds_until_detection", "rounds until the betrayal is detected"),
-    Quantity("rounds_until_retreat", "rounds until a stag hunter that saw it hunts the hare"),
+    # The first is the adversary's own doing; the others are of those alone that detect or retreat, so that conditions
+    # in which few do would be compared by their quickest.
+    Quantity("first_betrayal_round", "round of the first betrayal", contrasted=False),
+    Quantity("rounds_until_detection", "rounds until detection, where there is one", contrasted=False),
+    Quantity("rounds_until_retreat", "rounds until a retreat, where there is one", contrasted=False),
     Quantity("kept_hunting", "share of betrayed players that keep hunting the stag", share=True),
     Quantity("defection_prone", "share of betrayed players: defection-prone", share=True),
     Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent", share=True),
     Quantity("unclassified", "share of betrayed players: unclassified", share=True),
+    Quantity("idle", "actions missing: no usable reply", contrasted=False),
+    Quantity("no_words", "words missing: no usable reply, or nothing that is one word", contrasted=False),
 )
 
 FIGURES = (
@@ -89,10 +94,12 @@ FIGURES = (
         name="cooperation_and_recovery",
         kind="indicators",
         title="Cooperation, detection and recovery",
-        caption="Share of simulations that end in full cooperation, in which a betrayal is detected, and in which a "
-        "hunt succeeds again after a failure, with 95% Wilson intervals.",
+        caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes "
+        "word or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again "
+        "after the first failure since the betrayal (without Byzantine players: since the start), with 95% Wilson "
+        "intervals.",
         x="b",
-        of=("last_round_cooperative", "detected", "recovered"),
+        of=("last_round_cooperative", "detected", "retreated", "recovered"),
     ),
     FigureSpec(
         name="payoffs",
@@ -108,7 +115,8 @@ FIGURES = (
         kind="quantities",
         title="Archetypes after betrayal",
         caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
-        "by the share of stag actions after the first betrayal they saw, with 95% Wilson intervals over simulations.",
+        "by the share of stag actions after the first betrayal they saw and the study's archetype_threshold, with 95% "
+        "Wilson intervals over simulations.",
         x="model",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
@@ -162,7 +170,8 @@ FIGURES = (
         kind="timeline",
         title="Single games, word by word",
         caption="What each player said and did in each round of a few games, with the first betrayal, the first other "
-        "word or action of each player that saw it, and the points of a stag hunter in each round.",
+        "word or action of each player that saw it, and the points of a stag hunter in each round. –: no word, or no "
+        "stag hunter.",
     ),
 )
 
@@ -199,7 +208,7 @@ def of_agents(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
     """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
     return {
         name: {
-            "kept_hunting": float(after["share"] == 1),
+            "kept_hunting": float(after["kept"]),
             **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
         }
         for name, after in metrics["after_betrayal"].items()

@@ -4,6 +4,7 @@ Payoffs, unanimity, four players and the one word are the paper's (appendix A). 
 rest: those defaults are Parley's.
 """
 
+import re
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -27,14 +28,16 @@ COOPERATIVE_WORDS = (
 
 
 def _as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not re.fullmatch("all|[1-9][0-9]{0,3}|10000", text):
+        raise ValueError("must be all, or a number from 1 to 10,000")
+    return text
 
 
 # Text also where it is a number, so that an axis that mixes both has one type.
 _Needed = Annotated[
     str,
     BeforeValidator(_as_text, json_schema_input_type=Literal["all"] | Annotated[int, Field(ge=1, le=10_000)]),
-    Field(pattern=r"^(all|[1-9][0-9]{0,3}|10000)$"),
 ]
 
 
@@ -132,8 +135,11 @@ def _reasoning(chars: int) -> Any:
 
 @cache
 def signal_model(reasoning: int) -> type[BaseModel]:
-    """Return the model of a word; its text may be longer than a word is, which then counts as none."""
-    text = Annotated[str, Field(max_length=2 * LONGEST_WORD)]
+    """Return the model of a word, which has no white space and none of JSON's own signs.
+
+    The schema goes with the request, so that engines that follow it let a model write nothing else.
+    """
+    text = Annotated[str, Field(pattern=rf'^[^\s"\\]{{1,{LONGEST_WORD}}}$')]
     return create_model("Signal", __base__=_Strict, reasoning=_reasoning(reasoning), word=(text, ...))
 
 

@@ -49,7 +49,7 @@ def _names(parameters: StagHuntParameters) -> list[str]:
         "players_untold" if parameters.disclosure == "silent" else "players_told",
         "payoffs_all" if parameters.needed == ALL else "payoffs_some",
         *talk,
-        *(["visibility"] if parameters.disclosure == "explicit" else []),
+        *(["visibility", "seen_some", "seen_nobody"] if parameters.disclosure == "explicit" else []),
     ]
 
 
@@ -94,9 +94,10 @@ def render_system(role: str, parameters: StagHuntParameters, values: PromptValue
         "alone": str(p.alone),
         "hare": str(p.hare),
         "seen_things": "words and actions" if p.cheap_talk else "actions",
-        "seen": ", ".join(values.seen) or "nobody",
+        "seen": ", ".join(values.seen),
         "unseen": str(values.players - 1 - len(values.seen)),
     }
+    numbers["seen_by_you"] = _filled("seen_some" if values.seen else "seen_nobody", numbers)
     pieces = {
         "players": _filled("players_untold" if silent else "players_told", numbers),
         "payoffs": _filled("payoffs_all" if p.needed == ALL else "payoffs_some", numbers),

@@ -58,14 +58,18 @@ class StagHuntView:
 
 
 def one_word(text: str, longest: int) -> str | None:
-    """Return the word that `text` is, cleaned (white space around it, hidden characters); None if it is not one.
+    """Return the word that `text` is, cleaned; None if it is not one.
 
-    One word has letters, digits, ' and -, one letter or digit at least, and at most `longest` characters.
+    What stands around it is no part of it: white space, hidden characters, quotes, punctuation, signs. One word has
+    letters with their marks, digits, ' and -, one letter or digit at least, and at most `longest` characters.
     """
     word = unicodedata.normalize("NFC", one_line(text))
-    plain = [unicodedata.category(c)[0] == "L" or unicodedata.category(c) == "Nd" for c in word]
-    fits = all(is_plain or c in "'-" for is_plain, c in zip(plain, word, strict=True)) and not _BLANK & {*word}
-    return word if fits and any(plain) and len(word) <= longest else None
+    inside = [place for place, c in enumerate(word) if unicodedata.category(c)[0] not in "PSZ"]
+    word = word[inside[0] : inside[-1] + 1] if inside else ""
+    kinds = [unicodedata.category(c) for c in word]
+    fits = all(kind[0] in "LM" or kind == "Nd" or c in "'-" for kind, c in zip(kinds, word, strict=True))
+    has_letter = any(kind[0] == "L" or kind == "Nd" for kind in kinds)
+    return word if fits and has_letter and not _BLANK & {*word} and len(word) <= longest else None
 
 
 def same_word(one: str, other: str) -> bool:

@@ -5,7 +5,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ from parley.figures_indicators import indicators
 from parley.figures_page import own_style, save
 from parley.figures_quantities import quantities
 from parley.games.consensus import ConsensusGame
-from parley.games.evidence import FigureSpec
+from parley.games.evidence import FigureSpec, Quantity
 from parley.study import Study
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredGame.figures
@@ -366,6 +366,32 @@ def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study
     assert "Mean with its 95% t interval; a single one has none. sims" in text_of(numbers)
     assert " t interval" not in text_of(alone)
     assert "Wilson" not in text_of(numbers)
+
+
+class BoundedGame(MeasuredGame):
+    """The measured game with a greatest size."""
+
+    quantities: ClassVar[tuple[Quantity, ...]] = tuple(
+        dataclasses.replace(what, most="greatest" if what.name == "size" else "") for what in MeasuredGame.quantities
+    )
+
+
+def test_intervals_within_what_is_possible_are_whole_and_named(study: Study) -> None:
+    study = measured(study, BoundedGame)
+    table = sized([("a", 4, 0.0, 0.0, 3.9), ("a", 8, 0.1, 0.0, 4.0)])
+    with own_style():
+        figure = quantities(study, SIZES, table)
+        both = quantities(study, SIZES, pd.concat([table, sized([("a", 4, 1.0, 0.5, 1.5)], "value_changes")]))
+    (ax,) = panels_of(figure)
+    assert ax.get_ylim() == (0, pytest.approx(1.05 * 4))
+    assert "are cut" not in text_of(figure)
+    assert ax.collections[0].get_clip_on() is False
+    assert ax.yaxis.get_major_formatter()(1) != "100%"
+    assert "Mean with its 95% Wilson interval. sims" in text_of(figure)
+    assert (
+        "95% Wilson interval of size of what was said; 95% t interval, which a single one has not, of changes of value"
+        in text_of(both)
+    )
 
 
 def test_what_no_simulation_has_is_left_out_and_counted(study: Study) -> None:

@@ -207,27 +207,36 @@ def mapped(study: Study, name: str, **changes: Any) -> Figure:
     return quantity_map(study, replace(spec, **changes), read_table(study.name, "quantities"))
 
 
-def test_a_map_of_payoffs_has_means_and_t_intervals(study_factory: StudyFactory) -> None:
+def test_a_map_of_payoffs_has_means_and_wilson_intervals(study_factory: StudyFactory) -> None:
     study = played(study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 4}))
     figure = mapped(study, "payoff_map")
     assert names(figure) == (["grim_trigger", "always_stag"], ["0", "1"])
     [ax] = figure.axes
     # Betrayed from round 2 of 4: grim triggers get 10, 0, 3, 3 points, the loyal 10, 0, 0, 0.
+    # Of 10 points; both simulations are equal. With z * z = 3.8415: 2 / 5.8415 of all 10, for p 0.4 and 0.25
+    # (p + 0.9604 -+ 1.96 * sqrt(p * (1 - p) / 2 + 0.2401)) / 2.9207.
     assert [text.get_text() for text in ax.texts] == [
-        *("10", "[10, 10]", "4", "[4, 4]"),
-        *("10", "[10, 10]", "2.5", "[2.5, 2.5]"),
+        *("10", "[3.42, 10]", "4", "[0.631, 8.68]"),
+        *("10", "[3.42, 10]", "2.5", "[0.267, 8.02]"),
     ]
     shades = [sum(patch.get_facecolor()[:3]) for patch in ax.patches]
     assert shades[0] == shades[2] > shades[1] > shades[3]  # from the least to the greatest mean
     said = words_of(figure)
-    assert "Mean payoff of an honest player per round (points) by b, with its 95% t interval" in said
+    assert (
+        "Mean payoff of an honest player per round (points) by b, with its 95% Wilson interval; 2 simulations" in said
+    )
     assert "2 simulations per cell" in said
+    assert "t interval" not in said
+    rounds = mapped(study, "payoff_map", of=("first_betrayal_round",), x="model")
+    assert "by model, with its 95% t interval; a single simulation has none; 2 simulations" in words_of(rounds)
 
 
-def test_single_simulations_have_no_interval_and_missing_numbers_no_cell(study_factory: StudyFactory) -> None:
+def test_single_simulations_have_no_t_interval_and_missing_numbers_no_cell(study_factory: StudyFactory) -> None:
     study = played(study_factory(HUNTERS | {"b": [0, 1, 2]}, game="stag_hunt", seeds=1, parameters={"rounds": 4}))
     [ax] = mapped(study, "payoff_map").axes
-    assert [text.get_text() for text in ax.texts][:4] == ["10", "", "4", ""]
+    assert [text.get_text() for text in ax.texts][:4] == ["10", "[2.07, 10]", "4", "[0.358, 9.23]"]
+    rounds = mapped(study, "payoff_map", of=("first_betrayal_round",), x="model")
+    assert {text.get_text() for text in rounds.axes[0].texts} == {"2", ""}
     only_betrayed = mapped(study, "payoff_map", of=("defection_prone",))
     assert names(only_betrayed)[1] == ["1", "2"]
     never = mapped(study, "payoff_map", of=("rounds_until_retreat",), x="model")

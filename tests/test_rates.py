@@ -10,6 +10,7 @@ from measured import MeasuredGame, measured, played
 from parley import paths, tables
 from parley.games import GAMES
 from parley.games.consensus import ConsensusGame
+from parley.games.stag_hunt import StagHuntGame
 from parley.rates import quantity_table, rate_table
 from parley.stats import wilson_interval
 
@@ -76,6 +77,46 @@ def test_shares_have_wilson_intervals_and_all_else_t_intervals() -> None:
 def test_a_share_outside_of_0_and_1_is_refused() -> None:
     with pytest.raises(ValueError, match=r"in \[0, 1\]"):
         quantity_table(rows(final_honest_share=[1.5] * 5), BY, MeasuredGame)
+
+
+def payoffs(points: list[float | None], most: list[float | None]) -> pd.DataFrame:
+    """Return the quantity `honest_payoff` of these simulations, all of one condition."""
+    table = pd.DataFrame({"model": "a", "n": 4, "honest_payoff": points, "full_payoff": most})
+    found = quantity_table(table, BY, StagHuntGame)
+    return found[found["quantity"] == "honest_payoff"]
+
+
+def test_what_has_a_greatest_value_has_wilsons_interval_of_its_share_of_it() -> None:
+    [row] = payoffs([20.0, 5.0, None, 11.0], [20] * 4).to_dict("records")
+    # A share of 0.6 of 3: (0.6 + z * z / 6 -+ z * sqrt(0.08 + z * z / 36)) / (1 + z * z / 3), with z * z = 3.841459.
+    assert (row["simulations"], row["mean"], row["interval"]) == (3, 12.0, "Wilson")
+    assert (row["low"], row["high"]) == pytest.approx((20 * 0.1724851, 20 * 0.9152154), abs=1e-5)
+
+
+def test_equal_simulations_have_an_interval_with_a_width_within_what_can_be() -> None:
+    for points, limits in ((10.0, (10 * 6 / 9.841459, 10.0)), (0.0, (0.0, 10 * 3.841459 / 9.841459))):
+        [row] = payoffs([points] * 6, [10] * 6).to_dict("records")
+        assert row["sd"] == 0
+        assert (row["low"], row["high"]) == pytest.approx(limits, abs=1e-6)
+        assert 0 <= row["low"] < row["high"] <= 10
+    # Each condition has its own greatest value.
+    table = rows(honest_payoff=[20, 10, 20, 10, 20], full_payoff=[20, 10, 20, 10, 20])
+    found = quantity_table(table, BY, StagHuntGame).set_index(["quantity", "model"])["high"]
+    assert found["honest_payoff"].to_dict() == {"a": 20.0, "b": 10.0}
+
+
+def test_one_greatest_value_is_needed_where_there_are_numbers() -> None:
+    assert payoffs([None, None], [10, 20])[["low", "high"]].isna().all(axis=None)
+    assert payoffs([5, None], [10, 20])["high"].notna().all()
+    for most in ([10, 20], [10, None], [0, 0], [-10, -10], [math.inf, math.inf]):
+        with pytest.raises(ValueError, match="honest_payoff needs one full_payoff, above 0"):
+            payoffs([0, 0], most)
+
+
+def test_a_number_above_its_greatest_value_or_below_0_is_refused() -> None:
+    for points in ([10.1, 5], [-0.1, 5]):  # the means are in the range
+        with pytest.raises(ValueError, match=r"honest_payoff must be in \[0, 10\]"):
+            payoffs(points, [10, 10])
 
 
 def test_what_is_called_a_share_is_marked_as_one() -> None:

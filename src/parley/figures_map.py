@@ -76,7 +76,8 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         what = f"Mean {quantity.label} by {spec.x}, with its {WILSON}"
         return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)), notes)
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    what = f"Mean {quantity.label}{unit} by {spec.x}, with its {T_INTERVAL}; a single simulation has none"
+    interval = WILSON if quantity.bounded else f"{T_INTERVAL}; a single simulation has none"
+    what = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}"
     ends = (float(table["mean"].min()), float(table["mean"].max()))
     return _map(study, spec, table, _Content(what, columns, _short, _limits, ends), notes)
 

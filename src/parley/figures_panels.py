@@ -84,13 +84,13 @@ def with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
 
 def interval_note(shown: Sequence[Quantity]) -> str:
     """Return which interval the means of these quantities have: one for all, or which of them have which."""
-    shares, others = ([what.label for what in shown if what.share is kind] for kind in (True, False))
-    if not shares:
+    bounded, others = ([what.label for what in shown if what.bounded is kind] for kind in (True, False))
+    if not bounded:
         return f"Mean with its {T_INTERVAL}; a single one has none."
     if not others:
         return f"Mean with its {WILSON}."
     return (
-        f"Mean with its interval: {WILSON} of {', '.join(shares)}; {T_INTERVAL}, which a single one has not, of "
+        f"Mean with its interval: {WILSON} of {', '.join(bounded)}; {T_INTERVAL}, which a single one has not, of "
         f"{', '.join(others)}."
     )
 

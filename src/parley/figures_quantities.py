@@ -53,7 +53,10 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if along.lines_by is not None:
         notes.append(f"Where they differ between lines, {counted} are in the order of the legend.")
     legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(along.lines) if along.lines_by]
-    ranges = {name: _range(table[table["quantity"] == name]) for name in names if name not in shares}
+    whole = {what.name for what in shown if what.bounded}
+    ranges = {
+        name: _range(table[table["quantity"] == name], whole=name in whole) for name in names if name not in shares
+    }
     if any(cut for _, _, cut in ranges.values()):
         notes.append("Intervals that leave a panel are cut; the tables hold all.")
 
@@ -66,18 +69,23 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         here = conditions[conditions["quantity"] == name]
-        _panel(ax, here, along, along.shown(conditions), counted, cut=name in ranges)
+        _panel(ax, here, along, along.shown(conditions), counted, cut=name not in whole)
 
     size = (along.width, _HEIGHT)
     return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw, below=along.below)
 
 
-def _range(rows: pd.DataFrame) -> tuple[float, float, bool]:
-    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means."""
+def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
+    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means.
+
+    Intervals within what is possible are shown `whole`.
+    """
     means = [0.0, *rows["mean"].dropna()]
     bottom, top = min(means), max(means)
     span = (top - bottom) or 1.0
     low, high = min([bottom, *rows["low"].dropna()]), max([top, *rows["high"].dropna()])
+    if whole:
+        return 0.0, 1.05 * high, False
     # Where no mean is below 0 nothing is expected there: t intervals know no bound.
     below, above = max(low, bottom - span) if bottom < 0 else 0.0, min(high, top + 2 * span)
     room = 0.05 * (above - below or 1.0)

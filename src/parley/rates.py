@@ -21,6 +21,7 @@ BLOCK_QUANTITIES = (
     Quantity("spread_bytes", "spreading by hashes first", "bytes"),
     Quantity("flood_bytes", "spreading by flooding", "bytes"),
 )
+_ROUNDING = 1e-12  # by which a share may miss 0 and 1
 _RATES = ["indicator", "simulations", "count", "rate", "low", "high"]
 _QUANTITIES = ["quantity", "unit", "simulations", "mean", "sd", "low", "high", "interval", "median"]
 
@@ -43,19 +44,44 @@ def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.Da
 def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
     """Return a row per condition and quantity: axes, unit, n, mean, standard deviation, limits, and median.
 
-    `interval` says what the limits are: "Wilson" for shares, "t" for all else. `rows` is the table of simulations. n
-    counts those that have the number; times are missing in older records. Raises ValueError for shares whose mean is
-    outside [0, 1].
+    `interval` says what the limits are: "Wilson" for shares and what has a greatest possible value, "t" for all else.
+    `rows` is the table of simulations. n counts those that have the number; times are missing in older records. Raises
+    ValueError for a share outside [0, 1], or another number outside [0, its greatest possible value], and if the
+    simulations of a condition that have such a number do not share one greatest possible value above 0.
     """
     described = all_quantities(rows.columns, game)
     table = []
     for key, group in by_condition(rows, by):
         for quantity in described:
-            m = mean_interval(numbers(group, quantity.name))
-            low, high = map(float, wilson_of_mean(m.mean, m.n)) if quantity.share else (m.low, m.high)
-            interval = "Wilson" if quantity.share else "t"
+            values = numbers(group, quantity.name)
+            m = mean_interval(values)
+            low, high = _bounded_limits(group, quantity, values) if quantity.bounded else (m.low, m.high)
+            interval = "Wilson" if quantity.bounded else "t"
             table.append([*key, quantity.name, quantity.unit, m.n, m.mean, m.sd, low, high, interval, m.median])
     return pd.DataFrame(table, columns=[*by, *_QUANTITIES])
+
+
+def _bounded_limits(rows: pd.DataFrame, quantity: Quantity, values: Floats) -> tuple[float, float]:
+    """Return Wilson's limits of the mean, taken as a share of the greatest possible value."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return (np.nan, np.nan)
+    most = 1.0 if quantity.share else _most(numbers(rows, quantity.most)[known], quantity)
+    shares = values[known] / most
+    if np.any((shares < -_ROUNDING) | (shares > 1 + _ROUNDING)):
+        raise ValueError(f"{quantity.name} must be in [0, {most:g}] in every simulation")
+    low, high = wilson_of_mean(shares.mean(), len(shares))
+    return (most * float(low), most * float(high))
+
+
+def _most(told: Floats, quantity: Quantity) -> float:
+    most = float(told[0])
+    if not np.all(told == most) or not 0 < most < np.inf:
+        raise ValueError(
+            f"{quantity.name} needs one {quantity.most}, above 0, in all simulations of a condition, not "
+            f"{', '.join(f'{value:g}' for value in np.unique(told))}"
+        )
+    return most
 
 
 def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:

@@ -81,6 +81,7 @@ def test_payoff_loss_and_cooperation_are_of_honest_players_alone() -> None:
     assert played.of["successes"] == 1
     assert played.of["byzantine_players"] == ["agent_3"]
     assert hunt("hh", "sh", stag=20).of["loss"] == pytest.approx(20 - 1.5)
+    assert (played.of["full_payoff"], hunt("hh", "sh", stag=20).of["full_payoff"]) == (10, 20)
 
 
 def test_recovery_is_a_success_after_a_failure() -> None:
@@ -118,9 +119,15 @@ def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
     played = hunt("hhb", "sss", "ssh", "hhh")
     for described in (*StagHuntGame.indicators, *StagHuntGame.quantities):
         assert played.of[described.name] is not None or described.name in ("recovered",)
+    assert all(played.of[quantity.most] for quantity in StagHuntGame.quantities if quantity.most)
     names = {name for figure in StagHuntGame.figures for name in figure.of}
     known = {x.name for x in (*StagHuntGame.measures, *StagHuntGame.indicators, *StagHuntGame.quantities)}
     assert names <= known
+    bounded = {quantity.name for quantity in StagHuntGame.quantities if quantity.bounded}
+    assert {"honest_payoff", "loss"} <= bounded
+    for figure in StagHuntGame.figures:
+        if figure.of and set(figure.of) <= bounded:
+            assert "95% Wilson intervals" in " ".join(figure.caption.split()), figure.name
     assert set(played.outcome.trace[0]["measures"]) == {measure.name for measure in StagHuntGame.measures}
 
 

@@ -47,7 +47,9 @@ class Indicator:
 class Quantity:
     """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
 
-    A `share` is in [0, 1] in every simulation: its means have Wilson intervals, those of other numbers t intervals.
+    A `share` is in [0, 1] in every simulation. `most` names the metric that is the greatest value the number can have,
+    if it has one and the least is 0: a number above 0 that all simulations of a condition share. The means of both
+    have Wilson intervals, those of other numbers t intervals.
 
     What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
     correction stricter.
@@ -58,6 +60,12 @@ class Quantity:
     unit: str = ""
     contrasted: bool = True
     share: bool = False
+    most: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the number has a least and a greatest possible value, so that its means have Wilson intervals."""
+        return self.share or bool(self.most)
 
 
 @dataclass(frozen=True)

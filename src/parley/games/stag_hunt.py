@@ -259,6 +259,7 @@ class StagHuntGame(Game):
                 "stag_share": choices.count(STAG) / len(choices),
                 "honest_payoff": payoff,
                 "loss": self.parameters.stag - payoff,
+                "full_payoff": self.parameters.stag,
                 "successes": sum(r.success for r in rounds),
                 "last_round_cooperative": name == evidence.COOPERATION,
                 "first_failure_round": failed,

@@ -57,9 +57,15 @@ INDICATORS = (
 
 QUANTITIES = (
     Quantity("stag_share", "share of stag actions of honest players", share=True),
-    Quantity("honest_payoff", "payoff of an honest player per round", "points"),
+    Quantity("honest_payoff", "payoff of an honest player per round", "points", most="full_payoff"),
     # What the payoff lacks, so that it differs as the payoff does.
-    Quantity("loss", "loss of an honest player per round against full cooperation", "points", contrasted=False),
+    Quantity(
+        "loss",
+        "loss of an honest player per round against full cooperation",
+        "points",
+        contrasted=False,
+        most="full_payoff",
+    ),
     # The first is the adversary's own doing; the others are of those alone that detect or retreat, so that conditions
     # in which few do would be compared by their quickest.
     Quantity("first_betrayal_round", "round of the first betrayal", contrasted=False),
@@ -105,8 +111,8 @@ FIGURES = (
         name="payoffs",
         kind="quantities",
         title="Payoff and loss",
-        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with 95% t "
-        "intervals over simulations.",
+        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with 95% "
+        "Wilson intervals over simulations.",
         x="b",
         of=("honest_payoff", "loss"),
     ),
@@ -134,7 +140,7 @@ FIGURES = (
         kind="map",
         title="Payoff by number of Byzantine players",
         caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies, "
-        "with 95% t intervals over simulations.",
+        "with 95% Wilson intervals over simulations.",
         x="b",
         needs=("model", "b"),
         of=("honest_payoff",),
@@ -143,8 +149,8 @@ FIGURES = (
         name="payoff_by_disclosure",
         kind="map",
         title="Payoff by disclosure",
-        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with 95% t intervals "
-        "over simulations.",
+        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with 95% Wilson "
+        "intervals over simulations.",
         x="disclosure",
         needs=("topology", "disclosure"),
         of=("honest_payoff",),

@@ -100,7 +100,12 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     help="Add to a sample what an agent with these neighbors, one of eight, is told of its network.",
 )
 @click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
-@click.option("--against", multiple=True, metavar="AXIS=VALUE", help="The other condition of --diff.")
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="The other condition of --diff: of those that have it, the one that agrees with the first in most else.",
+)
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games of --study and --diff."
 )
@@ -113,7 +118,7 @@ def prompts(context: click.Context, /, **_: Any) -> None:
     there. Scripted agents answer as they do; for models, and policies of your own, a scripted one answers. Whose
     prompt it is stands on stderr.
 
-    With --diff, what one agent is sent in such a condition, compared with that one of the conditions --against that
+    With --diff, what one agent is sent in such a condition, compared with the one of the conditions --against that
     agrees with it in most else: every phase and part, up to --round, in games of the same seed.
 
     Without either, a sample of a game with default parameters. An option that changes nothing is refused.

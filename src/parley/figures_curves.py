@@ -71,7 +71,8 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     rows = max(len(_numbers(c[c["measure"] == name], lines_by, lines)) for _, c in panels for name in names)
     notes += [
         f"Mean of the simulations that have the round, with its {WILSON}; of many rounds every few have a mark.",
-        "n: simulations behind the points, in the order of the legend where lines differ; told where it changes.",
+        "n under the rounds: simulations behind the points, in the order of the legend where lines differ; told where "
+        "it changes.",
     ]
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
 

@@ -1,12 +1,14 @@
 """`parley prompts` from outside: what is sent in a study, samples, templates, and options that mean nothing."""
 
 import itertools
+import re
 from typing import Any
 
+import click
 import pytest
 
 from conftest import StudyFactory
-from parley.cli_prompts import _SAMPLE
+from parley.cli_prompts import _SAMPLE, policies, prompts
 from parley.games import GAMES
 from parley.games.base import Game
 from parley.games.consensus import ConsensusGame
@@ -290,6 +292,36 @@ def test_flags_set_the_values_of_a_prompt(parley: Parley) -> None:
     assert "Your current value: 21\n" in user
     vote = prompt(parley, "byzantine", "none_exist", "vote", "user", "--round", 5, "--max-rounds", 33)
     assert vote.startswith("=== BYZANTINE VOTING - Round 5/33 ===\n")
+
+
+def test_the_game_is_by_default_the_first_of_the_register(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
+    for first in reversed(list(GAMES)):
+        reordered = {first: GAMES[first], **{name: game for name, game in GAMES.items() if name != first}}
+        monkeypatch.setattr("parley.games.GAMES", reordered)
+        for command in (["prompts", "--part", "user", "--template"], ["policies"]):
+            default = parley(*command)
+            assert default.status == 0
+            assert default.out == parley(*command, "--game", first).out
+
+
+@pytest.mark.parametrize("command", [prompts, policies])
+def test_options_are_told_without_naming_a_game(command: click.Command) -> None:
+    told = " ".join(str(option.help) for option in command.params if isinstance(option, click.Option))
+    assert not re.search(r"consensus|deliberation|stag.?hunt|swarms|zero_shot|reflect", told)
+
+
+def test_the_other_condition_is_said_to_agree_in_most_not_in_all() -> None:
+    told = " ".join(str(prompts.help).split())
+    assert "agrees with it in most else" in told
+    assert "in all else" not in told
+
+
+def test_an_unknown_game_or_phase_lists_those_there_are(parley: Parley, study_factory: StudyFactory) -> None:
+    assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "--game", "chess"), 2)
+    assert "phases: propose, vote" in one_line_error(parley("prompts", "--phase", "chat"), 2)
+    study_factory()
+    ran = parley("prompts", "--study", "small.yaml", "--phase", "chat")
+    assert "with the phases propose, vote" in one_line_error(ran, 2)
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,10 @@ def test_nothing_to_compare_is_said(study_factory: StudyFactory, quiet: Any) -> 
 
 def test_a_cell_holds_the_rate_and_its_interval(study_factory: StudyFactory, quiet: Any) -> None:
     study = study_factory({"n": 4, "b": [0, 1], "byzantine": ["silent"]}, parameters=SHORT, seeds=5)
-    [ax] = drawn(study, "valid_by_adversary", quiet).axes
+    figure = drawn(study, "valid_by_adversary", quiet)
+    [ax] = figure.axes
     assert [text.get_text() for text in ax.texts][:2] == ["100%", "[57, 100]"]  # Wilson's for 5 of 5
+    assert "Rate of “valid consensus” by b, with its 95% Wilson interval" in words_of(figure)
 
 
 @pytest.mark.parametrize(

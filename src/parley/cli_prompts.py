@@ -48,17 +48,18 @@ _IN_SAMPLE = {
     "models": "it goes with a study; add --study STUDY or --diff STUDY",
 }
 
+_FIRST_GAME = "default: the first of those there are, which an unknown one lists."
+
 
 @click.command()
-@click.option("--game", default="consensus", show_default=True, help="Game, for a sample or a template.")
+@click.option("--game", help=f"Game, for a sample or a template; {_FIRST_GAME}")
 @click.option("--study", metavar="STUDY", help="Print what is really sent in a condition of this study, no sample.")
 @WHERE
 @click.option("--role", default="honest", show_default=True, help="Role of the agent.")
 @click.option("--prompt", "--awareness", "prompt", help="Prompt variant; default: the game's first.")
 @click.option(
     "--phase",
-    help="Phase of the round; default: the first. Of a sample or a template, turn is the swarms protocol's, and cot, "
-    "zero_shot or reflect a deliberation's; with --study, initial or reflect.",
+    help="Phase of the round; default: the first that fits; an unknown one lists those there are.",
 )
 @click.option(
     "--part",
@@ -82,7 +83,7 @@ _IN_SAMPLE = {
     "round_number",
     type=click.IntRange(min=0),
     help=f"Round; default: {_SAMPLE['round_number']}, with --study the first that fits, with --diff the last of those "
-    "compared. Of a deliberation 0 is the initial one.",
+    "compared. 0 is what comes before the first, in games that have it.",
 )
 @click.option("--max-rounds", type=click.IntRange(min=1), help=f"Of a sample; default: {_SAMPLE['max_rounds']}.")
 @click.option("--value-min", type=int, help=f"Of a sample; default: {_SAMPLE['value_min']}.")
@@ -99,7 +100,12 @@ _IN_SAMPLE = {
     help="Add to a sample what an agent with these neighbors, one of eight, is told of its network.",
 )
 @click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
-@click.option("--against", multiple=True, metavar="AXIS=VALUE", help="The other condition of --diff.")
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="The other condition of --diff: of those that have it, the one that agrees with the first in most else.",
+)
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games of --study and --diff."
 )
@@ -112,8 +118,8 @@ def prompts(context: click.Context, /, **_: Any) -> None:
     there. Scripted agents answer as they do; for models, and policies of your own, a scripted one answers. Whose
     prompt it is stands on stderr.
 
-    With --diff, what one agent is sent in such a condition, compared with the condition --against that agrees with
-    it in all else: every phase and part, up to --round, in games of the same seed.
+    With --diff, what one agent is sent in such a condition, compared with the one of the conditions --against that
+    agrees with it in most else: every phase and part, up to --round, in games of the same seed.
 
     Without either, a sample of a game with default parameters. An option that changes nothing is refused.
 
@@ -187,11 +193,10 @@ def _print_difference(given: _Given) -> None:
 
 def _print_sample(given: _Given) -> None:
     from parley.catalog import told_to
-    from parley.games import game_class
     from parley.games.kinds import with_instructions
 
     given.refuse(_IN_SAMPLE, "without a study")
-    game, role, part = game_class(given["game"]), given["role"], given["part"]
+    game, role, part = _game(given["game"]), given["role"], given["part"]
     if part == "reply":
         raise UsageError("--part reply: a sample has none; add --study STUDY")
     prompt, phase = given["prompt"] or next(iter(game.prompts)), given["phase"] or game.prompt_phases[0]
@@ -206,6 +211,13 @@ def _print_sample(given: _Given) -> None:
     click.echo(with_instructions(text, told_to(game, role, part, strategies)) if strategies else text)
 
 
+def _game(name: str | None) -> "type[Game]":
+    """Return the game of this name, by default the first of the register; raises UsageError for an unknown one."""
+    from parley.games import GAMES, game_class
+
+    return game_class(next(iter(GAMES)) if name is None else name)
+
+
 def _refuse_without_place(given: _Given, game: "type[Game]", sample: tuple[str, str, str, str]) -> None:
     """Raise UsageError for a value that this sample has no place for."""
     prompt, role, phase, part = sample
@@ -217,17 +229,16 @@ def _refuse_without_place(given: _Given, game: "type[Game]", sample: tuple[str, 
 
 
 @click.command()
-@click.option("--game", default="consensus", show_default=True, help="Game.")
-def policies(game: str) -> None:
+@click.option("--game", help=f"Game; {_FIRST_GAME}")
+def policies(game: str | None) -> None:
     """List what may play the agents of a game: policies, their parameters and defaults.
 
     \b
     Example:  parley policies --game consensus
     """
     from parley.catalog import policy_lines
-    from parley.games import game_class
 
-    for line in policy_lines(game_class(game)):
+    for line in policy_lines(_game(game)):
         click.echo(line)
 
 

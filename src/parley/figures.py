@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from parley import tables
-from parley.figures_attacked import with_group_size, with_undisturbed
+from parley.figures_attacked import beside_undisturbed
 from parley.figures_curves import curves
 from parley.figures_indicators import indicators
 from parley.figures_map import quantity_map, rate_map
@@ -120,9 +120,7 @@ def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
             by.remove("b")
         table = table[table["b"] == fewest]
     elif spec.x == "b" and "n" in by:
-        table, by, note = with_group_size(table, by, study.game.roles[0])
-        notes.append(note)
-        table = with_undisturbed(table, by)
+        table, by = beside_undisturbed(table, by, study.game.roles[0], notes)
     if spec.kind == "stacked":
         table = compared(table, by, spec.x, notes)
     varying = varied(table, by, notes)

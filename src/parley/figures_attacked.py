@@ -11,8 +11,8 @@ from parley.expand import NOBODY
 def with_group_size(table: pd.DataFrame, by: list[str], role: str) -> tuple[pd.DataFrame, list[str], str]:
     """Choose what is held fixed while b grows: all agents (n), or those that are not among the b.
 
-    Both are fair comparisons; the one with fewer groups is that for which the study was laid out. `table` has a row
-    per condition, `by` are the axes that tell groups apart, n among them. Returns both as chosen, and a note on it.
+    Both are fair comparisons; the one with fewer groups is that for which the study was laid out. `table` has rows
+    of conditions, `by` are the axes that tell groups apart, n among them. Returns both as chosen, and a note on it.
     """
     size = f"{role} agents"
     sized = table.assign(**{size: table["n"] - table["b"]})
@@ -20,6 +20,19 @@ def with_group_size(table: pd.DataFrame, by: list[str], role: str) -> tuple[pd.D
     if _groups(sized, swapped) < _groups(table, by):
         return sized, swapped, f"n = {size} + b, so n grows with b."
     return table, by, f"n counts all agents: {size} = n - b."
+
+
+def beside_undisturbed(
+    table: pd.DataFrame, others: list[str], role: str, notes: list[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table for a comparison along b, and the axes that tell its groups apart, n or what replaces it.
+
+    `table` may have several rows per condition; `others` are its axes but b, n among them, and `role` is that of the
+    agents that are not among the b. Adds to `notes` what n counts.
+    """
+    table, others, note = with_group_size(table, others, role)
+    notes.append(note)
+    return with_undisturbed(table, others), others
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> int:

@@ -12,14 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley import tables
+from parley.figures_attacked import beside_undisturbed
 from parley.figures_page import MOST_PANELS, empty, line_handle, line_style, words
 from parley.figures_panels import (
+    MOST_LINES,
     WILSON,
     alike,
     at_most,
     axis_of_lines,
     bar_lengths,
     chosen,
+    compared,
     known_only,
     labels_of,
     not_shown,
@@ -43,7 +46,8 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw a row of panels per measure in `spec.of`, with the mean and its interval by round; `table` is `rounds`.
 
     Lines are the values of `spec.x` if it varies, else of the model, else of the axis that leaves the fewest panels;
-    all other axes that vary are panels.
+    all other axes that vary are panels. Conditions that no other differs from in `spec.x` alone are left out, unless
+    that is true of all, which the figure then tells.
     """
     notes: list[str] = []
     labels = known_only(table, "measure", labels_of(study.game.measures, spec.of), notes)
@@ -51,9 +55,12 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     table = table[table["measure"].isin(labels)]
     axes = tables.axes(study)
-    varying = varied(table, axes, notes)
     not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
+    table, axes = _side_by_side(study, spec.x, table, axes, notes)
+    varying = varied(table, axes, notes)
     lines_by = axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
+    if spec.x in varying and lines_by != spec.x:
+        notes.append(f"{spec.x} has more values than a panel has lines ({MOST_LINES}): a panel for each.")
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
     panels = at_most(list(alike(table, by)), notes, max(1, MOST_PANELS // len(labels)))
@@ -64,7 +71,8 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     rows = max(len(_numbers(c[c["measure"] == name], lines_by, lines)) for _, c in panels for name in names)
     notes += [
         f"Mean of the simulations that have the round, with its {WILSON}; of many rounds every few have a mark.",
-        "n: simulations behind the points, in the order of the legend where lines differ; told where it changes.",
+        "n under the rounds: simulations behind the points, in the order of the legend where lines differ; told where "
+        "it changes.",
     ]
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
 
@@ -81,6 +89,21 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
 
     size, below = (width, _HEIGHT), 0.5 + rows * _LINE
     return panel_rows(study, spec, list(labels.values()), panels, by, size, notes, legend, draw, below=below)
+
+
+def _side_by_side(
+    study: Study, x: str, table: pd.DataFrame, axes: list[str], notes: list[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the conditions to compare along `x`, all if it does not vary, and the axes that tell them apart."""
+    if x not in axes or table[x].nunique() < 2:
+        return table, axes
+    others = [axis for axis in axes if axis != x]
+    if x == "b" and "n" in others:
+        table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
+    table = compared(table, others, x, notes)
+    if others and table.groupby(others, sort=False)[x].nunique().max() < 2:
+        notes.append(f"Nothing to compare: no two conditions differ in {x} alone.")
+    return table, [x, *others]
 
 
 def _panel(

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from parley import tables
 from parley.condition import BYZANTINE_AXIS
-from parley.figures_attacked import with_group_size, with_undisturbed
+from parley.figures_attacked import beside_undisturbed
 from parley.figures_page import empty, interval_text, page, words
 from parley.figures_panels import T_INTERVAL, WILSON, compared, not_shown, values_along
 from parley.games.evidence import FigureSpec
@@ -53,7 +53,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """
     outcome = study.game.outcomes[0]
     columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
-    what = f"Rate of {outcome.label} by {spec.x}, with its {WILSON}"
+    what = f"Rate of “{outcome.label}” by {spec.x}, with its {WILSON}"
     return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
 
 
@@ -96,10 +96,9 @@ def _limits(low: float, high: float) -> str:
 
 def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()) -> Figure:
     others = [axis for axis in tables.axes(study) if axis != spec.x]
-    sizes = []
+    sizes: list[str] = []
     if spec.x == "b":
-        table, others, note = with_group_size(table, others, study.game.roles[0])
-        sizes, table = [note], with_undisturbed(table, others)
+        table, others = beside_undisturbed(table, others, study.game.roles[0], sizes)
     alone: list[str] = []
     table = compared(table, others, spec.x, alone)
     varying = [axis for axis in others if table[axis].nunique() > 1]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from parley.figures_attacked import with_group_size, with_undisturbed
+from parley.figures_attacked import beside_undisturbed
 from parley.figures_page import (
     LINE,
     MOST_PANELS,
@@ -294,7 +294,8 @@ def places_along(
     """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
 
     `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
-    panels. Panels, lines and places for which no simulation has anything are left out. Adds to `notes` what all panels
+    panels. Panels, lines and places for which no simulation has anything are left out; if there are more panels than
+    a figure shows, so are first the conditions that no other differs from in x alone. Adds to `notes` what all panels
     share and what is left out.
     """
     axes = list(study.conditions[0].axes)
@@ -304,12 +305,32 @@ def places_along(
     table = with_values(table, axes)
     if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
         others = [axis for axis in axes if axis != "b"]
-        table, others, note = with_group_size(table, others, study.game.roles[0])
-        table, axes = with_undisturbed(table, others), ["b", *others]
-        notes.append(note)
-    varying = varied(table, axes, notes)
+        table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
+        axes = ["b", *others]
+    along = _along(table, axes, spec.x, each, lines)
+    shown = len({number for _, part in along.panels for number in part[_CONDITION]})
+    most = max(1, MOST_PANELS // max(1, len(spec.of) if lines else 1))
+    alone: list[str] = []
+    if along.x is not None and len(along.panels) > most:
+        table = compared(table, [axis for axis in axes if axis != along.x], along.x, alone)
+        along = _along(table, axes, along.x, each, lines)
+    varied(table, axes, notes)
+    not_shown(run, shown, notes)
+    notes += alone
+    return replace(along, panels=at_most(along.panels, notes, most))
+
+
+def _along(
+    table: pd.DataFrame,
+    axes: Sequence[str],
+    wish: str,
+    each: float,
+    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None,
+) -> Along:
+    """Return where these conditions stand, along `wish` if it varies, in as many panels as that takes."""
+    varying = varied(table, axes, [])
     numbers = {axis: len(table[axis].unique()) for axis in varying}
-    x = spec.x if spec.x in varying else max(varying, key=numbers.__getitem__, default=None)
+    x = wish if wish in varying else max(varying, key=numbers.__getitem__, default=None)
     others = [axis for axis in varying if axis != x]
     lines_by = lines(table, others) if lines else None
     by = [axis for axis in others if axis != lines_by]
@@ -324,9 +345,6 @@ def places_along(
         parts = in_blocks(xs, per_panel) if x else []
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
         panels += [(key, part) for part in cut if (part["simulations"] > 0).any()]
-    not_shown(run, len({number for _, part in panels for number in part[_CONDITION]}), notes)
-    rows = len(spec.of) if lines else 1
-    panels = at_most(panels, notes, max(1, MOST_PANELS // max(1, rows)))
     lines_below = max((label.count("\n") + 1 for label in places.values()), default=1)
     width = max(1.5, each * per_panel)
     along_lines = [None] if lines_by is None else values_along(table[lines_by])

@@ -54,6 +54,6 @@ def test_a_game_is_imported_by_itself_and_the_register_alone(path: Path) -> None
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_shared_module_asks_which_game_is_played(path: Path) -> None:
-    if game_of(path) or path.stem.startswith("cli_"):  # a command has a game that it shows by default
+    if game_of(path):
         return
     assert not {*texts(ast.parse(path.read_text("utf-8")))} & {*GAMES}

@@ -89,6 +89,36 @@ FIGURES = (
         of=("cooperation", "success"),
     ),
     FigureSpec(
+        name="cooperation_by_round_and_byzantine",
+        kind="curves",
+        title="Cooperation by round, with Byzantine players and without",
+        caption="Mean share of honest players that hunt the stag, by round: a line per number of Byzantine players, "
+        "all else in a panel being equal, with 95% Wilson intervals over simulations.",
+        x="b",
+        needs=("b",),
+        of=("cooperation",),
+    ),
+    FigureSpec(
+        name="cooperation_by_round_and_disclosure",
+        kind="curves",
+        title="Cooperation by round, by what prompts say of the topology",
+        caption="Mean share of honest players that hunt the stag, by round: a line per disclosure, all else in a "
+        "panel being equal, with 95% Wilson intervals over simulations.",
+        x="disclosure",
+        needs=("disclosure",),
+        of=("cooperation",),
+    ),
+    FigureSpec(
+        name="cooperation_by_round_and_cheap_talk",
+        kind="curves",
+        title="Cooperation by round, with cheap talk and without",
+        caption="Mean share of honest players that hunt the stag, by round: a line with cheap talk and one without, "
+        "all else in a panel being equal, with 95% Wilson intervals over simulations.",
+        x="cheap_talk",
+        needs=("cheap_talk",),
+        of=("cooperation",),
+    ),
+    FigureSpec(
         name="payoff_by_round",
         kind="curves",
         title="Payoff and promises by round",

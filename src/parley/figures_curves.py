@@ -46,8 +46,8 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw a row of panels per measure in `spec.of`, with the mean and its interval by round; `table` is `rounds`.
 
     Lines are the values of `spec.x` if it varies, else of the model, else of the axis that leaves the fewest panels;
-    all other axes that vary are panels. Conditions that no other differs from in `spec.x` alone are left out, unless
-    that is true of all, which the figure then tells.
+    all other axes that vary are panels. Conditions that no other differs from in `spec.x` alone are left out. Where
+    that is true of all, the figure says so, and shows them all, or nothing if `spec.x` is among its `needs`.
     """
     notes: list[str] = []
     labels = known_only(table, "measure", labels_of(study.game.measures, spec.of), notes)
@@ -57,6 +57,11 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     axes = tables.axes(study)
     not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)
+    if spec.x in axes and not _differ(table, axes, spec.x):
+        nothing = f"Nothing to compare: no two conditions differ in {spec.x} alone."
+        if spec.x in spec.needs:  # it is the comparison that the figure is about
+            return empty(study, spec, nothing)
+        notes.append(nothing)
     varying = varied(table, axes, notes)
     lines_by = axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
@@ -100,10 +105,15 @@ def _side_by_side(
     others = [axis for axis in axes if axis != x]
     if x == "b" and "n" in others:
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
-    table = compared(table, others, x, notes)
-    if others and table.groupby(others, sort=False)[x].nunique().max() < 2:
-        notes.append(f"Nothing to compare: no two conditions differ in {x} alone.")
-    return table, [x, *others]
+    return compared(table, others, x, notes), [x, *others]
+
+
+def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
+    """Return whether any two conditions differ in `x` alone, or none differ in it at all."""
+    others = [axis for axis in axes if axis != x]
+    if not others or table[x].nunique() < 2:
+        return True
+    return bool(table.groupby(others, sort=False)[x].nunique().max() > 1)
 
 
 def _panel(

@@ -14,6 +14,13 @@ from parley.identity import stream
 from parley.network import Network
 from parley.runner import Play
 
+HUNTERS: dict[str, Any] = {
+    "model": ["grim_trigger", "always_stag"],
+    "n": 3,
+    "b": [0, 1],
+    "byzantine": {"name": "betray", "from_round": 2},
+    "prompt": "plain",
+}  # a grid of scripted players
 ROLES = {"h": "honest", "b": "byzantine"}
 ACTIONS = {"s": "Hunt Stag", "h": "Hunt Hare"}
 

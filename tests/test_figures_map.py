@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+import hunting
 from conftest import StudyFactory
 from measured import played
 from parley import paths
@@ -195,13 +196,7 @@ def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None
 
 # Maps of a quantity
 
-HUNTERS = {
-    "model": ["grim_trigger", "always_stag"],
-    "n": 4,
-    "b": [0, 1],
-    "byzantine": {"name": "betray", "from_round": 2},
-    "prompt": "plain",
-}
+HUNTERS = {**hunting.HUNTERS, "n": 4}
 
 
 def mapped(study: Study, name: str, **changes: Any) -> Figure:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from conftest import StudyFactory
-from hunting import hunt
+from hunting import HUNTERS, hunt
 from measured import played
 from parley import figures_sweep
 from parley.figures_page import own_style
@@ -17,14 +17,6 @@ from parley.figures_sweep import sweep
 from parley.games.stag_hunt import StagHuntGame
 from parley.study import Study
 from parley.tables import read_table
-
-HUNTERS = {
-    "model": ["grim_trigger", "always_stag"],
-    "n": 3,
-    "b": [0, 1],
-    "byzantine": {"name": "betray", "from_round": 2},
-    "prompt": "plain",
-}
 
 
 @pytest.fixture

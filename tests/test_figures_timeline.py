@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from conftest import StudyFactory
-from hunting import Hunted, hunt
+from hunting import HUNTERS, Hunted, hunt
 from measured import played
 from parley import figures_timeline, paths
 from parley.figures import figures
@@ -20,13 +20,6 @@ from parley.games.evidence import Mark, State, Timeline, TimelineCell
 from parley.games.stag_hunt import StagHuntGame
 from parley.study import Study
 
-HUNTERS = {
-    "model": ["grim_trigger", "always_stag"],
-    "n": 3,
-    "b": [0, 1],
-    "byzantine": {"name": "betray", "from_round": 2},
-    "prompt": "plain",
-}
 COLORS = {"did": "#112233", "idle": "#445566"}
 
 

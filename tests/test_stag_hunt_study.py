@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import hunting
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import UsageError
@@ -20,14 +21,7 @@ from parley.tables import read_table, summarize
 
 CONFIG = Path(__file__).parent.parent / "config"
 NETWORKS = ("complete", "ring", "path", "star")
-HUNTERS = {
-    "model": ["grim_trigger", "always_stag"],
-    "n": 4,
-    "b": [0, 1],
-    "byzantine": {"name": "betray", "from_round": 2},
-    "prompt": "plain",
-    "vary": {"needed": ["all", 3], "topology": ["complete", "ring"]},
-}
+HUNTERS = {**hunting.HUNTERS, "n": 4, "vary": {"needed": ["all", 3], "topology": ["complete", "ring"]}}
 
 
 @pytest.fixture

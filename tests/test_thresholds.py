@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from conftest import StudyFactory
+from hunting import HUNTERS
 from measured import MeasuredGame, measured, played
 from parley import paths
 from parley.record import read_summary
@@ -14,13 +15,6 @@ from parley.stats import wilson_interval
 from parley.tables import read_table
 
 COLUMNS = ["share", "threshold", "simulations", "mean", "low", "high"]
-HUNTERS = {
-    "model": ["grim_trigger", "always_stag"],
-    "n": 3,
-    "b": [0, 1],
-    "byzantine": {"name": "betray", "from_round": 2},
-    "prompt": "plain",
-}
 
 
 class SweepingGame(MeasuredGame):

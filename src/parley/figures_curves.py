@@ -47,7 +47,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
 
     Lines are the values of `spec.x` if it varies, else of the model, else of the axis that leaves the fewest panels;
     all other axes that vary are panels. Conditions that no other differs from in `spec.x` alone are left out. Where
-    that is true of all, the figure says so, and shows them all, or nothing if `spec.x` is among its `needs`.
+    that is true of all, the figure says so, and shows them all.
     """
     notes: list[str] = []
     labels = known_only(table, "measure", labels_of(study.game.measures, spec.of), notes)
@@ -58,10 +58,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)
     if spec.x in axes and not _differ(table, axes, spec.x):
-        nothing = f"Nothing to compare: no two conditions differ in {spec.x} alone."
-        if spec.x in spec.needs:  # it is the comparison that the figure is about
-            return empty(study, spec, nothing)
-        notes.append(nothing)
+        notes.append(f"Nothing to compare: no two conditions differ in {spec.x} alone.")
     varying = varied(table, axes, notes)
     lines_by = axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:

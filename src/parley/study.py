@@ -14,7 +14,7 @@ from typing import Any
 from parley import paths
 from parley.axes import axis_names
 from parley.budget import Budget, check_prices
-from parley.condition import Condition, Simulation
+from parley.condition import BYZANTINE_AXIS, Condition, Simulation
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import UsageError
 from parley.expand import NOBODY, Expander
@@ -82,7 +82,7 @@ class Study:
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:
-        """The figures of the game that this study has the axes for, and conditions to show in."""
+        """The figures of the game that this study has the axes for, and conditions to show in, or to compare."""
         values: dict[str, set[Any]] = {}
         for condition in self.conditions:
             for axis, value in condition.axes.items():
@@ -92,8 +92,18 @@ class Study:
             spec
             for spec in self.game.figures
             if varying.issuperset(spec.needs)
+            and (spec.x not in spec.needs or self._compares(spec.x))
             and any(self.game.shows(spec, each.parameters, each.seating) for each in self.conditions)
         )
+
+    def _compares(self, axis: str) -> bool:
+        """Return whether any two conditions differ in this axis alone; along b, what goes with it may differ too."""
+        free = {axis, "n", BYZANTINE_AXIS} if axis == "b" else {axis}
+        found: dict[tuple[Any, ...], set[Any]] = {}
+        for condition in self.conditions:
+            alike = tuple(value for name, value in condition.axes.items() if name not in free)
+            found.setdefault(alike, set()).add(condition.axes[axis])
+        return any(len(values) > 1 for values in found.values())
 
     def notes(self) -> dict[str, str]:
         """Return what readers should know of the models that are used, by name."""

@@ -8,6 +8,7 @@ import pytest
 
 import parley
 from parley.games import GAMES
+from parley.games.base import Game
 
 SOURCE = Path(parley.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -57,3 +58,10 @@ def test_no_shared_module_asks_which_game_is_played(path: Path) -> None:
     if game_of(path):
         return
     assert not {*texts(ast.parse(path.read_text("utf-8")))} & {*GAMES}
+
+
+@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+def test_a_game_tells_what_its_figures_of_single_games_ask_for(game: type[Game]) -> None:
+    for kind, tells in (("trajectories", "trajectory"), ("timeline", "timeline"), ("sweep", "sweep")):
+        if any(spec.kind == kind for spec in game.figures):
+            assert getattr(game, tells).__func__ is not getattr(Game, tells).__func__

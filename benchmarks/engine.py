@@ -4,11 +4,13 @@ All on one machine, in one run, with SmolLM2-135M; every way plays the same simu
 """
 
 import asyncio
+import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
@@ -32,12 +34,12 @@ def rows() -> Iterator[Row]:
         simulations = list(study.simulations())
         alone = [_engine_each(simulation) for simulation in simulations[:ALONE]]
         start = time.perf_counter()
-        with _serving():
+        with serving():
             started = time.perf_counter() - start
             one_by_one, asked = asyncio.run(_one_after_the_other(simulations))
-        with _serving():
+        with serving():
             at_once = _at_once(simulations)
-        with _serving():
+        with serving():
             batch = asyncio.run(_all_requests(asked))
     tokens = sum(_tokens(completion) for _, _, completion in asked)
     each = SIMULATIONS * sum(alone) / ALONE
@@ -72,11 +74,11 @@ def _study() -> Study:
 
 
 @contextmanager
-def _serving() -> Iterator[None]:
+def serving(variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Run an engine of its own, so that no prefix cache is warm from another measurement."""
     command = [*PARLEY, "serve", MODEL, "--models", "models.yaml", "--endpoint", "engine.json", "--exit-with-parent"]
     with Path("engine.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=os.environ | dict(variables))
     try:
         while not Path("engine.json").exists():
             time.sleep(0.1)
@@ -125,7 +127,7 @@ async def _all_requests(asked: list[tuple[Ask, int, Completion]]) -> float:
 
 def _engine_each(simulation: Simulation) -> float:
     start = time.perf_counter()
-    with _serving():
+    with serving():
         asyncio.run(_one_after_the_other([simulation]))
     return time.perf_counter() - start
 

@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [storage] [ledger] [engine]
+python -m benchmarks.run [scripted] [storage] [ledger] [engine] [cpu]
 """
 
 import platform
@@ -8,11 +8,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import engine, ledger, scripted, storage
+from benchmarks import cpu, engine, ledger, scripted, storage
 from benchmarks.measure import Row
 
 README = Path(__file__).parent / "README.md"
-SETS = {"scripted": scripted.rows, "storage": storage.rows, "ledger": ledger.rows, "engine": engine.rows}
+SETS = {
+    "scripted": scripted.rows,
+    "storage": storage.rows,
+    "ledger": ledger.rows,
+    "engine": engine.rows,
+    "cpu": cpu.rows,
+}
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def port(folder: Path) -> Iterator[int]:  # noqa: F811
     entry = model_entry("smollm2-135m", Path("models.yaml"))
     fetch("smollm2-135m", entry, Path("models.yaml"))
     found = free_port()
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    command = [sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry"]
     command += [
         "--model",
         str(model_folder("smollm2-135m", entry, Path("models.yaml"))),

@@ -117,12 +117,13 @@ def test_mixed_engines_are_counted(by_hand: pd.DataFrame) -> None:
 
 def test_the_printed_table_shows_n_rates_and_intervals(by_hand: pd.DataFrame) -> None:
     text = print_conditions(by_hand, ["model", "n"], ConsensusGame)
-    header, first, second = text.splitlines()
-    for word in ("model", "simulations", "valid consensus", "invalid consensus", "no consensus", "median rounds"):
+    alike, header, first, second = text.splitlines()
+    assert alike == "In all rows: model m"
+    for word in ("simulations", "valid consensus", "invalid consensus", "no consensus", "median rounds"):
         assert word in header
-    assert "50% [15%, 85%]" in first
+    assert "50% [15, 85]" in first
     assert "10.0%" in first
-    assert second.split()[:3] == ["m", "8", "3"]
+    assert second.split()[:2] == ["8", "3"]
     assert " - " in second  # no median
 
 
@@ -168,10 +169,13 @@ def test_the_tidy_table_has_no_row_for_it_and_the_metrics_nothing(both: Study) -
 
 def test_the_printed_table_has_a_dash_for_it_and_no_column_if_no_condition_can_have_it(both: Study) -> None:
     table = summarize(both, lambda text: None)
-    header, arithmetic, policies = print_conditions(table, axes(both), both.game).splitlines()
+    alike, header, arithmetic, policies = print_conditions(table, axes(both), both.game).splitlines()
+    assert "model solver" in alike
+    assert "simulations 3" in alike
+    assert "model" not in header
     assert all(outcome.label in header for outcome in both.game.outcomes)
     for line, dashes in ((arithmetic, 1), (policies, 2)):
-        assert line.split()[:-2].count("-") == dashes  # the last two are median rounds and unusable replies
+        assert line.split()[:-1].count("-") == dashes  # the last one is median rounds
     alone = print_conditions(table[table["problems"] == "policies"], axes(both), both.game)
     assert "policies accepted" in alone
     assert "unanimous" not in alone

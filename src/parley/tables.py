@@ -229,20 +229,23 @@ def read_table(study: str, name: str) -> pd.DataFrame:
 
 
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
-    """Return the table of conditions as text: axes, n, and each outcome's rate with its interval.
+    """Return the table of conditions as text: axes, n, and each outcome's rate with its interval in percent.
 
-    Outcomes that no condition can have are left out.
+    Outcomes that no condition can have are left out. What is the same in all of several rows stands above them.
     """
     shown = table[list(by)].copy()
     if (table["threat_model"] != "none").any():
         shown["threat model"] = table["threat_model"]
     shown["simulations"] = table["simulations"]
+    labels = {outcome.label for outcome in outcomes_of(table, game)}
     for outcome in outcomes_of(table, game):
         cells = []
         for _, row in table.iterrows():
             rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
-            cells.append("-" if pd.isna(rate) else f"{rate:4.0%} [{low:.0%}, {high:.0%}]")
+            cells.append("-" if pd.isna(rate) else f"{rate:4.0%} [{100 * low:.0f}, {100 * high:.0f}]")
         shown[outcome.label] = cells
     shown["median rounds"] = ["-" if pd.isna(m) else f"{m:g}" for m in table["median_rounds"]]
     shown["unusable replies"] = [f"{rate:.1%}" for rate in table["failed_reply_rate"]]
-    return shown.to_string(index=False)
+    kept = [name for name in shown if len(shown) == 1 or shown[name].nunique() > 1 or name in labels]
+    alike = ", ".join(f"{name} {shown[name].iloc[0]}" for name in shown if name not in kept)
+    return (f"In all rows: {alike}\n" if alike else "") + shown[kept].to_string(index=False)

@@ -309,14 +309,14 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
         "study=smollm2-135m=1",
     ]
     devices = set()
-    for server in processes("vllm.entrypoints.openai.api_server", str(folder)):
+    for server in processes("vllm.entrypoints.launchers.api_server.entry", str(folder)):
         environment = Path(f"/proc/{server}/environ").read_bytes().decode()
         devices.add(re.search(r"CUDA_VISIBLE_DEVICES=(\d)", environment)[1])
     assert devices == {"0", "1"}
 
     engine = paths.endpoint("study", "smollm2-135m", 0, "smollm2-135m")
     supervisor = yaml.safe_load(engine.read_text())["pid"]
-    server = next(pid for pid in processes("api_server", str(folder)) if _parent(pid) == supervisor)
+    server = next(pid for pid in processes("launchers.api_server", str(folder)) if _parent(pid) == supervisor)
     os.kill(server, signal.SIGKILL)
     other = next(job for job, comment in before.items() if "smollm2-135m=1_" in comment)
     subprocess.run(["scancel", other], check=True)

@@ -6,6 +6,7 @@ are killed without a chance.
 """
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import re
@@ -59,6 +60,15 @@ def is_cpu_build() -> bool:
     return True
 
 
+def _server_module() -> str:
+    """Return the module that runs vLLM's server: older versions have another. Imports nothing of it."""
+    found = importlib.util.find_spec("vllm")
+    folders = [Path(folder) for folder in (found.submodule_search_locations or [])] if found else []
+    if any((folder / "entrypoints" / "launchers").is_dir() for folder in folders):
+        return "vllm.entrypoints.launchers.api_server.entry"
+    return "vllm.entrypoints.openai.api_server"
+
+
 def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> list[str]:
     """Return the command that serves `folder` under `name` on a Unix socket.
 
@@ -89,7 +99,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
     arguments |= dict(entry.engine_args) | dict(entry.server_args)
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    command = [sys.executable, "-m", _server_module()]
     for key, value in arguments.items():
         if value is True:
             command.append(f"--{key}")

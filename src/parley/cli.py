@@ -42,7 +42,7 @@ def commands() -> None:
 
     \b
     A whole study:       snakemake --config study=demo
-    One game, watched:   parley play demo --model majority
+    One game, watched:   parley play demo --n 12 --b 3
     """
 
 

@@ -43,8 +43,8 @@ def play(
     """Play one game of a study's first condition that fits, live in the terminal; nothing is recorded.
 
     \b
-    Examples:  parley play demo --model majority --b 1
-               parley play demo --model smollm2-135m --prompt none_exist --reasoning
+    Examples:  parley play demo --n 12 --b 3
+               parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
     """
     from parley.play import play as run

@@ -40,11 +40,38 @@ def test_the_command_follows_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--no-enable-chunked-prefill" not in command
 
 
-def test_the_cpu_build_prefills_a_whole_context_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("context", "step"), [(256, "2048"), (8192, "8192"), (32_768, "32768")])
+def test_a_step_of_the_cpu_build_holds_one_whole_context(
+    monkeypatch: pytest.MonkeyPatch, context: int, step: str
+) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: True)
-    command = server.server_command("tiny", entry(max_model_len=32_768), Path("m"), "s")
+    command = server.server_command("tiny", entry(max_model_len=context), Path("m"), "s")
     assert "--no-enable-chunked-prefill" in command
-    assert option(command, "max-num-batched-tokens") == "32768"
+    assert option(command, "max-num-batched-tokens") == step
+
+
+@pytest.mark.parametrize(
+    ("folder", "module"),
+    [
+        ("entrypoints/launchers", "vllm.entrypoints.launchers.api_server.entry"),
+        ("entrypoints/openai", "vllm.entrypoints.openai.api_server"),
+    ],
+)
+def test_the_deprecated_module_serves_where_an_older_vllm_has_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, module: str
+) -> None:
+    package = tmp_path / "vllm"
+    (package / folder).mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('seconds of imports')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert server.server_command("tiny", entry(), Path("m"), "s")[1:3] == ["-m", module]
+
+
+def test_the_installed_vllm_has_the_module_that_serves() -> None:
+    module = server.server_command("tiny", entry(), Path("m"), "s")[2]
+    assert module == "vllm.entrypoints.launchers.api_server.entry"
+    path = Path(*module.split(".")).with_suffix(".py")
+    assert any((Path(folder) / path).is_file() for folder in sys.path)
 
 
 @pytest.mark.parametrize(("cpu_build", "dtype"), [(True, "float32"), (False, "bfloat16")])

@@ -92,9 +92,10 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         arguments |= {
             "tensor-parallel-size": 1,
             "enforce-eager": True,  # ready in half a minute instead of two, for 8% less throughput
-            # Seeded requests whose prompt is prefilled in chunks kill the CPU engine of vLLM 0.32.
+            # Seeded requests whose prompt is prefilled in chunks kill the CPU engine of vLLM 0.32. So a step has to
+            # hold the longest prompt. No more: nothing is answered during a step, which takes long on a slow CPU.
             "no-enable-chunked-prefill": True,
-            "max-num-batched-tokens": max(16_384, entry.max_model_len),
+            "max-num-batched-tokens": max(2048, entry.max_model_len),
         }
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"

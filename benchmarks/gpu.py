@@ -40,23 +40,22 @@ ENDPOINT = Path("engine.json")
 ENTRY = {"source": {"folder": "model"}, "dtype": "bfloat16", "max_model_len": 8192}
 AGENTS = 8
 CUT_TOKENS = 64  # of each reply where ways to guide replies are compared: fewer than any reply has
-ONLY_WORKS = "**CPU, tiny shape: shows that the command works, says nothing of a GPU.**"
+PAPER = "qwen3-8b"
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured. Seconds are the most that one measurement plays before it is cut off."""
+    """How much is measured."""
 
     shard: int  # simulations at once in the main measurement: as many as share an engine in config/paper.yaml
     at_once: tuple[int, ...]
-    seconds: float
-    main_seconds: float
-    start_seconds: float  # of an engine, at most
+    seconds: float  # that the main measurement is to take
     guided: int  # requests with which ways to guide replies are compared
+    start_seconds: float  # of the first engine, at most
 
 
-GPU = Size(32, (1, 4, 16, 64, 128), 12.0, 30.0, 240.0, 256)
-CPU = Size(4, (1, 4, 16), 8.0, 15.0, 90.0, 16)
+GPU = Size(32, (1, 4, 16, 64, 128), 20.0, 256, 240.0)
+CPU = Size(2, (1, 4), 10.0, 16, 120.0)
 
 
 @dataclass
@@ -73,7 +72,13 @@ class Check:
     main: Usage | None = None
     requests: list[Exchange] = field(default_factory=list)
     unguided: Usage | None = None
-    guided: Usage | None = None
+
+    def round_seconds(self, number: int) -> float:
+        """Return the seconds that a round of `number` simulations may take at most, by the main measurement."""
+        if self.main is None:
+            return 2 * self.size.seconds
+        # Half of its rate, or a quarter of its time where a few requests wait for each other.
+        return max(2 * number / self.size.shard, 0.25) * max(self.main.seconds / self.rounds, 5.0)
 
     def measured(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Usage, Any]:
         """Run `work` with an empty prefix cache; return what the engine counted, and what `work` returns."""
@@ -91,11 +96,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Step:
-    """One measurement: what its rows are about, the seconds it takes at most, and what measures it."""
+    """One measurement: what its rows are about, the seconds it plays at most, and what measures it."""
 
     what: str
-    most: float
-    rows: Callable[[Check], Iterator[Row]]
+    most: Callable[[Check], float]
+    rows: Callable[[Check, float], Iterator[Row]]  # is told after how many seconds to cut off what it plays
 
 
 @dataclass(frozen=True)
@@ -123,38 +128,45 @@ def simulations(n: int, number: int, rounds: int) -> list[Simulation]:
 def stages(size: Size) -> list[Stage]:
     """Return all that is measured, the most important first."""
     main = [
-        *(Step(f"prompts and replies of {n} agents", 1.5 * size.seconds, _tokens_of(n)) for n in (4, 8, 16)),
-        Step("the pipeline against vLLM alone", 4 * size.main_seconds, _ratio),
-        *(Step(f"{number} simulations at once", 1.5 * size.seconds, _at_once(number)) for number in size.at_once),
-        Step("replies with and without a grammar", 6 * size.seconds, _guided),
+        *(Step(f"prompts and replies of {n} agents", _short, _tokens_of(n)) for n in (8, 4, 16)),
+        Step("the pipeline against vLLM alone", lambda check: 5 * size.seconds, _ratio),
+        Step("replies with and without a grammar", lambda check: 3 * size.seconds, _guided),
+        *(Step(f"{number} simulations at once", _round_of(number), _at_once(number)) for number in size.at_once),
     ]
     determinism = hardware.determinism(True, is_cpu_build(), hardware.gpus())
+    deterministic = f"`deterministic: true` ({determinism.by})"
     guidance = json.dumps({"backend": "guidance", "disable_any_whitespace": True})
     return [
         Stage("as studies run it", {}, main),
         Stage(
             "without prefix caching",
             {"server_args": {"no-enable-prefix-caching": True}},
-            [Step("prefix caching off", 3 * size.main_seconds, _against("prefix caching off", cached=False))],
+            [Step("prefix caching off", _as_main(1), _against("prefix caching off", cached=False))],
         ),
         Stage(
-            f"`deterministic: true` ({determinism.by})",
+            f"with {deterministic}",
             {"deterministic": True},
-            [
-                Step(
-                    "`deterministic: true`",
-                    3 * size.main_seconds,
-                    _against(f"`deterministic: true` ({determinism.by})"),
-                )
-            ],
+            [Step("`deterministic: true`", _as_main(2), _against(deterministic))],
             "" if determinism.by else determinism.warning or "not supported here",
         ),
         Stage(
             "with guidance for grammars",
             {"engine_args": {"structured-outputs-config": guidance}},
-            [Step("grammars by guidance", 4 * size.seconds, _by_guidance)],
+            [Step("grammars by guidance", lambda check: 1.5 * size.seconds, _by_guidance)],
         ),
     ]
+
+
+def _short(check: Check) -> float:
+    return check.size.seconds
+
+
+def _round_of(number: int) -> Callable[[Check], float]:
+    return lambda check: check.round_seconds(number)
+
+
+def _as_main(times: float) -> Callable[[Check], float]:
+    return lambda check: times * check.rounds * check.round_seconds(check.size.shard)
 
 
 def rows(check: Check) -> Iterator[Row]:
@@ -163,7 +175,7 @@ def rows(check: Check) -> Iterator[Row]:
     for stage in stages(check.size):
         if stage.why_not:
             yield Row(stage.steps[0].what, f"not measured: {one_line(stage.why_not)}", "")
-        elif not check.budget.allows(_start_seconds(check) + stage.steps[0].most):
+        elif not check.budget.allows(_start_seconds(check) + stage.steps[0].most(check)):
             yield from (Row(step.what, check.budget.dropped, "") for step in stage.steps)
         else:
             yield from _on_an_engine(stage, check)
@@ -171,8 +183,8 @@ def rows(check: Check) -> Iterator[Row]:
 
 
 def _start_seconds(check: Check) -> float:
-    """Return how long an engine may take to start: after the first one, twice what that one took."""
-    return min(2 * check.seconds_started or check.size.start_seconds, check.size.start_seconds)
+    """Return how long an engine may take to start: the later ones about as long as the first."""
+    return 1.3 * check.seconds_started or check.size.start_seconds
 
 
 def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
@@ -189,26 +201,27 @@ def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
             yield Row(f"start of the engine {stage.what}", f"{started:.0f} s", "")
             while left:
                 step = left.pop(0)
-                if not check.budget.allows(step.most):
+                most = step.most(check)
+                if not check.budget.allows(most):
                     yield Row(step.what, check.budget.dropped, "")
                     continue
-                _say(f"{step.what}: at most {step.most:.0f} s, {check.budget.left:.0f} s are left")
-                yield from _guarded(step, check)
+                _say(f"{step.what}: at most {most:.0f} s, {check.budget.left:.0f} s are left")
+                yield from _guarded(step, check, most)
     except EngineError as error:
         yield from (Row(step.what, f"not measured: {one_line(str(error), 300)}", "") for step in left)
 
 
-def _guarded(step: Step, check: Check) -> Iterator[Row]:
+def _guarded(step: Step, check: Check, most: float) -> Iterator[Row]:
     try:
-        yield from step.rows(check)
+        yield from step.rows(check, most)
     except (ParleyError, httpx.HTTPError, RuntimeError, ValueError) as error:
         yield Row(step.what, f"not measured: {one_line(str(error), 300) or type(error).__name__}", "")
 
 
-def _tokens_of(n: int) -> Callable[[Check], Iterator[Row]]:
-    def measure(check: Check) -> Iterator[Row]:
+def _tokens_of(n: int) -> Callable[[Check, float], Iterator[Row]]:
+    def measure(check: Check, most: float) -> Iterator[Row]:
         games = simulations(n, max(1, check.size.shard * AGENTS // n // 4), 3)
-        _, exchanges = check.measured(lambda: played(games, ENDPOINT, seconds=check.size.seconds))
+        _, exchanges = check.measured(lambda: played(games, ENDPOINT, seconds=most))
         check.agents[n] = agent_tokens(exchanges)
         yield Row(f"prompts and replies of {n} agents", described(exchanges), "")
 
@@ -227,43 +240,50 @@ def described(exchanges: Sequence[Exchange]) -> str:
     return "; ".join([*text, f"{failed / len(exchanges):.0%} unusable"])
 
 
-def _ratio(check: Check) -> Iterator[Row]:
-    size = check.size
+def _ratio(check: Check, most: float) -> Iterator[Row]:
+    size, limit = check.size, most / 3
     # One round says how many of them fill the time, and warms what is compiled when it is first used.
     games = simulations(AGENTS, size.shard, 1)
-    usage, _ = check.measured(lambda: played(games, ENDPOINT, seconds=size.main_seconds))
-    check.rounds = max(1, min(50, int(size.main_seconds / usage.seconds)))
+    usage, _ = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
+    check.rounds = max(1, min(50, int(size.seconds / usage.seconds)))
     games = simulations(AGENTS, size.shard, check.rounds)
-    check.main, check.requests = check.measured(lambda: played(games, ENDPOINT, seconds=1.2 * size.main_seconds))
-    what = f"pipeline: {size.shard} simulations of {AGENTS} agents at once, {check.rounds} rounds"
-    yield Row(what, str(check.main), "")
-    alone, _ = check.measured(lambda: asked_again(check.requests, ENDPOINT, 1.2 * size.main_seconds))
-    yield Row("vLLM given all the same requests at once", str(alone), "")
+    check.main, check.requests = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
+    what = f"pipeline: {size.shard} simulations of {AGENTS} agents at once, {_rounds(check.rounds)}"
+    yield Row(what, _told(check.main, limit), "")
+    alone, _ = check.measured(lambda: asked_again(check.requests, ENDPOINT, limit))
+    yield Row("vLLM given all the same requests at once", _told(alone, limit), "")
     aim = "0.95" if check.machine.gpu else ""
     yield Row("pipeline's tokens per second / vLLM's", f"{check.main.rate / alone.rate:.2f}", aim)
 
 
-def _at_once(number: int) -> Callable[[Check], Iterator[Row]]:
-    def measure(check: Check) -> Iterator[Row]:
-        games = simulations(AGENTS, number, 50)
-        usage, _ = check.measured(lambda: played(games, ENDPOINT, seconds=check.size.seconds))
-        yield Row(
-            f"{number} simulation{'s' * (number > 1)} at once, cut off after {usage.seconds:.0f} s", str(usage), ""
-        )
+def _rounds(number: int) -> str:
+    return f"{number} round{'s' * (number > 1)}"
+
+
+def _told(usage: Usage, limit: float) -> str:
+    """Return what an engine did; what was cut off finished fewer requests than it began, so its rate is too high."""
+    return f"{usage}{' (cut off: the rate is too high)' if usage.seconds >= limit else ''}"
+
+
+def _at_once(number: int) -> Callable[[Check, float], Iterator[Row]]:
+    def measure(check: Check, most: float) -> Iterator[Row]:
+        games = simulations(AGENTS, number, 1)
+        usage, _ = check.measured(lambda: played(games, ENDPOINT, seconds=most))
+        yield Row(f"{number} simulation{'s' * (number > 1)} at once, 1 round", _told(usage, most), "")
 
     return measure
 
 
-def _against(what: str, cached: bool = True) -> Callable[[Check], Iterator[Row]]:
+def _against(what: str, cached: bool = True) -> Callable[[Check, float], Iterator[Row]]:
     """Play what the main measurement played on another engine."""
 
-    def measure(check: Check) -> Iterator[Row]:
+    def measure(check: Check, most: float) -> Iterator[Row]:
         if check.main is None:
             raise ValueError("nothing to compare it with")
         games = simulations(AGENTS, check.size.shard, check.rounds)
-        work = lambda: played(games, ENDPOINT, seconds=2 * check.size.main_seconds)  # noqa: E731
+        work = lambda: played(games, ENDPOINT, seconds=most)  # noqa: E731
         usage, _ = check.measured(work) if cached else check.continued(work)
-        yield Row(f"{what}: the pipeline's simulations", str(usage), "")
+        yield Row(f"{what}: the pipeline's simulations", _told(usage, most), "")
         yield Row(f"{what}: tokens per second / without", f"{usage.rate / check.main.rate:.2f}", "")
 
     return measure
@@ -288,27 +308,28 @@ def chat_bodies(exchanges: Sequence[Exchange], number: int, guided: bool) -> lis
     return bodies
 
 
-def _replies(check: Check, guided: bool) -> Usage:
-    """Return what it takes to write replies whose prompts are in the cache; the first time is not counted."""
+def _replies(check: Check, guided: bool, most: float) -> Usage:
+    """Return what it takes to write replies whose prompts are in the cache: the faster of two times after a first."""
     bodies = chat_bodies(check.requests, check.size.guided, guided)
     if not bodies:
         raise ValueError("no requests to compare with")
-    work = lambda: posted(bodies, ENDPOINT, check.size.seconds)  # noqa: E731
+    work = lambda: posted(bodies, ENDPOINT, most)  # noqa: E731
     check.measured(work)
-    return check.continued(work)[0]
+    return max((check.continued(work)[0] for _ in range(2)), key=lambda usage: usage.generated_rate)
 
 
-def _guided(check: Check) -> Iterator[Row]:
-    check.unguided, check.guided = _replies(check, guided=False), _replies(check, guided=True)
-    requests = f"{min(check.size.guided, check.unguided.requests)} replies of {CUT_TOKENS} tokens, prompts cached"
+def _guided(check: Check, most: float) -> Iterator[Row]:
+    check.unguided = _replies(check, False, most / 6)
+    guided = _replies(check, True, most / 6)
+    requests = f"{check.unguided.requests} replies of {CUT_TOKENS} tokens at once, prompts cached"
     yield Row(f"{requests}: no grammar", f"{check.unguided.generated_rate:,.0f} generated tokens/s", "")
-    yield _grammar_row("xgrammar", check.guided, check.unguided)
+    yield _grammar_row("xgrammar", guided, check.unguided)
 
 
-def _by_guidance(check: Check) -> Iterator[Row]:
+def _by_guidance(check: Check, most: float) -> Iterator[Row]:
     if check.unguided is None:
         raise ValueError("nothing to compare it with")
-    yield _grammar_row("guidance", _replies(check, guided=True), check.unguided)
+    yield _grammar_row("guidance", _replies(check, True, most / 3), check.unguided)
 
 
 def _grammar_row(backend: str, usage: Usage, unguided: Usage) -> Row:
@@ -326,14 +347,14 @@ def _paper(check: Check) -> Iterator[Row]:
     shards = len({shard for shard in study.shards().values() if shard[0] != "scripted"})
     for rounds in (50, 10):
         tokens = study_tokens(study, check.agents, rounds)
-        found = hours(tokens, check.main.rate, "qwen3-8b")
+        found = hours(tokens, check.main.rate, PAPER)
         each = "; ".join(
             f"{model} {found[model]:,.1f} h ({amount / 1e6:,.0f} million tokens)" for model, amount in tokens.items()
         )
         starts = shards * check.seconds_started / 3600
         text = f"{each}; {shards} starts of an engine {starts:.1f} h; in all {sum(found.values()) + starts:,.1f} h"
         what = f"`config/paper.yaml` on this machine, if every game lasts {rounds} rounds"
-        yield Row(what, text if check.machine.gpu else f"({text})", "")
+        yield Row(what, text if check.shape == PAPER else f"shows the arithmetic only: {text}", "")
 
 
 def _say(text: str) -> None:
@@ -364,21 +385,20 @@ def _run(minutes: float, asked: str | None) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, min(most_files, 65_536)), most_files))  # a socket a request
     os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # for `reset_cache`; the engine listens on a private socket only
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
-    lines = [
-        str(found),
-        *([] if found.gpu else ["", ONLY_WORKS]),
-        "",
-        f"Shape `{shape}`, {weights:.1f} GB of weights.",
-    ]
+    lines = [str(found), "", f"Shape `{shape}`, {weights:.1f} GB of weights.", ""]
+    if shape != PAPER:
+        where = "CPU" if found.gpu is None else "GPU"
+        lines[1:1] = ["", f"**{where}, {shape} shape: shows that the command works, says nothing of a GPU.**"]
+    check = Check(found, shape, GPU if found.gpu else CPU, budget)
     try:
         with temporary_folder():
-            models = {"models": {NAME: ENTRY}}
-            Path("models.yaml").write_text(yaml.safe_dump(models), encoding="utf-8")
-            check = Check(found, shape, GPU if found.gpu else CPU, budget)
-            for line in table(rows(check)):
-                lines.append(line)
+            Path("models.yaml").write_text(yaml.safe_dump({"models": {NAME: ENTRY}}), encoding="utf-8")
+            lines.extend(table(rows(check)))
     finally:
-        rewrite("gpu", "\n".join(lines))
+        if check.main is not None:  # also what was measured before Ctrl-C
+            rewrite("gpu", "\n".join(lines))
+    if check.main is None:
+        sys.exit("gpu-check: nothing was measured, and benchmarks/README.md is as it was; the rows above say why")
     _say(f"done in {minutes * 60 - budget.left:.0f} s; the table is in benchmarks/README.md")
 
 

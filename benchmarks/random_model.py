@@ -9,10 +9,14 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.measure import REPOSITORY
 from parley.engine import server
 from parley.engine.models import ModelEntry
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 NAME = "random-weights"
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -24,6 +28,7 @@ _TEMPLATE = (
 _LEARNED = 2_000
 # Tokens of Qwen3's tokenizer: grammars are compiled for, and mask, as many. The rest of the vocabulary is padding.
 _TOKENS = 151_669
+_CONTROL = set(range(32)) - set(b"\t\n")
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def make_model(folder: Path, shape: Shape) -> None:
     from transformers import PreTrainedTokenizerFast, Qwen3Config
 
     folder.mkdir(parents=True)
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=_tokenizer(), eos_token=_SPECIAL[2], pad_token=_SPECIAL[0], model_max_length=40_960
     )
     tokenizer.chat_template = _TEMPLATE
@@ -72,7 +77,6 @@ def make_model(folder: Path, shape: Shape) -> None:
         rms_norm_eps=1e-6,
         tie_word_embeddings=False,
         eos_token_id=tokenizer.convert_tokens_to_ids(_SPECIAL[2]),
-        bos_token_id=tokenizer.convert_tokens_to_ids(_SPECIAL[0]),
         dtype="bfloat16",
     )
     config.save_pretrained(folder)
@@ -83,7 +87,7 @@ def prompt_texts() -> list[str]:
     return [file.read_text(encoding="utf-8") for file in sorted((REPOSITORY / "src/parley/prompts").rglob("*.txt"))]
 
 
-def _tokenizer() -> "Tokenizer":  # noqa: F821
+def _tokenizer() -> "Tokenizer":
     """Return a byte-level BPE tokenizer: learned tokens, then pairs of them that no text is ever cut into.
 
     The pairs make replies read like text of as many characters a token as real ones, and make grammars as large.
@@ -92,7 +96,8 @@ def _tokenizer() -> "Tokenizer":  # noqa: F821
 
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    # No control characters, which xgrammar lets into strings and JSON does not: random replies would be full of them.
+    alphabet = sorted(set(pre_tokenizers.ByteLevel.alphabet()) - {chr(256 + byte) for byte in _CONTROL})
     trainer = trainers.BpeTrainer(vocab_size=_LEARNED, initial_alphabet=alphabet, show_progress=False)
     learned.train_from_iterator(prompt_texts(), trainer)
     model = json.loads(learned.to_str())["model"]

@@ -14,8 +14,10 @@ import httpx
 from parley.condition import Simulation
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import read_endpoint
+from parley.errors import EngineError
 from parley.runner import Exchange
 from parley.simulate import play_simulation
+from parley.text import one_line
 
 LOG = Path("engine.log")
 
@@ -30,7 +32,10 @@ def serving(command: Sequence[str], endpoint: Path, seconds: float = 600.0) -> I
     with LOG.open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
-        while not endpoint.exists() and server.poll() is None:
+        while not endpoint.exists():
+            if server.poll() is not None:
+                said = LOG.read_text(errors="replace").strip().splitlines() or ["nothing"]
+                raise EngineError(f"the engine did not start; it said: {one_line(said[-1], 300)}")
             time.sleep(0.1)
         asyncio.run(_ready(endpoint, seconds))
         yield time.perf_counter() - started
@@ -53,7 +58,7 @@ async def played(
     They are played all at once or one after the other, each with a client of its own. What is left after `seconds` is
     cut off.
     """
-    exchanges: list[Exchange] = []
+    exchanges: list[Exchange] = []  # what is cut off keeps its whole phases
 
     async def play(simulation: Simulation) -> None:
         places = dict.fromkeys(simulation.condition.models, endpoint)
@@ -62,9 +67,7 @@ async def played(
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             if at_once:
-                async with asyncio.TaskGroup() as group:
-                    for simulation in simulations:
-                        group.create_task(play(simulation))
+                await asyncio.gather(*map(play, simulations))
             else:
                 for simulation in simulations:
                     await play(simulation)

@@ -324,6 +324,9 @@ def _environment() -> dict[str, str]:
     # vLLM's processes talk to each other; on a node whose name is its network address they would do it there.
     environment.setdefault("VLLM_HOST_IP", "127.0.0.1")
     environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    # FlashInfer's sampler is for requests with top-k or top-p and no seed, and Parley's are none of these. vLLM 0.32
+    # prepares it all the same when it starts: it compiles it, which needs nvcc, or a network.
+    environment.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
     environment.pop(hardware.BATCH_INVARIANT, None)
     if is_cpu_build():

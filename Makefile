@@ -66,6 +66,7 @@ bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 
 # Without `setup`, which installs the CPU build: this is for the environment of envs/cuda.txt, and works without a network.
 gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), without weights and without a network
+	@python -c 'import parley, prometheus_client' 2>/dev/null || { echo "gpu-check: install envs/cuda.txt first (envs/README.md says how)"; exit 1; }
 	python -m benchmarks.gpu --minutes $(MINUTES)
 
 clean: ## Remove what can be made again, but no results and no models

@@ -36,7 +36,7 @@ def test_the_shape_suits_the_machine() -> None:
     ("asked", "found", "message"),
     [
         ("qwen3-8b", CPU, "--shape qwen3-8b needs a GPU; this is the CPU build of vLLM: use --shape tiny"),
-        (None, Machine("", H100, 16, 16), "has 16 GiB; --shape qwen3-8b needs 15 GiB for its weights and 4 beside"),
+        (None, Machine("", H100, 20, 20), "has 20 GiB; --shape qwen3-8b needs 15 GiB for its weights and 4 beside"),
         (None, Machine("", H100, 80, 70), "70 of 80 GiB are free, and vLLM takes 90%"),
     ],
 )

@@ -9,9 +9,9 @@ from parley.engine import hardware
 from parley.engine.server import is_cpu_build
 from parley.errors import UsageError
 
-# Beside the weights: contexts of some dozen requests, activations, CUDA graphs; vLLM takes 90% of the memory.
+# Beside the weights: contexts of some dozen requests, activations, CUDA graphs; vLLM takes 92% of the memory.
 _BESIDE_GIB = 4.0
-_SHARE = 0.9
+_SHARE = 0.92
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def chosen_shape(asked: str | None, found: Machine) -> str:
     # What is in use by others counts against the share that vLLM takes of the whole.
     if found.total and _SHARE * found.total > found.free:
         raise UsageError(
-            f"{found.gpu.name}: {found.free:.0f} of {found.total:.0f} GiB are free, and vLLM takes 90%; end what else "
+            f"{found.gpu.name}: {found.free:.0f} of {found.total:.0f} GiB are free, and vLLM takes 92%; end what else "
             "runs there (nvidia-smi lists it)"
         )
     if found.total and _SHARE * found.total < weights + _BESIDE_GIB:

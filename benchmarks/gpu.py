@@ -55,7 +55,7 @@ class Size:
 
 
 GPU = Size(32, (1, 4, 16, 64, 128), 20.0, 256, 240.0)
-CPU = Size(2, (1, 4), 10.0, 16, 120.0)
+CPU = Size(2, (1, 4), 25.0, 16, 240.0)
 
 
 @dataclass
@@ -322,7 +322,8 @@ def _replies(check: Check, guided: bool, most: float) -> Usage:
 def _guided(check: Check, most: float) -> Iterator[Row]:
     check.unguided = _replies(check, False, most / 6)
     guided = _replies(check, True, most / 6)
-    requests = f"{check.unguided.requests} replies of {CUT_TOKENS} tokens at once, prompts cached"
+    number = len(chat_bodies(check.requests, check.size.guided, guided=False))
+    requests = f"{number} replies of {CUT_TOKENS} tokens at once, prompts cached"
     yield Row(f"{requests}: no grammar", f"{check.unguided.generated_rate:,.0f} generated tokens/s", "")
     yield _grammar_row("xgrammar", guided, check.unguided)
 

@@ -7,12 +7,13 @@ STUDY ?= demo
 CORES ?= all
 # What installs: uv, or pip.
 INSTALLER ?= uv
+MINUTES ?= 10
 # Processes that share the tests without an engine (not pytest's `auto`, which counts the cores of the machine, not ours).
 WORKERS ?= $(shell nproc)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup demo second-model test test-slurm lint format bench clean
+.PHONY: help setup demo second-model test test-slurm lint format bench gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +61,11 @@ format: setup ## Format everything
 
 bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 	python -m benchmarks.run
+
+# Without `setup`, which installs the CPU build: this is for the environment of envs/cuda.txt, and works without a network.
+gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), without weights and without a network
+	@python -c 'import parley, prometheus_client' 2>/dev/null || { echo "gpu-check: install envs/cuda.txt first (envs/README.md says how)"; exit 1; }
+	python -m benchmarks.gpu --minutes $(MINUTES)
 
 clean: ## Remove what can be made again, but no results and no models
 	rm -rf $(VENV) .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

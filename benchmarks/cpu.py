@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from benchmarks.engine import MODEL, serving
+from benchmarks.engine import ENDPOINT, MODEL, SERVE
 from benchmarks.measure import Row, temporary_folder
+from benchmarks.serving import serving
 from parley.condition import Simulation
 from parley.engine.client import Engine, LLMPolicy
 from parley.games.base import Ask
@@ -55,12 +56,13 @@ def _measured(changes: Mapping[str, Any], variables: Mapping[str, str]) -> str:
     study = {"game": "consensus", "seeds": SIMULATIONS, "parameters": parameters, "grids": [grid]}
     Path("bench.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     simulations = list(load_study(Path("bench.yaml")).simulations())
-    with serving(variables):
+    limits = [f"{name}={value}" for name, value in variables.items()]
+    with serving(("env", *limits, *SERVE), ENDPOINT):
         return asyncio.run(_play(simulations))
 
 
 async def _play(simulations: list[Simulation]) -> str:
-    async with Engine(Path("engine.json")) as engine:
+    async with Engine(ENDPOINT) as engine:
         noting = _Times(engine)
         start = time.perf_counter()
         await asyncio.gather(

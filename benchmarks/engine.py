@@ -4,27 +4,24 @@ All on one machine, in one run, with SmolLM2-135M; every way plays the same simu
 """
 
 import asyncio
-import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 
 import yaml
 
 from benchmarks.measure import PARLEY, Row, temporary_folder
+from benchmarks.serving import asked_again, played, serving
 from parley.condition import Simulation
-from parley.engine.client import Engine, LLMPolicy
-from parley.games.base import Ask
-from parley.policies import Completion
-from parley.runner import play_async
+from parley.runner import Exchange
 from parley.study import Study, load_study
 
 MODEL = "smollm2-135m"
 SIMULATIONS = 16
 ALONE = 2  # simulations that are played on an engine each; the time of 16 is worked out from them
+ENDPOINT = Path("engine.json")
+SERVE = (*PARLEY, "serve", MODEL, "--models", "models.yaml", "--endpoint", str(ENDPOINT), "--exit-with-parent")
 
 
 def rows() -> Iterator[Row]:
@@ -33,15 +30,17 @@ def rows() -> Iterator[Row]:
         study = _study()
         simulations = list(study.simulations())
         alone = [_engine_each(simulation) for simulation in simulations[:ALONE]]
-        start = time.perf_counter()
-        with serving():
-            started = time.perf_counter() - start
-            one_by_one, asked = asyncio.run(_one_after_the_other(simulations))
-        with serving():
+        with serving(SERVE, ENDPOINT) as started:
+            start = time.perf_counter()
+            asked = asyncio.run(played(simulations, ENDPOINT, at_once=False))
+            one_by_one = time.perf_counter() - start
+        with serving(SERVE, ENDPOINT):
             at_once = _at_once(simulations)
-        with serving():
-            batch = asyncio.run(_all_requests(asked))
-    tokens = sum(_tokens(completion) for _, _, completion in asked)
+        with serving(SERVE, ENDPOINT):
+            start = time.perf_counter()
+            asyncio.run(asked_again(asked, ENDPOINT))
+            batch = time.perf_counter() - start
+    tokens = sum(map(_tokens, asked))
     each = SIMULATIONS * sum(alone) / ALONE
     yield Row("calls and tokens of the 16 simulations", f"{len(asked)} calls, {tokens:,} tokens", "")
     yield Row("start of the engine", f"{started:.1f} s", "")
@@ -60,8 +59,8 @@ def rows() -> Iterator[Row]:
     yield Row("pipeline's tokens per second / vLLM's", f"{batch / at_once:.2f}", "0.9")
 
 
-def _tokens(completion: Completion) -> int:
-    return (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
+def _tokens(exchange: Exchange) -> int:
+    return (exchange.entry.prompt_tokens or 0) + (exchange.entry.completion_tokens or 0)
 
 
 def _study() -> Study:
@@ -73,62 +72,10 @@ def _study() -> Study:
     return load_study(Path("bench.yaml"))
 
 
-@contextmanager
-def serving(variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run an engine of its own, so that no prefix cache is warm from another measurement."""
-    command = [*PARLEY, "serve", MODEL, "--models", "models.yaml", "--endpoint", "engine.json", "--exit-with-parent"]
-    with Path("engine.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=os.environ | dict(variables))
-    try:
-        while not Path("engine.json").exists():
-            time.sleep(0.1)
-        asyncio.run(_ready())
-        yield
-    finally:
-        server.terminate()
-        server.wait()
-
-
-async def _ready() -> None:
-    async with Engine(Path("engine.json")) as engine:
-        await engine.wait_ready(600)
-
-
-class _Noting:
-    """A policy that notes what was asked and what came back."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._policy = LLMPolicy(engine, {})
-        self.asked: list[tuple[Ask, int, Completion]] = []
-
-    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-        completion = await self._policy.answer(ask, seed, attempt)
-        self.asked.append((ask, seed, completion))
-        return completion
-
-
-async def _one_after_the_other(simulations: list[Simulation]) -> tuple[float, list[tuple[Ask, int, Completion]]]:
-    async with Engine(Path("engine.json")) as engine:
-        noting = _Noting(engine)
-        start = time.perf_counter()
-        for simulation in simulations:
-            game = simulation.game()
-            await play_async(simulation.id, game, {seat.name: noting for seat in game.seats})
-        return time.perf_counter() - start, noting.asked
-
-
-async def _all_requests(asked: list[tuple[Ask, int, Completion]]) -> float:
-    async with Engine(Path("engine.json")) as engine:
-        policy = LLMPolicy(engine, {})
-        start = time.perf_counter()
-        await asyncio.gather(*(policy.answer(ask, seed, 0) for ask, seed, _ in asked))
-        return time.perf_counter() - start
-
-
 def _engine_each(simulation: Simulation) -> float:
     start = time.perf_counter()
-    with serving():
-        asyncio.run(_one_after_the_other([simulation]))
+    with serving(SERVE, ENDPOINT):
+        asyncio.run(played([simulation], ENDPOINT))
     return time.perf_counter() - start
 
 
@@ -136,7 +83,7 @@ def _at_once(simulations: list[Simulation]) -> float:
     start = time.perf_counter()
     running = [
         subprocess.Popen(
-            [*PARLEY, "simulate", "bench.yaml", str(simulation.record("bench")), "engine.json"],
+            [*PARLEY, "simulate", "bench.yaml", str(simulation.record("bench")), str(ENDPOINT)],
             stdout=subprocess.DEVNULL,
         )
         for simulation in simulations

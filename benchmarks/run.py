@@ -26,10 +26,10 @@ def main() -> None:
     if unknown := set(chosen) - set(SETS):
         sys.exit(f"unknown benchmark {sorted(unknown)[0]!r}; choose from: {', '.join(SETS)}")
     for name in chosen:
-        _rewrite(name, "\n".join(table(SETS[name]())))
+        rewrite(name, "\n".join(table(SETS[name]())))
 
 
-def _rewrite(name: str, section: str) -> None:
+def rewrite(name: str, section: str) -> None:
     """Put a table between its marks in the README."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     text = README.read_text(encoding="utf-8")

@@ -152,6 +152,13 @@ def test_a_users_own_variable_makes_no_engine_batch_invariant(monkeypatch: pytes
     assert "VLLM_BATCH_INVARIANT" not in server._environment()
 
 
+def test_an_engine_needs_no_sampler_that_is_compiled_when_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VLLM_USE_FLASHINFER_SAMPLER", raising=False)
+    assert server._environment()["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
+    monkeypatch.setenv("VLLM_USE_FLASHINFER_SAMPLER", "1")
+    assert server._environment()["VLLM_USE_FLASHINFER_SAMPLER"] == "1"
+
+
 def test_thread_variables_of_the_workflow_do_not_reach_a_cpu_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: True)
     for name in server._THREAD_VARIABLES:

@@ -81,10 +81,11 @@ def parse_gpus(text: str) -> tuple[Gpu, ...]:
 def gpus() -> tuple[Gpu, ...]:
     """Return the GPUs that an engine would see; empty where nvidia-smi is missing or fails."""
     # An older nvidia-smi knows no compute_cap, and refuses the whole query.
-    return parse_gpus(_nvidia_smi("name,driver_version,compute_cap") or _nvidia_smi("name,driver_version"))
+    return parse_gpus(nvidia_smi("name,driver_version,compute_cap") or nvidia_smi("name,driver_version"))
 
 
-def _nvidia_smi(query: str) -> str:
+def nvidia_smi(query: str) -> str:
+    """Return nvidia-smi's lines for each GPU that an engine would see; "" where it fails."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     # It takes the same indices and UUIDs, but does not look at the variable by itself.
     chosen = [f"--id={visible}"] if re.fullmatch(r"[\w,-]+", visible) else []

@@ -157,11 +157,13 @@ def serve(
     endpoint: Path,
     exit_with_parent: bool,
     first_gpu: int | None = None,
+    random_weights: bool = False,
 ) -> None:
     """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies.
 
     The endpoint file is written at once. It is removed on a clean stop, and names the error otherwise. `first_gpu` is
     the place of its first GPU among those of the job, where other servers take the rest; None gives it all.
+    `random_weights` is for measurements: no weights are read, and replies are nonsense.
     """
     if first_gpu is not None and entry.gpus:
         os.environ[_GPUS] = gpu_share(os.environ.get(_GPUS), first_gpu, entry.gpus)
@@ -176,7 +178,10 @@ def serve(
     if determinism.warning:
         print(f"parley: warning: {determinism.warning}", file=sys.stderr, flush=True)
     stop = _StopSignals(exit_with_parent)
-    server = _Server(server_command(name, entry, folder, socket), private, determinism.environment)
+    command = server_command(name, entry, folder, socket)
+    if random_weights:  # no entry may set a load format: others than this one run code
+        command += ["--load-format", "dummy"]
+    server = _Server(command, private, determinism.environment)
     try:
         while server.running and not stop.requested:
             time.sleep(_POLL_SECONDS)
@@ -330,6 +335,9 @@ def _environment() -> dict[str, str]:
     # vLLM's processes talk to each other; on a node whose name is its network address they would do it there.
     environment.setdefault("VLLM_HOST_IP", "127.0.0.1")
     environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    # FlashInfer's sampler is for requests with top-k or top-p and no seed, and Parley's are none of these. vLLM 0.32
+    # prepares it all the same when it starts: it compiles it, which needs nvcc, or a network.
+    environment.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
     environment.pop(hardware.BATCH_INVARIANT, None)
     if is_cpu_build():

@@ -1,0 +1,107 @@
+"""Starting an engine, playing simulations on it, and asking it the same questions again without the game."""
+
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from parley.condition import Simulation
+from parley.engine.client import Engine, LLMPolicy
+from parley.engine.endpoint import read_endpoint
+from parley.errors import EngineError
+from parley.runner import Exchange
+from parley.simulate import play_simulation
+from parley.text import one_line
+
+LOG = Path("engine.log")
+
+
+@contextmanager
+def serving(command: Sequence[str], endpoint: Path, seconds: float = 600.0) -> Iterator[float]:
+    """Run the engine that `command` starts, and yield the seconds until it answered.
+
+    Raises EngineError if it dies while it starts, or does not answer within `seconds`.
+    """
+    started = time.perf_counter()
+    with LOG.open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        while not endpoint.exists():
+            if server.poll() is not None:
+                said = LOG.read_text(errors="replace").strip().splitlines() or ["nothing"]
+                raise EngineError(f"the engine did not start; it said: {one_line(said[-1], 300)}")
+            time.sleep(0.1)
+        asyncio.run(_ready(endpoint, seconds))
+        yield time.perf_counter() - started
+    finally:
+        server.terminate()
+        server.wait()
+        endpoint.unlink(missing_ok=True)
+
+
+async def _ready(endpoint: Path, seconds: float) -> None:
+    async with Engine(endpoint) as engine:
+        await engine.wait_ready(seconds)
+
+
+async def played(
+    simulations: Sequence[Simulation], endpoint: Path, at_once: bool = True, seconds: float | None = None
+) -> list[Exchange]:
+    """Play `simulations` by Parley's runner and client in this process; return every attempt.
+
+    They are played all at once or one after the other, each with a client of its own. What is left after `seconds` is
+    cut off.
+    """
+    exchanges: list[Exchange] = []  # what is cut off keeps its whole phases
+
+    async def play(simulation: Simulation) -> None:
+        places = dict.fromkeys(simulation.condition.models, endpoint)
+        await play_simulation(simulation, places, 600.0, None, lambda text: None, exchanges.extend)
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            if at_once:
+                await asyncio.gather(*map(play, simulations))
+            else:
+                for simulation in simulations:
+                    await play(simulation)
+    return exchanges
+
+
+async def asked_again(exchanges: Sequence[Exchange], endpoint: Path, seconds: float | None = None) -> None:
+    """Ask the same questions with the same seeds, all at once; what is left after `seconds` is cut off."""
+    async with Engine(endpoint) as engine:
+        policy = LLMPolicy(engine, {})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(policy.answer(x.ask, x.entry.seed, x.entry.attempt) for x in exchanges))
+
+
+@contextmanager
+def direct(endpoint: Path) -> Iterator[httpx.Client]:
+    """Yield an HTTP client of the engine, for what no game asks: its counters, and its cache."""
+    transport = httpx.HTTPTransport(uds=read_endpoint(endpoint).socket)
+    with httpx.Client(transport=transport, base_url="http://engine", timeout=60.0, trust_env=False) as client:
+        yield client
+
+
+async def posted(bodies: Sequence[Mapping[str, Any]], endpoint: Path, seconds: float | None = None) -> None:
+    """Send chat requests as they are, all at once; raises httpx.HTTPStatusError if one is refused."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    transport = httpx.AsyncHTTPTransport(uds=read_endpoint(endpoint).socket, limits=limits)
+    async with httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=600.0) as client:
+
+        async def post(body: Mapping[str, Any]) -> None:
+            content = json.dumps(body).encode()
+            headers = {"Content-Type": "application/json"}
+            (await client.post("/v1/chat/completions", content=content, headers=headers)).raise_for_status()
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*map(post, bodies))

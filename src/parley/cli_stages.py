@@ -149,8 +149,9 @@ def summarize(study: str, models: Path | None) -> None:
 
 @click.command()
 @STUDY
+@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw so many at once.")
 @MODELS
-def figures(study: str, models: Path | None) -> None:
+def figures(study: str, processes: int, models: Path | None) -> None:
     """Draw the figures of a study from its tables and records.
 
     \b
@@ -161,7 +162,7 @@ def figures(study: str, models: Path | None) -> None:
 
     loaded = load(study, models)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
-    for path in run(loaded):
+    for path in run(loaded, processes):
         click.echo(str(path))
     mark_done(loaded.name, "figures", loaded.plan)
 

@@ -12,11 +12,12 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from parley import paths
+from parley.condition import OWN_CODE, SCRIPTED
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.slurm import group_name, wait_for_former_jobs
 from parley.spending import spent_line
-from parley.study import SCRIPTED, load_study
+from parley.study import load_study
 from parley.workflow import (
     find_own_programs,
     hold_lock,
@@ -47,15 +48,10 @@ include: "workflow/rules/common.smk"
 
 
 # The process of one job plans that job alone: it need not know all records, and K such processes share a node.
-RECORDS = [str(record) for record in SHARDS if not played_by_shard(record)] if workflow.is_main_process else []
-# Of many scripted simulations, those of a shard that are missing are played by one job: its mark stands for them.
-PLAYED = sorted(
-    {
-        str(paths.played_mark(STUDY.name, RUN, shard))
-        for record, (_, shard) in SHARDS.items()
-        if workflow.is_main_process and played_by_shard(record) and not record.exists()
-    }
-)
+RECORDS = [str(record) for record in STUDY.records(by_shard=False)] if workflow.is_main_process else []
+# Scripted simulations, and those of services, that are missing of a shard are played by one job: its mark stands for them.
+UNPLAYED = [r for r in STUDY.records(by_shard=True) if not r.exists()] if workflow.is_main_process else []
+PLAYED = sorted({mark_of(record) for record in UNPLAYED})
 # What the ledger rule marks; nothing for a game that keeps none.
 LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
@@ -73,16 +69,15 @@ onstart:
             hold_lock(paths.lock(STUDY.name))
             if wait_for_former_jobs(STUDY.name, not workflow.local_exec, logger.warning):
                 restart()  # to plan what is left
+            jobs = list(workflow.dag.needrun_jobs())
+            alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
             # As --forceall would.
-            planned = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "simulate"]
-            refuse_to_replace(record for job in planned for record in job.output)
+            refuse_to_replace(alone)
+            marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
             # Once, not once per job; a dry run needs neither.
-            records = {record for job in planned for record in job.output}
+            records = {*alone, *(str(record) for record in UNPLAYED if mark_of(record) in marks)}
             require_key_and_budget(STUDY, records)
-            require_material(
-                STUDY,
-                records | {str(record) for record in SHARDS if played_by_shard(record) and not record.exists()},
-            )
+            require_material(STUDY, records)
         except ParleyError as error:
             raise WorkflowError(str(error)) from None
 

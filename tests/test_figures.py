@@ -280,3 +280,12 @@ def test_shared_modules_name_no_game(module: object) -> None:
     template = Path(str(report.__file__)).parent / "templates" / "report.html"
     for text in (source, template.read_text()):
         assert not re.search(r"consensus|deliberation|stag.hunt|honest|byzantine", text, re.IGNORECASE)
+
+
+def test_figures_drawn_in_several_processes_are_the_same_bytes(here: Path) -> None:
+    study = make_study()
+    drawn = {path: path.read_bytes() for path in figures.figures(study)}
+    for path in drawn:
+        path.unlink()
+    assert len(study.figures) > 1
+    assert {path: path.read_bytes() for path in figures.figures(study, processes=2)} == drawn

@@ -313,9 +313,9 @@ def test_quantities_are_drawn_along_x_in_order_with_units(study: Study) -> None:
     (ax,) = panels_of(figure)
     assert ax.get_ylabel() == "size of what was said\n(kB)"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n3 sims", "16\n3 sims"]
-    points = sorted((round(x[0]), y[0]) for x, y in data(ax))
+    points = sorted((round(x), y) for xs, ys in data(ax) for x, y in zip(xs, ys, strict=True))
     assert points == [(0, 1.0), (0, 2.0), (1, 3.0), (1, 5.0)]
-    assert len(ax.collections) == 4  # the bars of the intervals
+    assert sum(len(bars.get_segments()) for bars in ax.collections) == 4  # of the intervals
     assert {t.get_text() for t in figure.legends[0].get_texts()} == {"a", "b"}
 
 

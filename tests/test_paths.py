@@ -72,7 +72,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         paths.endpoint("demo", "other+tiny", 0, "tiny"),
         paths.endpoint("demo", "other+tiny", 0, "other"),
         *(paths.table("demo", n, s) for n in paths.TABLES for s in (".parquet", ".csv")),
-        *(paths.played_mark("demo", r, s) for r in ("1", "2") for s in (0, 1)),
+        *(paths.played_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.shard_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.figure("demo", "rates", s) for s in (".png", ".svg")),
         paths.metric("demo", CONDITION),

@@ -174,7 +174,6 @@ def test_a_shard_serves_all_models_of_its_simulations(study_factory: StudyFactor
         ("other+tiny", 0),
         ("other+tiny", 1),
         ("scripted", 0),
-        ("scripted", 1),
         ("tiny", 0),
         ("tiny", 1),
     ]

@@ -10,7 +10,7 @@ import pytest
 from conftest import MODELS, StudyFactory
 from parley.errors import UsageError
 from parley.games.consensus import ConsensusGame
-from parley.study import Study, load_study
+from parley.study import SCRIPTED_SHARD, Study, load_study
 
 TINY = MODELS["models"]["tiny"]
 
@@ -383,13 +383,22 @@ def members(study: Study) -> dict[tuple[str, int], set[Path]]:
 def test_shards_hold_as_many_simulations_as_asked_for(study_factory: StudyFactory) -> None:
     shards = members(study_factory({"model": ["majority", "tiny"], "n": [3, 4]}, seeds=5, shard_size=4))
     assert {shard: len(found) for shard, found in shards.items()} == {
-        ("scripted", 0): 4,
-        ("scripted", 1): 4,
-        ("scripted", 2): 2,
+        ("scripted", 0): 10,
         ("tiny", 0): 4,
         ("tiny", 1): 4,
         ("tiny", 2): 2,
     }
+
+
+def test_shards_of_scripted_agents_and_of_services_are_larger(study_factory: StudyFactory) -> None:
+    service = {"source": {"url": "http://far.invalid/v1", "served": "far"}}
+    models = {"far": service, "wide": service | {"limits": {"concurrent": 26}}}
+    grid = {"model": ["majority", "far", "wide"], "n": 3}
+    study = study_factory(grid, models=models, seeds=SCRIPTED_SHARD + 1, shard_size=4)
+    sizes = {shard: len(found) for shard, found in members(study).items()}
+    # As many simulations of 3 agents as fill 64 requests (where nothing says how many), or 26.
+    found = [sizes[shard] for shard in (("scripted", 0), ("scripted", 1), ("far", 0), ("wide", 0))]
+    assert found == [SCRIPTED_SHARD, 1, 22, 9]
 
 
 def test_every_simulation_is_in_one_shard_of_its_model(study_factory: StudyFactory) -> None:

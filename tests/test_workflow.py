@@ -102,11 +102,11 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
 
     write(folder, seeds=3, shard_size=2)
     more = snakemake("--dry-run", "--config", "study=small.yaml")
-    assert jobs(more.stdout + more.stderr)["simulate"] == 4
+    assert jobs(more.stdout + more.stderr)["simulate_shard"] == 1
 
     write(folder, parameters={"max_rounds": 4})
     changed = snakemake("--dry-run", "--config", "study=small.yaml")
-    assert jobs(changed.stdout + changed.stderr)["simulate"] == 8
+    assert jobs(changed.stdout + changed.stderr)["simulate_shard"] == 1
 
     write(folder)
     back = snakemake("--dry-run", "--config", "study=small.yaml")
@@ -118,13 +118,13 @@ def test_what_is_missing_is_made_again(played: Study) -> None:
     made = snakemake("--config", "study=small.yaml")
     assert made.returncode == 0, made.stderr
     counts = jobs(made.stdout + made.stderr)
-    assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
+    assert [counts[name] for name in ("simulate_shard", "summarize", "figures", "report")] == [1, 1, 1, 1]
 
     paths.figure("small", "trajectories", ".png").unlink()
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     counts = jobs(planned.stdout + planned.stderr)
     assert counts["figures"] == 1
-    assert not {"simulate", "summarize"} & set(counts)
+    assert not {"simulate_shard", "summarize"} & set(counts)
 
 
 def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path) -> None:
@@ -162,7 +162,7 @@ def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None
     write(folder, seeds=1)
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     counts = jobs(planned.stdout + planned.stderr)
-    assert "simulate" not in counts
+    assert "simulate_shard" not in counts
     assert counts["summarize"] == counts["figures"] == counts["report"] == 1
 
 

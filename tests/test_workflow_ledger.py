@@ -68,7 +68,7 @@ def test_the_ledger_is_a_stage_of_its_own_that_follows_its_settings() -> None:
     harder = write(ledger={"difficulty": 4})
     counts = played()
     assert (counts["ledger"], counts["figures"], counts["report"]) == (1, 1, 1)
-    assert not {"simulate", "summarize"} & set(counts)
+    assert not {"simulate_shard", "summarize"} & set(counts)
     assert paths.ledger("small").read_bytes() != before
     assert planned() == {}
     assert list(made[2].parent.glob("plan-*")) == [paths.stamp("small", "ledger", harder.ledger_plan)]
@@ -82,12 +82,12 @@ def test_the_ledger_is_a_stage_of_its_own_that_follows_its_settings() -> None:
     paths.ledger("small").unlink()
     counts = planned()
     assert counts["ledger"] == 1
-    assert not {"simulate", "summarize"} & set(counts)
+    assert not {"simulate_shard", "summarize"} & set(counts)
 
     # Added seeds play, and the ledger grows.
     write(seeds=3)
     counts = planned()
-    assert (counts["simulate"], counts["ledger"]) == (2, 1)
+    assert (counts["simulate_shard"], counts["ledger"]) == (1, 1)
 
 
 @pytest.mark.usefixtures("folder")

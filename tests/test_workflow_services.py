@@ -1,7 +1,10 @@
 """The real workflow with a service: keys, a budget that ends, patience that ends."""
 
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import yaml
@@ -12,7 +15,7 @@ from parley.errors import UsageError
 from parley.record import read_summary
 from parley.study import Study, load_study
 from parley.workflow import require_key_and_budget
-from test_workflow import folder, jobs, snakemake  # noqa: F401
+from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, jobs, snakemake  # noqa: F401
 
 KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
 
@@ -25,9 +28,9 @@ def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInSer
         yield found
 
 
-def write(server: StandInService, **content: object) -> Study:
+def write(server: StandInService, limits: Mapping[str, int] = MappingProxyType({}), **content: object) -> Study:
     source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
-    entry = {"source": source, "limits": {"concurrent": 4, "patience_seconds": 2}}
+    entry = {"source": source, "limits": {"concurrent": 4, "patience_seconds": 2} | limits}
     Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": entry}}))
     grid = {"model": ["theirs", "majority"], "n": 3, "prompt": "may_exist"}
     body = {"game": "consensus", "seeds": 2, "parameters": {"max_rounds": 2}, "grids": [grid]}
@@ -46,7 +49,7 @@ def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
         monkeypatch.delenv(VARIABLE) if key is None else monkeypatch.setenv(VARIABLE, key)
         planned = snakemake("--dry-run", *RUN)
         assert planned.returncode == 0, planned.stderr
-        assert jobs(planned.stdout + planned.stderr)["simulate"] == 4
+        assert jobs(planned.stdout + planned.stderr)["simulate_shard"] == 2  # the service's, and the scripted one
         refused = snakemake(*RUN)
         assert refused.returncode == 1
         said = refused.stdout + refused.stderr
@@ -80,7 +83,7 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     lines = (ended.stdout + ended.stderr).splitlines()
     [last] = [line for line in lines if line.startswith("the budget of small is spent: ")]
     assert f"{asked * 107} of 3,200 tokens spent" in last
-    assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate.smk" in line)
+    assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate_shard.smk" in line)
     assert "raise `budget` in the study file, and the same command goes on from the journals" in last
     model = [simulation for simulation in study.simulations() if simulation.condition.models]
     assert not any(simulation.record("small").exists() for simulation in model)
@@ -88,11 +91,11 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     again = snakemake(*RUN)
     assert again.returncode == 1
     assert (again.stdout + again.stderr).count(last) == 1
-    assert "simulate.smk" not in again.stdout + again.stderr  # no job was started
+    assert "simulate_shard.smk" not in again.stdout + again.stderr  # no job was started
     assert len(server.bodies) == asked
 
     write(server, budget={"tokens": 100_000})
-    raised = snakemake(*RUN, "--until", "simulate")
+    raised = snakemake(*RUN, "--until", "simulate_shard")
     assert raised.returncode == 0, raised.stderr
     calls = sum(read_summary(simulation.record("small")).telemetry["calls"] for simulation in model)
     assert len(server.bodies) == calls
@@ -103,13 +106,65 @@ def test_a_service_that_is_down_for_longer_than_patience_costs_no_reply(server: 
     server.answer = lambda body: (503, {"error": "down"}) if len(server.bodies) > 3 else as_recorded(body)
     ended = snakemake(*RUN)
     assert ended.returncode == 1
-    [log] = [path for path in paths.LOGS.rglob("*.failed") if "model=theirs" in path.parts]
+    [log] = paths.log("small", "simulate_shard", "theirs").with_suffix("").rglob("*.failed")
     assert "answered 503: down; given up after" in log.read_text().splitlines()[-1]
     answered = server.bodies[:3]
     server.bodies.clear()
     server.answer = as_recorded
-    again = snakemake(*RUN, "--until", "simulate")
+    again = snakemake(*RUN, "--until", "simulate_shard")
     assert again.returncode == 0, again.stderr
     assert not [body for body in server.bodies if body["seed"] in {other["seed"] for other in answered}]
     [record] = [simulation.record("small") for simulation in study.simulations() if simulation.condition.models]
     assert read_summary(record).telemetry["calls"] == 3 + len(server.bodies)
+
+
+def test_more_simulations_play_at_once_than_there_are_cores(server: StandInService) -> None:
+    limits = {"concurrent": 12}
+    study = write(server, limits=limits, seeds=8, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+    server.seconds = 0.5  # so that replies are not over before the next request comes
+    result = snakemake(*RUN, "--until", "simulate_shard", cores=["--cores", "1"])
+    assert result.returncode == 0, result.stderr
+    assert all(simulation.record("small").exists() for simulation in study.simulations())
+    assert max(server.most) == 12  # four simulations of three agents, as the limit says
+    assert not list(paths.journals("small").rglob("*.jsonl"))
+
+
+def test_one_simulation_that_fails_stops_no_other_of_its_shard(server: StandInService) -> None:
+    study = write(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+    records = [simulation.record("small") for simulation in study.simulations()]
+    journal = paths.journal(records[0])
+    journal.mkdir(parents=True)  # a journal that cannot be opened
+    failed = snakemake(*RUN)
+    assert failed.returncode == 1
+    assert [record.exists() for record in records] == [False, True, True]
+    asked = len(server.bodies)
+    journal.rmdir()
+    again = snakemake(*RUN, "--until", "simulate_shard")
+    assert again.returncode == 0, again.stderr
+    assert len(server.bodies) == asked + read_summary(records[0]).telemetry["calls"]
+
+
+def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_rest(server: StandInService) -> None:
+    study = write(server, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}], parameters={"max_rounds": 40})
+    server.seconds = 0.2
+    with Path("killed.log").open("wb") as log:
+        killed = subprocess.Popen([*SNAKEMAKE, *PROFILE, *CORES, *RUN], stdout=log, stderr=subprocess.STDOUT)
+    end = time.monotonic() + 120
+    while len(server.bodies) < 8 and time.monotonic() < end:
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    left = Path(f"{paths.log('small', 'simulate_shard', 'theirs', 'shard=0')}.failed")
+    while not left.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    while "the workflow that started this is gone" not in left.read_text() and time.monotonic() < end:
+        time.sleep(0.05)
+    server.seconds = 0.0
+    answered = len(server.bodies)
+    assert not any(simulation.record("small").exists() for simulation in study.simulations())
+    again = snakemake(*RUN, "--until", "simulate_shard")
+    assert again.returncode == 0, again.stderr
+    calls = sum(read_summary(simulation.record("small")).telemetry["calls"] for simulation in study.simulations())
+    # Those that were in flight at that moment are asked again.
+    assert calls <= len(server.bodies) <= calls + 6
+    assert len(server.bodies) > answered

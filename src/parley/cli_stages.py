@@ -105,18 +105,25 @@ def simulate(
 @click.command("simulate-shard")
 @STUDY
 @click.argument("number", type=click.IntRange(min=0))
+@click.option(
+    "--engine",
+    metavar="MODEL",
+    help="The shard's services, joined by +; by default a shard of scripted agents.",
+)
+@click.option("--exit-with", type=click.IntRange(min=1), metavar="PID", help="Stop when this process is gone.")
 @MODELS
-def simulate_shard(study: str, number: int, models: Path | None) -> None:
-    """Play the scripted simulations of one shard, one after the other in this process.
+def simulate_shard(study: str, number: int, engine: str | None, exit_with: int | None, models: Path | None) -> None:
+    """Play the simulations of one shard in this process: of scripted agents, or of models that are services.
 
-    Those that are finished are left alone. The workflow uses it where a study has more than 1,000 of them.
+    Those that are finished are left alone. As many play at once as the services allow.
 
     \b
     Example:  parley simulate-shard theory 0
     """
+    from parley.condition import SCRIPTED
     from parley.simulate import simulate_shard as run
 
-    run(load(study, models), number, say)
+    run(load(study, models), engine or SCRIPTED, number, say, exit_with)
 
 
 @click.command()
@@ -142,8 +149,9 @@ def summarize(study: str, models: Path | None) -> None:
 
 @click.command()
 @STUDY
+@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw so many at once.")
 @MODELS
-def figures(study: str, models: Path | None) -> None:
+def figures(study: str, processes: int, models: Path | None) -> None:
     """Draw the figures of a study from its tables and records.
 
     \b
@@ -154,7 +162,7 @@ def figures(study: str, models: Path | None) -> None:
 
     loaded = load(study, models)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
-    for path in run(loaded):
+    for path in run(loaded, processes):
         click.echo(str(path))
     mark_done(loaded.name, "figures", loaded.plan)
 

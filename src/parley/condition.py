@@ -4,6 +4,7 @@ The identity follows from everything that can change a result and from nothing e
 place in it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +13,16 @@ from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry
+from parley.engine.terms import DEFAULT_CONCURRENT
 from parley.games import base
 from parley.games.base import Game, GameParameters, new_game
 from parley.games.kinds import LLM, ChosenPolicy
 from parley.identity import digest
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
+SCRIPTED = "scripted"  # the engine of simulations that need none
+OWN_CODE = "own_code"  # the same, where code of the user's own plays
+SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, another is played
 BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
 
 
@@ -88,6 +93,29 @@ class Condition:
         """The models that it needs, by name."""
         players = [group.player for group in self.groups]
         return {player.model: player.entry for player in players if player.model is not None and player.entry}
+
+    @cached_property
+    def plays_by_shard(self) -> bool:
+        """Whether one process plays all of its simulations that are in a shard.
+
+        Not beside a server of ours, and not where code of the user's own plays: that has a process for each, since
+        nobody knows what it keeps or what ends it.
+        """
+        own = any(group.player.policy.kind.is_plugin for group in self.groups)
+        return not own and all(entry.is_service for entry in self.entries.values())
+
+    @cached_property
+    def engine(self) -> str:
+        """What its shards are named after: the names of its models joined by "+"; SCRIPTED or OWN_CODE for none."""
+        return "+".join(self.models) or (SCRIPTED if self.plays_by_shard else OWN_CODE)
+
+    @cached_property
+    def at_once(self) -> int:
+        """How many of its simulations fill what the services that answer for it allow, or the disk if none does."""
+        if not self.entries:
+            return SCRIPTED_AT_ONCE
+        requests = min(entry.limits.concurrent or DEFAULT_CONCURRENT for entry in self.entries.values())
+        return math.ceil(requests / sum(group.count for group in self.groups))
 
     @property
     def seating(self) -> list[base.Group]:

@@ -6,6 +6,8 @@ give the same bytes. Marks differ in shape, hatch or dash as well as in color.
 """
 
 import math
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +58,35 @@ from parley.rates import quantity_table
 from parley.study import Study
 
 
-def figures(study: Study) -> list[Path]:
-    """Draw all figures of `study` and return their paths, PNG and SVG of each.
+def figures(study: Study, processes: int = 1) -> list[Path]:
+    """Draw all figures of `study` in so many processes, and return their paths, PNG and SVG of each.
 
     Raises RecordError if the tables or a record are missing, or the disk refuses.
     """
+    processes = min(processes, len(study.figures))
+    if processes < 2:
+        return [path for spec in study.figures for path in _written(study, spec)]
+    # Forked: else each would import Matplotlib again, and be sent the study. No other thread runs here before that.
+    begin = (_forked.append, (study,))
+    with ProcessPoolExecutor(processes, get_context("fork"), *begin) as pool:
+        return [path for paths in pool.map(_written_by_number, range(len(study.figures))) for path in paths]
+
+
+_forked: list[Study] = []  # in a process of the pool: the study that it draws
+
+
+def _written_by_number(number: int) -> list[Path]:
+    return _written(_forked[0], _forked[0].figures[number])
+
+
+def _written(study: Study, spec: FigureSpec) -> list[Path]:
+    """Draw one figure and return its paths."""
+    with own_style():
+        return save(_draw(study, spec), study, spec)
+
+
+def _draw(study: Study, spec: FigureSpec) -> Figure:
     conditions = tables.read_table(study.name, "conditions")
-    written = []
-    for spec in study.figures:
-        with own_style():
-            written += save(_draw(study, spec, conditions), study, spec)
-    return written
-
-
-def _draw(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> Figure:
     if spec.kind == "trajectories":
         return trajectories(study, spec)
     if spec.kind == "sweep":

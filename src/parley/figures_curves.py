@@ -20,9 +20,9 @@ from parley.figures_panels import (
     alike,
     at_most,
     axis_of_lines,
-    bar_lengths,
     chosen,
     compared,
+    error_bars,
     known_only,
     labels_of,
     not_shown,
@@ -131,13 +131,11 @@ def _panel(
         here = chosen(conditions, lines_by, value).sort_values("round")
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
         mean, low, high = (here[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
-        marked = range(index % every if len(x) > every else 0, len(x), every)
+        marked = list(range(index % every if len(x) > every else 0, len(x), every))
         style = line_style(index)
-        for at in marked:
-            bars = bar_lengths(mean[at], low[at], high[at])
-            color = {"color": style["color"], "linestyle": "none"}
-            ax.errorbar(x[at], mean[at], yerr=bars, capsize=2.0, linewidth=0.9, clip_on=False, zorder=2, **color)
-        ax.plot(x, mean, clip_on=False, zorder=3, markevery=list(marked), **style)
+        points = [(x[at], mean[at], low[at], high[at]) for at in marked]
+        error_bars(ax, points, style["color"], 0.9, capsize=2.0, clip_on=False, zorder=2)
+        ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, **style)
     _below(ax, conditions, lines_by, lines, extent, rounds_are)
 
 

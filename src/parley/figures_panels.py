@@ -184,6 +184,17 @@ def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
     return [[max(0.0, middle - low)], [max(0.0, high - middle)]]
 
 
+def error_bars(
+    ax: Axes, points: Sequence[tuple[float, float, float, float]], color: str, width: float, **style: Any
+) -> None:
+    """Draw the intervals of the points of one line, each x, y, low, high; at once: a call takes milliseconds."""
+    if points:
+        x, y, _, _ = zip(*points, strict=True)
+        below, above = zip(*(bar_lengths(*point[1:]) for point in points), strict=True)
+        bars = [[length for [length] in below], [length for [length] in above]]
+        ax.errorbar(x, y, yerr=bars, color=color, linestyle="none", elinewidth=width, **style)
+
+
 def rate_point(ax: Axes, at: float, rate: tuple[float, float, float], index: int, inch: float) -> None:
     """Draw a rate with its limits as point number `index`, with both in figures beside it; `inch` in units of x."""
     middle, low, high = rate

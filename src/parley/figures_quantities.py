@@ -11,8 +11,8 @@ from parley.figures_panels import (
     Along,
     Place,
     axis_of_lines,
-    bar_lengths,
     chosen,
+    error_bars,
     grid_lines,
     interval_note,
     known_only,
@@ -100,24 +100,23 @@ def _panel(
     apart = min(0.12, 0.6 / len(lines))
     counts: list[list[int | None]] = [[] for _ in places]
     for index, line in enumerate(lines):
-        points = []
+        points, intervals = [], []
+        rows = chosen(conditions, along.lines_by, line).to_dict("records")
         for place, (value, _) in enumerate(places):
-            here = chosen(chosen(conditions, along.lines_by, line), along.x, value)
-            row = next(iter(here.to_dict("records")), None)
+            row = next((row for row in rows if along.x is None or row[along.x] == value), None)
             counts[place].append(None if row is None else int(row["simulations"]))
             if row is None or not row["simulations"]:
                 continue
-            at = place + (index - (len(lines) - 1) / 2) * apart
-            points.append((at, row["mean"]))
-            style = line_style(index) | {"linestyle": "none"}
-            ax.plot(at, row["mean"], clip_on=False, zorder=3, **style)
+            points.append((place + (index - (len(lines) - 1) / 2) * apart, row["mean"]))
             if not pd.isna(row["low"]):
-                bars = bar_lengths(row["mean"], row["low"], row["high"])
-                style |= {"marker": "none", "clip_on": cut}
-                ax.errorbar(at, row["mean"], yerr=bars, capsize=2.5, zorder=2.5, **style)
+                intervals.append((*points[-1], row["low"], row["high"]))
+        if not points:
+            continue
+        style = line_style(index)
+        ax.plot(*zip(*points, strict=True), clip_on=False, zorder=3, **style | {"linestyle": "none"})
+        error_bars(ax, intervals, style["color"], style["linewidth"], capsize=2.5, clip_on=cut, zorder=2.5)
         if not any(isinstance(value, str) for value, _ in places):  # between names a line would say nothing
-            style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
-            ax.plot([at for at, _ in points], [y for _, y in points], **style)
+            ax.plot(*zip(*points, strict=True), **style | {"marker": "none", "alpha": 0.6, "zorder": 2})
     labels = [f"{label}\n{sims_text(known, counted)}" for (_, label), known in zip(places, counts, strict=True)]
     ax.set_xticks(range(len(places)), labels)
     ax.set_xlabel(along.x or "")

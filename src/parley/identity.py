@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+# Made once: `json.dumps` makes an encoder for each call that has options.
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
 
 def canonical_json(value: Any) -> str:
     """Return `value` as JSON with sorted keys and no spaces: equal values, equal text.
 
     Raises ValueError for NaN and infinities, TypeError for what JSON does not know.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _encode(value)
 
 
 def digest(value: Any) -> str:

@@ -93,7 +93,7 @@ def shard_marks(study: str) -> Path:
 def shard_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
     """Mark that ties the simulations of a shard without a server together; it lasts while `run` plays them.
 
-    `engine` is the model of a service, or "scripted".
+    `engine` is that of the study's shards.
     """
     return shard_marks(study) / engine / f"run={run}" / f"shard={shard}"
 
@@ -103,9 +103,9 @@ def played_marks(study: str) -> Path:
     return results(study) / "engines" / ".played"
 
 
-def played_mark(study: str, run: str, shard: int | str) -> Path:
-    """Mark that `run` played the missing simulations of a scripted shard."""
-    return played_marks(study) / f"run={run}" / f"shard={shard}"
+def played_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
+    """Mark that `run` played what was missing of a shard in one process."""
+    return played_marks(study) / engine / f"run={run}" / f"shard={shard}"
 
 
 def service_use(service: str) -> Path:

@@ -1,6 +1,7 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from parley import paths
 from parley.condition import Condition, Player, Simulation
 from parley.engine.endpoint import read_endpoint
-from parley.errors import RecordError, UsageError
+from parley.errors import ParleyError, RecordError, UsageError
 from parley.journal import Journal, restore, retire
 from parley.policies import Policy
 from parley.policies.plugin import load_plugin
@@ -20,7 +21,7 @@ from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance, warnings
 from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
-from parley.study import SCRIPTED, Study
+from parley.study import Study
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from parley.spending import Purse
 
 _TELL_SECONDS = 10.0
+_POLL_SECONDS = 1.0
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 
@@ -52,8 +54,117 @@ def simulate(
     for model in simulation.condition.models:
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
+    asyncio.run(_play_with_journal(study, simulation, places, engine_timeout, say))
+
+
+def simulate_shard(
+    study: Study, engine: str, number: int, say: Callable[[str], None], exit_with: int | None = None
+) -> None:
+    """Make the records of the simulations of one shard of `study` that need no server and no code of the user's own.
+
+    Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
+    no journal: what a death takes of those is played again in milliseconds. If some fail, the others are played, and
+    the error of the first is raised, as of `simulate`. All ends when the process `exit_with` is gone, with a
+    ParleyError. Raises UsageError if the study has no such shard.
+    """
+    shards = study.shards()
+    of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
+    mine = [simulation for simulation in of_engine if shards[simulation.record(study.name)] == (engine, number)]
+    if not mine:
+        raise UsageError(
+            f"{study.file}: no shard {number} of {engine} that plays in one process; "
+            f"`parley expand {study.file}` counts the shards"
+        )
+    missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name))]
+    say(f"shard {number}: {len(mine)} simulations, {len(mine) - len(missing)} finished before")
+    failed = asyncio.run(_play_shard(study, missing, say, exit_with))
+    if failed:
+        say(f"{len(failed)} of {len(missing)} simulations failed")
+        raise failed[0]
+
+
+def _is_finished(record: Path) -> bool:
+    """Return whether a record is there; what was left of its journal goes."""
+    finished = restore(record)
+    if finished and paths.journal(record).exists():  # of a process that died right after it wrote the record
+        retire(record)
+    return finished
+
+
+async def _play_shard(
+    study: Study, simulations: Sequence[Simulation], say: Callable[[str], None], exit_with: int | None
+) -> list[ParleyError]:
+    """Play simulations, some at once; return the errors of those that failed."""
+    free = asyncio.Semaphore(min((s.condition.at_once for s in simulations), default=1))
+    told, done = time.monotonic(), 0
+    failed: list[ParleyError] = []
+
+    async def play(simulation: Simulation) -> None:
+        nonlocal told, done
+        tell = partial(_say_of, say, simulation)
+        async with free:
+            try:
+                if simulation.condition.models:
+                    await _play_with_journal(study, simulation, engine_places(simulation.condition, []), 0.0, tell)
+                else:
+                    await _play_scripted(study, simulation, tell)
+            except ParleyError as error:
+                failed.append(error)
+                tell(str(error))
+        done += 1
+        if time.monotonic() - told > _TELL_SECONDS or done == len(simulations):
+            told = time.monotonic()
+            say(f"{done - len(failed)} of {len(simulations)} played")
+
+    try:
+        async with asyncio.TaskGroup() as watch:
+            watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
+            async with asyncio.TaskGroup() as group:
+                for simulation in simulations:
+                    group.create_task(play(simulation))
+            if watching is not None:
+                watching.cancel()
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return failed
+
+
+async def _require_alive(process: int) -> None:
+    """Raise ParleyError when a process is gone."""
+    while True:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            raise ParleyError(
+                "the workflow that started this is gone; its command goes on with what is left"
+            ) from None
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _say_of(say: Callable[[str], None], simulation: Simulation, text: str) -> None:
+    say(f"{simulation.condition.path}/seed={simulation.seed}: {text}")
+
+
+async def _play_scripted(study: Study, simulation: Simulation, say: Callable[[str], None]) -> None:
     started = datetime.now(UTC)
-    with Journal(paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
+    played, _ = await play_simulation(simulation, {}, 0.0, None, say, lambda exchanges: None)
+    record = simulation.record(study.name)
+    # In a thread: the next game is played while the disk syncs this one.
+    await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
+
+
+async def _play_with_journal(
+    study: Study,
+    simulation: Simulation,
+    places: "Mapping[str, Path | Service]",
+    engine_timeout: float,
+    say: Callable[[str], None],
+) -> None:
+    """Play one simulation from its journal into its record."""
+    record = simulation.record(study.name)
+    started = datetime.now(UTC)
+    # In a thread: others play while it waits for its lock.
+    with await asyncio.to_thread(Journal, paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
         if restore(record):  # the process that had the lock finished it
             retire(record)
             say(f"{record}: finished by another process")
@@ -61,40 +172,12 @@ def simulate(
         if journal.entries:
             say(f"going on from the journal: {len(journal.entries)} replies")
         purse = purse_for(study, simulation, say)
-        playing = play_simulation(simulation, places, engine_timeout, journal, say, _progress(say), purse)
-        played, engines = asyncio.run(playing)
+        progress = _progress(say)
+        played, engines = await play_simulation(simulation, places, engine_timeout, journal, say, progress, purse)
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
     outcome = played.outcome
     say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
-
-
-def simulate_shard(study: Study, number: int, say: Callable[[str], None]) -> None:
-    """Make the records of one scripted shard of `study`; those that are there already are left alone.
-
-    No journal is kept: nothing is asked of anyone, and what a death takes is played again in milliseconds. Raises
-    UsageError if the study has no such shard.
-    """
-    shards = study.shards()
-    mine = [
-        simulation for simulation in study.simulations() if shards[simulation.record(study.name)] == (SCRIPTED, number)
-    ]
-    if not mine:
-        raise UsageError(f"{study.file}: no scripted shard {number}; `parley expand {study.file}` counts them")
-    missing = [simulation for simulation in mine if not restore(simulation.record(study.name))]
-    say(f"shard {number}: {len(mine)} simulations, {len(mine) - len(missing)} finished before")
-    asyncio.run(_play_scripted(study, missing, say))
-
-
-async def _play_scripted(study: Study, simulations: Sequence[Simulation], say: Callable[[str], None]) -> None:
-    told = time.monotonic()
-    for done, simulation in enumerate(simulations, start=1):
-        started = datetime.now(UTC)
-        played, _ = await play_simulation(simulation, {}, 0.0, None, say, lambda exchanges: None)
-        write_record(simulation.record(study.name), simulation, played, provenance(started, {}))
-        if time.monotonic() - told > _TELL_SECONDS or done == len(simulations):
-            told = time.monotonic()
-            say(f"{done} of {len(simulations)} played")
 
 
 def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":

@@ -14,7 +14,7 @@ from typing import Any
 from parley import paths
 from parley.axes import axis_names
 from parley.budget import Budget, check_prices
-from parley.condition import BYZANTINE_AXIS, Condition, Simulation
+from parley.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import UsageError
 from parley.expand import NOBODY, Expander
@@ -26,8 +26,7 @@ from parley.ledger.settings import LedgerSettings
 from parley.study_file import SAME, StudyFile
 from parley.yamlfile import is_slug, load_yaml, validated
 
-SCRIPTED = "scripted"  # the engine of simulations that need none
-MOST_SCRIPTED_JOBS = 1_000  # of one simulation each
+SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 _PLAIN_LEDGER = LedgerSettings()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
@@ -54,31 +53,35 @@ class Study:
                 if place < len(condition.seeds):
                     yield Simulation(condition, condition.seeds[place])
 
+    def records(self, *, by_shard: bool) -> Iterator[Path]:
+        """Yield the paths of the records that are played a shard in a process, or of all others, in order."""
+        for simulation in self.simulations():
+            if simulation.condition.plays_by_shard == by_shard:
+                yield simulation.record(self.name)
+
     def shards(self) -> dict[Path, tuple[str, int]]:
         """Return for each record its engine and the number of its shard.
 
-        The engine is the name of the model, the names of all that play in it, joined by "+", or "scripted" for none.
-        Its shards hold `shard_size` simulations each, in the order of `simulations`: added seeds fill new shards and
-        move nothing.
+        The engine is that of the condition. Its shards hold equally many simulations (see `_shard_sizes`), in the
+        order of `simulations`: added seeds fill new shards and move nothing.
         """
-        counts: dict[str, int] = {}
+        counts = dict.fromkeys(self._shard_sizes, 0)
         shards = {}
         for simulation in self.simulations():
-            engine = "+".join(simulation.condition.models) or SCRIPTED
-            position = counts.get(engine, 0)
-            counts[engine] = position + 1
-            shards[simulation.record(self.name)] = (engine, position // self.shard_size)
+            engine = simulation.condition.engine
+            shards[simulation.record(self.name)] = (engine, counts[engine] // self._shard_sizes[engine])
+            counts[engine] += 1
         return shards
 
     @cached_property
-    def plays_scripted_by_shard(self) -> bool:
-        """Whether one job plays all of a scripted shard: of many, a process for each would take a second for each.
-
-        Not where code of the user's own plays: what it asks of others is kept in journals, simulation by simulation.
-        """
-        engineless = [condition for condition in self.conditions if not condition.models]
-        own = any(group.player.policy.kind.is_plugin for condition in engineless for group in condition.groups)
-        return not own and sum(len(condition.seeds) for condition in engineless) > MOST_SCRIPTED_JOBS
+    def _shard_sizes(self) -> dict[str, int]:
+        """Simulations in a shard, by engine: `shard_size`, or more where a service allows more at once."""
+        sizes: dict[str, int] = {}
+        for condition in self.conditions:
+            engine = condition.engine
+            least = condition.at_once if condition.plays_by_shard else 1
+            sizes[engine] = max(sizes.get(engine, self.shard_size), least)
+        return sizes | ({SCRIPTED: SCRIPTED_SHARD} if SCRIPTED in sizes else {})
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:
@@ -168,7 +171,7 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
     models_file = models_file or paths.models_file(file)
     models = load_models(models_file)
     for name in models:
-        if name in game.policies or name in (SAME, SCRIPTED, NOBODY):
+        if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
     conditions = Expander(where, content, game, models, models_file).conditions()
     used = (name for condition in conditions for name in condition.models)

@@ -9,14 +9,15 @@ def shard_group(wildcards):
 
 
 def shard_of(wildcards):
-    """The engine of a simulation ("scripted" for none) and the number of its shard."""
+    """The engine of a simulation and the number of its shard."""
     record = paths.simulation(wildcards.study, wildcards.condition, wildcards.spec, wildcards.seed)
     return SHARDS[record]
 
 
-def played_by_shard(record):
-    """Whether a record is made by the job of its shard, without a job of its own."""
-    return STUDY.plays_scripted_by_shard and SHARDS[record][0] == SCRIPTED
+def mark_of(record):
+    """The mark of the job that plays what is missing of a record's shard."""
+    engine, shard = SHARDS[record]
+    return str(paths.played_mark(STUDY.name, engine, RUN, shard))
 
 
 def is_there_when_planned(wildcards):
@@ -30,8 +31,8 @@ def is_there_when_planned(wildcards):
 
 
 def models_of(engine):
-    """The models of a shard's engine; none for scripted simulations."""
-    return [] if engine == SCRIPTED else engine.split("+")
+    """The models of a shard's engine; none for scripted simulations, or those of the user's own code."""
+    return [] if engine in (SCRIPTED, OWN_CODE) else engine.split("+")
 
 
 def servers_of(engine):
@@ -97,9 +98,14 @@ def simulation_memory(wildcards):
 def simulation_minutes(wildcards, attempt):
     """Beside a server none of its own: the server's time is the job's. Without one, simulations take turns."""
     engine, _ = shard_of(wildcards)
-    if engine == SCRIPTED:
+    if not models_of(engine):
         return 10
     return None if servers_of(engine) else requested("runtime", "minutes")(wildcards, attempt)
+
+
+def shard_minutes(wildcards, attempt):
+    """An hour for scripted simulations, which take seconds; what the models of a service ask for."""
+    return requested("runtime", "minutes")(wildcards, attempt) if models_of(wildcards.engine) else 60
 
 
 def requests(*keys):

@@ -19,5 +19,6 @@ rule figures:
     localrule: True
     conda:
         ENVIRONMENT
+    threads: 4  # or the cores there are
     shell:
-        f"parley figures {STUDY_OPTIONS} > {{log}} 2>&1"
+        f"parley figures {STUDY_OPTIONS} --processes {{threads}} > {{log}} 2>&1"

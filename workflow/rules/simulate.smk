@@ -1,5 +1,5 @@
 rule gather_shard:
-    """Tie the simulations of a shard without a server together: a cluster job holds what hangs together."""
+    """Tie the simulations of a shard together where no server does: a cluster job holds what hangs together."""
     output:
         shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN, "{shard}")))),
     log:

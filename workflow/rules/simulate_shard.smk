@@ -1,15 +1,22 @@
 rule simulate_shard:
-    """Play what is missing of a scripted shard in one process. Its outputs are no records: Snakemake deletes outputs."""
+    """Play what is missing of a shard in one process. Its outputs are no records: Snakemake deletes outputs."""
     output:
-        mark=temp(touch(str(paths.played_mark("{study}", RUN, "{shard}")))),
+        mark=temp(touch(str(paths.played_mark("{study}", "{engine}", RUN, "{shard}")))),
     log:
-        str(paths.log("{study}", "simulate_shard", "shard={shard}")),
+        str(paths.log("{study}", "simulate_shard", "{engine}", "shard={shard}")),
     benchmark:
-        str(paths.benchmark("{study}", "simulate_shard", "shard={shard}"))
+        str(paths.benchmark("{study}", "simulate_shard", "{engine}", "shard={shard}"))
+    group:
+        shard_group
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=600,
-        runtime=60,
+        **requests("partition", "account", "constraint"),
+        mem_mb=1000,
+        runtime=shard_minutes,
     shell:
-        f"parley simulate-shard {STUDY_OPTIONS} {{wildcards.shard}} > {{log}} 2>&1"
+        # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
+        f"parley simulate-shard {STUDY_OPTIONS} --engine {{wildcards.engine}} {{wildcards.shard}}"
+        # The shell's parent is Snakemake: who kills it wants no more requests.
+        " --exit-with $PPID > {log} 2>&1"
+        " || (cat {log} >> {log}.failed; exit 1)"

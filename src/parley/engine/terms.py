@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+DEFAULT_CONCURRENT = 64  # requests that are worth having in flight where nothing says how many may be
 _PerMinute = Annotated[int, Field(strict=True, ge=1, le=10**12)]
 _PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 

@@ -81,9 +81,11 @@ def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
         if proposal.value is None:
             lines.append(f"  {proposal.agent}{you}: (no proposal)")
             continue
-        why = json.dumps(proposal.justification, ensure_ascii=False)
-        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {why}")
+        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {_quote(proposal.justification)}")
     return "\n".join(lines)
+
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _current_value(values: PromptValues) -> str:

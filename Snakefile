@@ -15,6 +15,7 @@ from parley import paths
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.slurm import group_name, wait_for_former_jobs
+from parley.snakemake_log import follow
 from parley.spending import spent_line
 from parley.study import SCRIPTED, load_study
 from parley.workflow import (
@@ -38,6 +39,7 @@ except ParleyError as error:
     print(f"parley: {error}", file=sys.stderr)
     sys.exit(error.exit_code)
 
+follow(STUDY)  # in the display
 SHARDS = STUDY.shards()
 find_own_programs()
 RUN = run_token(new=workflow.is_main_process)

@@ -10,12 +10,15 @@ from rich.text import Text
 
 from parley.pace import duration
 from parley.progress import Cell, Snapshot
+from parley.progress_problems import Problem
 from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, Stage
 from parley.text import one_line
 
 _SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell
 _MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red")}
+IDLE = "nothing is played now"
 _FEWEST_CONDITIONS = 3
+_PROBLEM_LINES = 3  # of one problem
 
 
 class Block:
@@ -31,10 +34,8 @@ class Block:
         height, width = max(console.size.height - 1, 1), options.max_width
         head: list[Text | Table] = [_head(self._snapshot, width), *_facts(self._snapshot, self._note)]
         stages = _stages(self._snapshot.stages, width)
-        problems = [_problem(str(problem), problem.serious) for problem in self._snapshot.problems]
         kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
-        if len(problems) > kept:
-            problems = [*problems[: kept - 1], Text(f"  and {len(problems) - kept + 1} more warnings", style="yellow")]
+        problems = _problems(self._snapshot.problems, console, kept, width)
         room = height - len(head) - len(stages) - len(problems)
         table = _conditions(self._snapshot, room, width)
         lines: list[Text | Table] = [*head, *([table] if table is not None else []), *problems, *stages]
@@ -111,18 +112,31 @@ def _number(value: float) -> str:
 
 
 def _facts(snapshot: Snapshot, note: str) -> Iterator[Text]:
-    known = [*facts(snapshot), duration(snapshot.elapsed) + " so far"]
-    yield Text(" · ".join(known))
+    known = facts(snapshot)
+    if snapshot.elapsed is not None:
+        known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
+    if known:
+        yield Text(" · ".join(known))
     if snapshot.budget is not None:
         yield Text(f"budget: {snapshot.budget}")
     if quiet := silence(snapshot):
         yield Text(quiet, style="yellow")
-    if note:
-        yield Text(one_line(note), style="dim")
+    if note or snapshot.idle:
+        yield Text(one_line(note or IDLE), style="dim")
 
 
-def _problem(text: str, serious: bool) -> Text:
-    return Text(f"! {one_line(text)}", style="bold yellow" if serious else "yellow")
+def _problems(problems: Sequence[Problem], console: Console, most: int, width: int) -> list[Text]:
+    """Return the problems in at most so many lines: as many as there is room for in full, the others cut."""
+    lines: list[Text] = []
+    for place, problem in enumerate(problems):
+        rest = len(problems) - place - 1
+        if len(lines) == most - 1 and rest:
+            return [*lines, Text(f"  and {rest + 1} more warnings", style="yellow")]
+        text = Text(f"! {one_line(str(problem))}", style="bold yellow" if problem.serious else "yellow")
+        wrapped = list(text.wrap(console, width))[:_PROBLEM_LINES]
+        # In one line if the others would have none.
+        lines += wrapped if len(lines) + len(wrapped) + min(rest, 1) <= most else [text]
+    return lines
 
 
 def stage_words(stage: Stage) -> str:
@@ -231,7 +245,8 @@ def plain_line(snapshot: Snapshot, note: str = "") -> str:
         *running,
         *([quiet] if (quiet := silence(snapshot)) else []),
         *serious,
-        *([note] if note else []),
+        *([f"{duration(snapshot.elapsed)} in all"] if snapshot.over and snapshot.elapsed is not None else []),
+        *([note or IDLE] if note or snapshot.idle else []),
     ]
     return f"{snapshot.study}: " + "; ".join(one_line(part) for part in parts)
 

@@ -1,7 +1,9 @@
 """How fast something happens, and how long what is left will take: plain numbers, no clock."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 KEPT_SECONDS = 600
 _SHOWN_SECONDS = 120.0
@@ -23,6 +25,16 @@ class Pace:
         begin = at if began is None else began
         self.began = begin if self.began is None else min(self.began, begin)
         self.last = max(at, self.last or 0.0)
+
+    def forget_before_gap(self, seconds: float) -> None:
+        """Forget what was before the last pause of so many seconds or more: it was another run."""
+        order = sorted(self._seconds)
+        for before, after in reversed(list(pairwise(order))):
+            if after - before >= seconds:
+                for second in order[: order.index(after)]:
+                    del self._seconds[second]
+                self.began = float(after)
+                return
 
     def rates(self, now: float, seconds: float = _SHOWN_SECONDS) -> tuple[float, ...] | None:
         """Return the events, and each amount, per second in the last `seconds`; None if there was no event.
@@ -46,7 +58,7 @@ class TimeLeft:
     bound: str = "about"
 
     def __str__(self) -> str:
-        return f"{self.bound} {duration(self.seconds)} left"
+        return f"{self.bound} {_roughly(self.seconds)} left"
 
 
 def together(parts: Sequence[TimeLeft | None]) -> TimeLeft | None:
@@ -62,6 +74,13 @@ def together(parts: Sequence[TimeLeft | None]) -> TimeLeft | None:
         # What takes at most so long may take less, so that nothing can be said of the sum.
         return None if "at most" in bounds else TimeLeft(sum(part.seconds for part in known), "at least")
     return TimeLeft(sum(part.seconds for part in known), "at most" if "at most" in bounds else "about")
+
+
+def _roughly(seconds: float) -> str:
+    """Return a time that is guessed: no more digits than are known."""
+    if seconds < 60:
+        return duration(max(10 * math.ceil(seconds / 10), 10))
+    return duration(60 * math.ceil(seconds / 60))
 
 
 def duration(seconds: float) -> str:

@@ -24,6 +24,8 @@ from parley.tails import Folder, JobLog, JournalTail
 from parley.text import one_line
 
 _PROBE_SECONDS = 10.0  # how often it is looked whether a silent simulation still lives
+_IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
+_GAP_SECONDS = 120.0  # without a record or a reply: what was before was another run
 _SLOW_SECONDS = 5.0  # how often the disk and the budget are looked at
 
 
@@ -87,13 +89,14 @@ class Snapshot:
     cells: Sequence[Cell]
     stages: Sequence[Stage]
     problems: Sequence[Problem]
-    elapsed: float  # seconds since the look began that followed nothing
+    elapsed: float | None  # seconds of the run that is followed
     rates: tuple[float, ...] | None  # replies, tokens read, tokens written per second
     finishes: float | None  # simulations per second
     left: TimeLeft | None
     silent: float | None  # seconds without a reply, while simulations are played
     words: str  # what the engines say they do
     budget: str | None
+    idle: bool  # whether nothing is played, though there is something to play
     over: bool  # whether all simulations and all that is made of them are there
 
     @property
@@ -136,7 +139,6 @@ class Progress:
         self._study = study
         self._clock = clock
         self._reads = reads
-        self._began = clock() if since is None else since
         self._since = since
         self._cells = _cells(study)
         self._unread: deque[tuple[Cell, str]] = deque()
@@ -150,12 +152,15 @@ class Progress:
         self._played: tuple[float | None, float | None] = (None, None)
         self._alive: float | None = None  # since when simulations are played
         self._slow = float("-inf")
+        self._probe_seconds = _PROBE_SECONDS
+        self._first = True
         self._budget: str | None = None
         self._disk: str | None = None
 
-    def look(self) -> Snapshot:
-        """Return the study as it is now."""
+    def look(self, last: bool = False) -> Snapshot:
+        """Return the study as it is now; the `last` look makes sure which simulations are still played."""
         now = self._clock()
+        self._probe_seconds = 0.0 if last else _PROBE_SECONDS
         for cell in self._cells:
             self._look_at_records(cell, now)
             if cell.left or cell.playing:
@@ -165,8 +170,10 @@ class Progress:
             self._slow = now
             self._disk = disk_problem(paths.RESULTS)
             self._budget = self._spent()
-        after = [stage.look(now) for stage in self._last]
-        stages = [*self._first_stages(now), *after]
+        if self._first and self._since is None:
+            for pace in (self._replies, self._finishes, *(pace for pair in self._paces.values() for pace in pair)):
+                pace.forget_before_gap(_GAP_SECONDS)
+        self._first = False
         running = [one for cell in self._cells for one in cell.unfinished]
         if not any(one.alive for one in running):
             self._alive = None
@@ -175,6 +182,12 @@ class Progress:
         warnings = {text for one in running for text in one.log.warnings} | set(self._engines.warnings())
         found = [*self._engines.problems, *([self._disk] if self._disk else [])]
         waits = [(one.log.last, one.alive) for one in running if _waits(one, self._since)]
+        after = [stage.look(now) for stage in self._last]
+        before = [*(stage.look(now) for stage in self._models), *self._engines.look(now, self._replies.last)]
+        recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
+        busy = self._alive is not None or recently or any(stage.state == RUNNING for stage in before)
+        idle = not busy and any(cell.left for cell in self._cells)
+        stages = [*before, self._stage_of_playing(now, idle and self._since is None), *after]
         loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in stages)
         rates = self._replies.rates(now)
         return Snapshot(
@@ -182,13 +195,14 @@ class Progress:
             cells=self._cells,
             stages=stages,
             problems=self._problems.look(now, waits, found, warnings),
-            elapsed=max(now - self._began, 0.0),
-            rates=rates,
-            finishes=None if (finishes := self._finishes.rates(now)) is None else finishes[0],
-            left=self._left(now),
+            elapsed=None if self._since is None else max(now - self._since, 0.0),
+            rates=None if idle else rates,
+            finishes=None if idle or (finishes := self._finishes.rates(now)) is None else finishes[0],
+            left=None if idle else self._left(now),
             silent=None if self._alive is None or loading else now - max(self._alive, self._replies.last or 0.0),
             words=self._engines.words(now),
             budget=self._budget,
+            idle=idle,
             over=not any(cell.left for cell in self._cells) and all(s.state == DONE for s in after),
         )
 
@@ -240,10 +254,10 @@ class Progress:
         for asked, came, prompt, completion in replies:
             if now - came < KEPT_SECONDS and cell.kind != SCRIPTED:
                 self._reply(cell, asked, came, 1, prompt or 0, completion or 0)
-        if replies and one.probed:
+        if replies and one.probed and self._probe_seconds:
             one.alive = True
             one.probed = now
-        elif now - one.probed >= _PROBE_SECONDS:
+        elif now - one.probed >= self._probe_seconds:
             one.alive = is_locked(one.journal.path)
             one.probed = now
 
@@ -290,15 +304,11 @@ class Progress:
         except (RecordError, JournalError) as error:
             return one_line(str(error), 200)
 
-    def _first_stages(self, now: float) -> list[Stage]:
-        before = [stage.look(now) for stage in self._models]
-        return [*before, *self._engines.look(now, self._replies.last), self._stage_of_playing(now)]
-
-    def _stage_of_playing(self, now: float) -> Stage:
-        began, ended = self._played
+    def _stage_of_playing(self, now: float, idle: bool) -> Stage:
+        began, ended = (None, None) if idle else self._played
         left = any(cell.left for cell in self._cells)
         firsts = [pace.began for pace in (self._replies, self._finishes) if pace.began is not None]
-        if began is None and firsts and (left or self._since is not None):
+        if began is None and firsts and not idle and (left or self._since is not None):
             began = min(firsts) if self._since is None else max(min(firsts), self._since)
         if not left and began is not None and ended is None:
             ended = max(self._finishes.last or now, began)

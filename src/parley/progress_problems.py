@@ -32,7 +32,7 @@ class Problem:
             parts.append(f"{self.simulations} simulation{'' if self.simulations == 1 else 's'}")
         if self.seconds is not None and self.seconds >= 1:
             parts.append(f"for {duration(self.seconds)}")
-        return f"{self.text} ({', '.join(parts)})" if parts else self.text
+        return f"{', '.join(parts)}: {self.text}" if parts else self.text
 
     @property
     def key(self) -> str:

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -85,7 +85,7 @@ class Screen:
     def draw(self, last: bool = False) -> float:
         """Look and draw once; return the seconds until the next time is due."""
         began, clock = time.thread_time(), time.monotonic()
-        snapshot = self.snapshot = self._progress.look()
+        snapshot = self.snapshot = self._progress.look(last)
         with self._lock:
             if self.live:
                 self._drawn.update(Block(snapshot, "" if last else self._note()), refresh=True)
@@ -112,17 +112,3 @@ class Screen:
                 self.say(f"parley: the display failed, and the run goes on: {type(error).__name__}: {error}")
                 return
             self._end.wait(pause)
-
-
-def once(progress: Progress) -> list[str]:
-    """Return the lines of one look, for people and pipes alike."""
-    from parley.display import counted, facts, silence, stage_words
-
-    snapshot: Any = progress.look()
-    lines = [f"{snapshot.study}: {counted(snapshot)}", *facts(snapshot)]
-    if snapshot.budget is not None:
-        lines.append(f"budget: {snapshot.budget}")
-    lines += [quiet] if (quiet := silence(snapshot)) else []
-    lines += [f"! {problem}" for problem in snapshot.problems]
-    lines.append("; ".join(f"{stage_words(stage)} {stage.state}" for stage in snapshot.stages))
-    return lines

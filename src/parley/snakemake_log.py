@@ -92,7 +92,8 @@ class RunLog:
         elif event in (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR):
             self._tell_failure(record.__dict__)
         elif record.levelno >= ERROR:
-            self._say(_shortened(record), "red")
+            if not _is_failed_command(record):  # the job's failure says more
+                self._say(str(record.msg), "red")
         elif record.levelno >= WARNING:
             self._say(str(record.msg), "yellow")
         elif record.levelno == INFO and event is None and str(record.msg).startswith(_KEPT):
@@ -167,13 +168,9 @@ def log_words(log: Path) -> str:
     return last_words(log) or last_words(log.with_name(f"{log.name}.failed"))
 
 
-def _shortened(record: LogRecord) -> str:
-    """Return an error of Snakemake; of a shell command that failed not the command, which is in the rule."""
-    text = str(record.msg)
-    lines = text.splitlines()
-    if getattr(record, "exception", "") != "RuleException" or not any("CalledProcessError" in line for line in lines):
-        return text
-    return lines[0].rstrip(":") + ": the command of the rule failed; its log says why" if lines else text
+def _is_failed_command(record: LogRecord) -> bool:
+    """Whether an error says that the command of a rule failed, with the command and nothing else."""
+    return getattr(record, "exception", "") == "RuleException" and "CalledProcessError in file" in str(record.msg)
 
 
 def _is_chatter(record: LogRecord) -> bool:

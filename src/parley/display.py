@@ -32,7 +32,7 @@ class Block:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # A line less than there is: where the block ends the cursor stands.
         height, width = max(console.size.height - 1, 1), options.max_width
-        head: list[Text | Table] = [_head(self._snapshot, width), *_facts(self._snapshot, self._note)]
+        head: list[Text | Table] = [_head(self._snapshot, width), *_facts(self._snapshot, self._note, width)]
         stages = _stages(self._snapshot.stages, width)
         kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
         problems = _problems(self._snapshot.problems, console, kept, width)
@@ -111,12 +111,14 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 0.1 else f"{value:.2f}"
 
 
-def _facts(snapshot: Snapshot, note: str) -> Iterator[Text]:
+def _facts(snapshot: Snapshot, note: str, width: int) -> Iterator[Text]:
     known = facts(snapshot)
     if snapshot.elapsed is not None:
         known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
-    if known:
-        yield Text(" · ".join(known))
+    while known:  # in as many lines as they need
+        fitting = next((n for n in range(len(known), 1, -1) if len(" · ".join(known[:n])) <= width), 1)
+        yield Text(" · ".join(known[:fitting]))
+        known = known[fitting:]
     if snapshot.budget is not None:
         yield Text(f"budget: {snapshot.budget}")
     if quiet := silence(snapshot):

@@ -11,6 +11,7 @@ from parley.text import one_line
 
 _LITTLE_BYTES = 200_000_000
 _LITTLE_NAMES = 1_000
+_STOPPED = "stopped: "
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _TRYING = re.compile(r"; trying again in \d+ s$")
 _LOADING = re.compile(r"waiting for the engine for .*, \d+ s")
@@ -30,6 +31,8 @@ class Problem:
         parts = []
         if self.simulations:
             parts.append(f"{self.simulations} simulation{'' if self.simulations == 1 else 's'}")
+        if self.text.startswith(_STOPPED):
+            return " ".join([*parts, self.text])
         if self.seconds is not None and self.seconds >= 1:
             parts.append(f"for {duration(self.seconds)}")
         return f"{', '.join(parts)}: {self.text}" if parts else self.text
@@ -77,7 +80,7 @@ def _problem(line: str, alive: bool) -> Problem | None:
     if alive and (loading := _LOADING.fullmatch(line)):
         return Problem(loading[0].rpartition(",")[0], serious=False)
     if not alive and line.startswith("parley: ") and not line.startswith("parley: warning: "):
-        return Problem(f"stopped: {line.removeprefix('parley: ')}")
+        return Problem(f"{_STOPPED}{line.removeprefix('parley: ')}")
     return None
 
 

@@ -18,10 +18,10 @@ def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
     snapshot = Progress(study, reads=_READS).look()
     yield f"{snapshot.study}: {counted(snapshot)}"
-    if known := facts(snapshot):
-        yield ", ".join(known)
     if snapshot.budget is not None:
         yield f"budget: {snapshot.budget}"
+    if known := facts(snapshot):
+        yield ", ".join(known)
     if quiet := silence(snapshot):
         yield quiet
     if snapshot.idle:

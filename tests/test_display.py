@@ -100,7 +100,7 @@ def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFact
     assert any(line.startswith("n=52") for line in lines)
     assert not any(line.startswith("n=2 ") for line in lines)  # it is done
     [more] = [line for line in lines if line.startswith("and ")]
-    assert more == "and 54 more conditions (1 done, 53 not)"
+    assert more == "and 55 more conditions (1 done, 54 not)"
 
 
 def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:

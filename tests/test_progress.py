@@ -309,6 +309,42 @@ def test_a_simulation_that_died_says_why_until_it_is_played_again(study_factory:
     assert Progress(study, since=NOW - 10, clock=clock).look().problems == []
 
 
+def test_last_words_are_told_before_it_is_seen_that_the_process_is_gone(
+    study_factory: StudyFactory, clock: Clock
+) -> None:
+    study = study_factory(MODEL)
+    [simulation] = study.simulations()
+    progress = Progress(study, since=NOW, clock=clock)
+    with journal(simulation, study):
+        log_of(simulation, study, WAIT.format(4), NOW)
+        progress.look()
+        log_of(simulation, study, "parley: the service for tiny answered 503; given up\n", NOW)
+        [problem] = progress.look().problems
+    assert problem.text == "stopped: the service for tiny answered 503; given up"
+
+
+def test_scripted_simulations_with_journals_run_and_have_no_replies(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(seeds=3)
+    first, *_ = study.simulations()
+    with journal(first, study) as written:
+        written.append(reply(1, NOW))
+        snapshot = Progress(study, since=NOW - 5, clock=clock).look()
+    assert counts(snapshot) == (0, 1, 0, 3)
+    assert snapshot.answered == (0, 0)
+    assert snapshot.rates is None
+    assert [stage.state for stage in snapshot.stages if stage.name == "playing"] == ["running"]
+
+
+def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(seeds=3)
+    progress = Progress(study, since=NOW, clock=clock)
+    progress.look()
+    finish(records(study)[0], NOW + 1)
+    clock.now += 4
+    assert [s.state for s in progress.look().stages if s.name == "playing"] == ["running"]
+    assert [s.state for s in progress.look(last=True).stages if s.name == "playing"] == ["failed"]
+
+
 def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_factory()
     progress = Progress(study, clock=clock)

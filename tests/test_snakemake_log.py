@@ -105,8 +105,9 @@ def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
 ) -> None:
     names = [f"seed={number}.log" for number in range(6)]
     for name in names:
-        Path(name).write_text("round 1\n")
-    Path(names[4]).write_text("parley: the engine for tiny died\n")
+        Path(name).write_text(f"{name.replace('=', '')[4]} replies\n")
+    for name in ("seed=4.log", "seed=5.log"):
+        Path(name).write_text("parley: the engine for tiny died\n")
     jobs = [{**JOB, "jobid": number, "log": [name]} for number, name in enumerate(names)]
     log = begun(study_factory)
     group = {"groupid": "small=tiny=0", "aux_logs": [], "job_error_info": jobs}
@@ -115,8 +116,8 @@ def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
         log.tell(record("Error in rule", LogEvent.JOB_ERROR, logging.ERROR, **{**job, "indent": True}))
     log.close()
     said = shown.getvalue()
-    assert "a job of 6 parts failed: small=tiny=0\n  seed=4.log\n    parley: the engine for tiny died\n" in said
-    assert "  and 3 more logs" in said
+    assert "a job of 6 parts failed: small=tiny=0\n  seed=4.log (and 1 more like it)\n" in said
+    assert "    parley: the engine for tiny died\n  seed=0.log (and 3 more like it)\n    0 replies\n" in said
     assert "simulate failed" not in said
 
 

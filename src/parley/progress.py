@@ -16,7 +16,7 @@ from parley.errors import JournalError, ParleyError, RecordError
 from parley.files import is_locked
 from parley.pace import KEPT_SECONDS, Pace, TimeLeft, together
 from parley.progress_problems import Problem, Problems, disk_problem
-from parley.progress_stages import DONE, RUNNING, TO_DO, Engines, Stage, last_stages, model_stages
+from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, TO_DO, Engines, Stage, last_stages, model_stages
 from parley.record import read_summary
 from parley.spending import spending_line
 from parley.study import SCRIPTED, Study
@@ -73,7 +73,9 @@ class Cell:
 
     @property
     def answered(self) -> tuple[int, int]:
-        """Replies so far, and how many of them could not be used."""
+        """Replies of models so far, and how many of them could not be used."""
+        if self.kind == SCRIPTED:
+            return (0, 0)
         playing = self.playing.values()
         return (
             self.replies + sum(one.journal.replies for one in playing),
@@ -122,7 +124,7 @@ class Snapshot:
     @property
     def answered(self) -> tuple[int, int]:
         """Replies of models so far, and how many of them could not be used."""
-        counts = [cell.answered for cell in self.cells if cell.kind != SCRIPTED]
+        counts = [cell.answered for cell in self.cells]
         return sum(count for count, _ in counts), sum(unusable for _, unusable in counts)
 
 
@@ -187,7 +189,10 @@ class Progress:
         recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
         busy = self._alive is not None or recently or any(stage.state == RUNNING for stage in before)
         idle = not busy and any(cell.left for cell in self._cells)
-        stages = [*before, self._stage_of_playing(now, idle and self._since is None), *after]
+        playing = self._stage_of_playing(now, idle and self._since is None)
+        if last and self._since is not None and playing.state == RUNNING and self._alive is None:
+            playing = Stage(playing.name, FAILED_STAGE, playing.seconds)  # the run ends before it does
+        stages = [*before, playing, *after]
         loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in stages)
         rates = self._replies.rates(now)
         return Snapshot(
@@ -197,7 +202,7 @@ class Progress:
             problems=self._problems.look(now, waits, found, warnings),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
             rates=None if idle else rates,
-            finishes=None if idle or (finishes := self._finishes.rates(now)) is None else finishes[0],
+            finishes=None if idle else self._finishing(now),
             left=None if idle else self._left(now),
             silent=None if self._alive is None or loading else now - max(self._alive, self._replies.last or 0.0),
             words=self._engines.words(now),
@@ -307,7 +312,7 @@ class Progress:
     def _stage_of_playing(self, now: float, idle: bool) -> Stage:
         began, ended = (None, None) if idle else self._played
         left = any(cell.left for cell in self._cells)
-        firsts = [pace.began for pace in (self._replies, self._finishes) if pace.began is not None]
+        firsts = [at for at in (self._replies.began, self._finishes.began, self._alive) if at is not None]
         if began is None and firsts and not idle and (left or self._since is not None):
             began = min(firsts) if self._since is None else max(min(firsts), self._since)
         if not left and began is not None and ended is None:
@@ -316,6 +321,13 @@ class Progress:
         if not left:
             return Stage("playing", DONE, None if began is None or ended is None else ended - began)
         return Stage("playing", TO_DO) if began is None else Stage("playing", RUNNING, max(now - began, 0.0))
+
+    def _finishing(self, now: float) -> float | None:
+        """Return how many simulations end per second, of those engines that have any left."""
+        kinds = {cell.kind for cell in self._cells if cell.left}
+        rates = [self._paces[kind][1].rates(now) for kind in kinds if kind in self._paces]
+        known = [rate[0] for rate in rates if rate is not None]
+        return sum(known) if known else None
 
     def _left(self, now: float) -> TimeLeft | None:
         kinds: dict[str, list[Cell]] = {}

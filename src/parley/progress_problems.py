@@ -79,7 +79,8 @@ def _problem(line: str, alive: bool) -> Problem | None:
         return Problem(line, serious=False)
     if alive and (loading := _LOADING.fullmatch(line)):
         return Problem(loading[0].rpartition(",")[0], serious=False)
-    if not alive and line.startswith("parley: ") and not line.startswith("parley: warning: "):
+    # Last words, whether or not it was seen already that the process is gone.
+    if line.startswith("parley: ") and not line.startswith("parley: warning: "):
         return Problem(f"{_STOPPED}{line.removeprefix('parley: ')}")
     return None
 

@@ -5,6 +5,7 @@ everything that plays nothing (-n, --lint, --summary, --report, --quiet), they a
 """
 
 import os
+import re
 import sys
 import time
 from logging import ERROR, INFO, WARNING, LogRecord
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 VARIABLE = "PARLEY_PROGRESS"
 SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
 _MOST_LOGS = 3  # of a failed group
+_NUMBER = re.compile(r"\d+")
 # What Snakemake says on the way that people want to know.
 _KEPT = (
     "Nothing to be done",
@@ -33,6 +35,7 @@ _KEPT = (
     "Complete log(s)",
     "Waiting at most",
 )
+_SUBMITTED = "submitted with SLURM jobid"  # of each cluster job; in a terminal they would be a page
 # What it says before a run, of every run.
 _CHATTER = ("Assuming unrestricted shared filesystem usage", "host: ", "Building DAG of jobs")
 
@@ -99,12 +102,18 @@ class RunLog:
         elif record.levelno == INFO and event is None and str(record.msg).startswith(_KEPT):
             self._stopping = self._stopping or str(record.msg).startswith(("Will exit", "Terminating"))
             self._say(str(record.msg), "dim")
+        elif record.levelno == INFO and event is None and _SUBMITTED in str(record.msg) and not self._live:
+            self._say(str(record.msg))
 
     def close(self) -> None:
         """Draw for the last time, and leave the terminal clean."""
         if self._screen is not None:
             self._screen.stop()
             self._screen = None
+
+    @property
+    def _live(self) -> bool:
+        return self._screen is not None and self._screen.live
 
     def _begin(self) -> None:
         self._running = True
@@ -145,13 +154,18 @@ class RunLog:
             if told.get("rule_msg"):
                 self._say(f"  {one_line(str(told['rule_msg']))}")
         logs = [*(told.get("aux_logs") or []), *(log for job in jobs for log in job["log"])]
-        words = {log: log_words(Path(log)) for log in logs}
+        alike: dict[str, list[tuple[str, str]]] = {}
+        for log in logs:
+            words = log_words(Path(log))
+            alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
         # Of a group most logs are of parts that were only ended.
-        ordered = sorted(logs, key=lambda log: not words[log].startswith("parley: "))
-        for log in ordered[:_MOST_LOGS]:
-            self._say(f"  {one_line(log)}" + (f"\n    {words[log]}" if words[log] else " (empty)"))
-        if len(ordered) > _MOST_LOGS:
-            self._say(f"  and {len(ordered) - _MOST_LOGS} more logs")
+        groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
+        for group in groups[:_MOST_LOGS]:
+            log, words = group[0]
+            more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
+            self._say(f"  {one_line(log)}{more}\n    {words or 'empty'}")
+        if len(groups) > _MOST_LOGS:
+            self._say(f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs")
 
     def _say(self, text: str, style: str = "") -> None:
         if not text or text == "None":

@@ -10,9 +10,10 @@ from rich.console import Console
 from conftest import StudyFactory
 from parley.display import Block, PlainLines, plain_line
 from parley.pace import TimeLeft
-from parley.progress import Cell, Snapshot, _cells
 from parley.progress_problems import Problem
 from parley.progress_stages import Stage
+from parley.progress_state import Cell, Snapshot
+from parley.progress_state import cells_of as conditions_of
 
 STAGES = (
     Stage("model tiny", "done", 12.0),
@@ -23,7 +24,7 @@ STAGES = (
 
 
 def cells_of(study_factory: StudyFactory, number: int) -> Sequence[Cell]:
-    return _cells(study_factory({"model": "tiny", "n": list(range(2, 2 + number))}, seeds=4))
+    return conditions_of(study_factory({"model": "tiny", "n": list(range(2, 2 + number))}, seeds=4))
 
 
 def snapshot(cells: Sequence[Cell], **changes: object) -> Snapshot:

@@ -10,7 +10,8 @@ from parley import paths
 from parley.condition import Simulation
 from parley.errors import RecordError
 from parley.journal import Entry, Journal
-from parley.progress import Progress, Snapshot
+from parley.progress import Progress
+from parley.progress_state import Snapshot
 from parley.study import Study
 
 MODEL = {"model": "tiny", "n": 2, "b": 0}

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from parley.pace import duration
-from parley.progress import Cell, Snapshot
 from parley.progress_problems import Problem
 from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, Stage
+from parley.progress_state import Cell, Snapshot
 from parley.text import one_line
 
 _SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell

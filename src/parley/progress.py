@@ -4,128 +4,27 @@
 where the last look ended. So it can be asked every second, by the display of a run and by `parley status --watch`.
 """
 
-import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from parley import paths
-from parley.condition import Condition
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.files import is_locked
 from parley.pace import KEPT_SECONDS, Pace, TimeLeft, together
 from parley.progress_problems import Problem, Problems, disk_problem
 from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, TO_DO, Engines, Stage, last_stages, model_stages
+from parley.progress_state import Cell, Playing, Snapshot, cells_of
 from parley.record import read_summary
 from parley.spending import spending_line
 from parley.study import SCRIPTED, Study
-from parley.tails import Folder, JobLog, JournalTail
+from parley.tails import JobLog, JournalTail
 from parley.text import one_line
 
 _PROBE_SECONDS = 10.0  # how often it is looked whether a silent simulation still lives
 _IDLE_SECONDS = 60.0  # without a process that plays and without a new record: nothing is played
 _GAP_SECONDS = 120.0  # without a record or a reply: what was before was another run
 _SLOW_SECONDS = 5.0  # how often the disk and the budget are looked at
-
-
-@dataclass
-class Playing:
-    """A simulation with a journal: one that is played, or was when its process died."""
-
-    journal: JournalTail
-    log: JobLog
-    alive: bool = True
-    probed: float = 0.0
-
-
-@dataclass
-class Cell:
-    """One condition, as far as it is known."""
-
-    condition: Condition
-    label: str
-    names: frozenset[str]  # of its records
-    records: Folder
-    journals: Folder
-    kind: str  # of its engine
-    seen: bool = False  # whether its folder was looked at
-    finished: frozenset[str] = frozenset()
-    playing: dict[str, Playing] = field(default_factory=dict)
-    counted: int = 0  # finished simulations whose replies are known
-    replies: int = 0  # of these
-    unusable: int = 0
-
-    @property
-    def unfinished(self) -> list[Playing]:
-        """Simulations with a journal and no record."""
-        return [one for name, one in self.playing.items() if name not in self.finished]
-
-    @property
-    def running(self) -> int:
-        """Simulations that are being played."""
-        return sum(one.alive for one in self.unfinished)
-
-    @property
-    def left(self) -> int:
-        """Simulations without a record."""
-        return len(self.names) - len(self.finished)
-
-    @property
-    def answered(self) -> tuple[int, int]:
-        """Replies of models so far, and how many of them could not be used."""
-        if self.kind == SCRIPTED:
-            return (0, 0)
-        playing = self.playing.values()
-        return (
-            self.replies + sum(one.journal.replies for one in playing),
-            self.unusable + sum(one.log.unusable for one in playing),
-        )
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A study at one moment."""
-
-    study: str
-    cells: Sequence[Cell]
-    stages: Sequence[Stage]
-    problems: Sequence[Problem]
-    elapsed: float | None  # seconds of the run that is followed
-    rates: tuple[float, ...] | None  # replies, tokens read, tokens written per second
-    finishes: float | None  # simulations per second
-    left: TimeLeft | None
-    silent: float | None  # seconds without a reply, while simulations are played
-    words: str  # what the engines say they do
-    budget: str | None
-    idle: bool  # whether nothing is played, though there is something to play
-    over: bool  # whether all simulations and all that is made of them are there
-
-    @property
-    def total(self) -> int:
-        """All simulations."""
-        return sum(len(cell.names) for cell in self.cells)
-
-    @property
-    def finished(self) -> int:
-        """Those with a record."""
-        return sum(len(cell.finished) for cell in self.cells)
-
-    @property
-    def running(self) -> int:
-        """Those that are played now, as far as their journals tell: scripted ones that keep none are not counted."""
-        return sum(cell.running for cell in self.cells)
-
-    @property
-    def begun(self) -> int:
-        """Those whose process died: they go on from their journals."""
-        return sum(len(cell.unfinished) for cell in self.cells) - self.running
-
-    @property
-    def answered(self) -> tuple[int, int]:
-        """Replies of models so far, and how many of them could not be used."""
-        counts = [cell.answered for cell in self.cells]
-        return sum(count for count, _ in counts), sum(unusable for _, unusable in counts)
 
 
 class Progress:
@@ -142,7 +41,7 @@ class Progress:
         self._clock = clock
         self._reads = reads
         self._since = since
-        self._cells = _cells(study)
+        self._cells = cells_of(study)
         self._unread: deque[tuple[Cell, str]] = deque()
         self._replies = Pace()
         self._paces: dict[str, tuple[Pace, Pace]] = {}  # by kind: replies, simulations
@@ -163,6 +62,35 @@ class Progress:
         """Return the study as it is now; the `last` look makes sure which simulations are still played."""
         now = self._clock()
         self._probe_seconds = 0.0 if last else _PROBE_SECONDS
+        self._look_at_files(now)
+        begun = [one for cell in self._cells for one in cell.unfinished]
+        if not any(one.alive for one in begun):
+            self._alive = None
+        elif self._alive is None:
+            self._alive = now
+        left = any(cell.left for cell in self._cells)
+        before = [*(stage.look(now) for stage in self._models), *self._engines.look(now, self._replies.last)]
+        after = [stage.look(now) for stage in self._last]
+        recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
+        idle = left and not (self._alive or recently or any(stage.state == RUNNING for stage in before))
+        loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in before)
+        return Snapshot(
+            study=self._study.name,
+            cells=self._cells,
+            stages=[*before, self._stage_of_playing(now, idle and self._since is None, last), *after],
+            problems=self._problems_of(begun, now),
+            elapsed=None if self._since is None else max(now - self._since, 0.0),
+            rates=None if idle else self._replies.rates(now),
+            finishes=None if idle else self._finishing(now),
+            left=None if idle else self._left(now),
+            silent=None if self._alive is None or loading else now - max(self._alive, self._replies.last or 0.0),
+            words=self._engines.words(now),
+            budget=self._budget,
+            idle=idle,
+            over=not left and all(stage.state == DONE for stage in after),
+        )
+
+    def _look_at_files(self, now: float) -> None:
         for cell in self._cells:
             self._look_at_records(cell, now)
             if cell.left or cell.playing:
@@ -176,40 +104,12 @@ class Progress:
             for pace in (self._replies, self._finishes, *(pace for pair in self._paces.values() for pace in pair)):
                 pace.forget_before_gap(_GAP_SECONDS)
         self._first = False
-        running = [one for cell in self._cells for one in cell.unfinished]
-        if not any(one.alive for one in running):
-            self._alive = None
-        elif self._alive is None:
-            self._alive = now
-        warnings = {text for one in running for text in one.log.warnings} | set(self._engines.warnings())
+
+    def _problems_of(self, begun: list[Playing], now: float) -> list[Problem]:
+        warnings = {text for one in begun for text in one.log.warnings} | set(self._engines.warnings())
         found = [*self._engines.problems, *([self._disk] if self._disk else [])]
-        waits = [(one.log.last, one.alive) for one in running if _waits(one, self._since)]
-        after = [stage.look(now) for stage in self._last]
-        before = [*(stage.look(now) for stage in self._models), *self._engines.look(now, self._replies.last)]
-        recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
-        busy = self._alive is not None or recently or any(stage.state == RUNNING for stage in before)
-        idle = not busy and any(cell.left for cell in self._cells)
-        playing = self._stage_of_playing(now, idle and self._since is None)
-        if last and self._since is not None and playing.state == RUNNING and self._alive is None:
-            playing = Stage(playing.name, FAILED_STAGE, playing.seconds)  # the run ends before it does
-        stages = [*before, playing, *after]
-        loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in stages)
-        rates = self._replies.rates(now)
-        return Snapshot(
-            study=self._study.name,
-            cells=self._cells,
-            stages=stages,
-            problems=self._problems.look(now, waits, found, warnings),
-            elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=None if idle else rates,
-            finishes=None if idle else self._finishing(now),
-            left=None if idle else self._left(now),
-            silent=None if self._alive is None or loading else now - max(self._alive, self._replies.last or 0.0),
-            words=self._engines.words(now),
-            budget=self._budget,
-            idle=idle,
-            over=not any(cell.left for cell in self._cells) and all(s.state == DONE for s in after),
-        )
+        waits = [(one.log.last, one.alive) for one in begun if _waits(one, self._since)]
+        return self._problems.look(now, waits, found, warnings)
 
     def _look_at_records(self, cell: Cell, now: float) -> None:
         names = cell.records.names(now)
@@ -309,7 +209,7 @@ class Progress:
         except (RecordError, JournalError) as error:
             return one_line(str(error), 200)
 
-    def _stage_of_playing(self, now: float, idle: bool) -> Stage:
+    def _stage_of_playing(self, now: float, idle: bool, last: bool) -> Stage:
         began, ended = (None, None) if idle else self._played
         left = any(cell.left for cell in self._cells)
         firsts = [at for at in (self._replies.began, self._finishes.began, self._alive) if at is not None]
@@ -320,7 +220,10 @@ class Progress:
         self._played = (began, ended)
         if not left:
             return Stage("playing", DONE, None if began is None or ended is None else ended - began)
-        return Stage("playing", TO_DO) if began is None else Stage("playing", RUNNING, max(now - began, 0.0))
+        if began is None:
+            return Stage("playing", TO_DO)
+        ended_early = last and self._since is not None and self._alive is None
+        return Stage("playing", FAILED_STAGE if ended_early else RUNNING, max(now - began, 0.0))
 
     def _finishing(self, now: float) -> float | None:
         """Return how many simulations end per second, of those engines that have any left."""
@@ -384,41 +287,3 @@ def _modified(cell: Cell, name: str) -> float | None:
         return (cell.records.path / name).stat().st_mtime
     except OSError:
         return None
-
-
-def _cells(study: Study) -> list[Cell]:
-    """Return the conditions, each with a label of the axes in which conditions differ."""
-    varying = varying_axes(study.conditions)
-    names: dict[object, frozenset[str]] = {}
-    cells = []
-    for condition in study.conditions:
-        seeds = condition.seeds
-        key = seeds if isinstance(seeds, range) else tuple(seeds)
-        if key not in names:
-            names[key] = frozenset(paths.simulation("", "", "", seed).name for seed in seeds)
-        record = paths.simulation(study.name, condition.path, condition.spec, 0)
-        cells.append(
-            Cell(
-                condition=condition,
-                label=one_line(" ".join(_word(axis, condition.axes[axis]) for axis in varying), 200),
-                names=names[key],
-                records=Folder(record.parent),
-                journals=Folder(paths.journal(record).parent),
-                kind="+".join(condition.models) or SCRIPTED,
-            )
-        )
-    return cells
-
-
-def _word(axis: str, value: object) -> str:
-    """Return an axis and its value; the axis goes without saying where the value is a word."""
-    return f"{axis}={value}" if re.fullmatch(r"[\d.]+(/\d+)?|true|false|True|False", str(value)) else str(value)
-
-
-def varying_axes(conditions: Iterable[Condition]) -> list[str]:
-    """Return the axes in which conditions differ; the first one if they differ in none."""
-    values: dict[str, set[object]] = {}
-    for condition in conditions:
-        for axis, value in condition.axes.items():
-            values.setdefault(axis, set()).add(value)
-    return [axis for axis, found in values.items() if len(found) > 1] or list(values)[:1]

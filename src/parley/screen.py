@@ -11,7 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from parley.display import Block, PlainLines, is_terminal, plain_line
-from parley.progress import Progress, Snapshot
+from parley.progress import Progress
+from parley.progress_state import Snapshot
 
 _SHARE = 0.05  # of one core, at most, goes into looking and drawing
 _DRAW_SECONDS = 0.5

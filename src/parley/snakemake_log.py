@@ -136,7 +136,7 @@ class RunLog:
         if snapshot is not None and (snapshot.running or any(s.state == "running" for s in snapshot.stages)):
             return ""
         jobs = len(self._sent)
-        return f"{jobs} job{'' if jobs == 1 else 's'} sent, none plays yet" if jobs else "planning the jobs"
+        return f"{jobs} job{'' if jobs == 1 else 's'} sent, nothing is played yet" if jobs else "planning the jobs"
 
     def _tell_failure(self, told: dict[str, Any]) -> None:
         """Show a failed job, or the jobs of a failed group: the rule, its logs, their last words."""

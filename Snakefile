@@ -16,6 +16,7 @@ from parley.condition import OWN_CODE, SCRIPTED
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.slurm import group_name, wait_for_former_jobs
+from parley.snakemake_log import follow
 from parley.spending import spent_line
 from parley.study import load_study
 from parley.workflow import (
@@ -39,6 +40,7 @@ except ParleyError as error:
     print(f"parley: {error}", file=sys.stderr)
     sys.exit(error.exit_code)
 
+follow(STUDY)  # in the display
 SHARDS = STUDY.shards()
 find_own_programs()
 RUN = run_token(new=workflow.is_main_process)

@@ -98,6 +98,7 @@ def environment(patch: pytest.MonkeyPatch, root: Path, folder: Path) -> None:
     patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     patch.setenv("DVC_NO_ANALYTICS", "1")
+    patch.setenv("PARLEY_PROGRESS", "snakemake")  # which prints its table of jobs
     for name in ("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "DVC_SITE_CACHE_DIR"):
         patch.setenv(name, str(root / name))
     patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)

@@ -113,7 +113,8 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
     assert "Nothing to be done" in back.stdout + back.stderr
 
 
-def test_what_is_missing_is_made_again(played: Study) -> None:
+def test_what_is_missing_is_made_again(played: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")  # which prints its table of jobs
     next(played.simulations()).record("small").unlink()
     made = snakemake("--config", "study=small.yaml")
     assert made.returncode == 0, made.stderr

@@ -34,6 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, council: None) -> Pa
     start.mkdir()
     (start / "sitecustomize.py").write_text(STARTED_WITH.format(tests=str(REPOSITORY / "tests")))
     known = [str(start), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")  # which prints its table of jobs
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, known)))
     Path("models.yaml").write_text((REPOSITORY / "config" / "models.yaml").read_text())
     return tmp_path

@@ -83,7 +83,7 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     lines = (ended.stdout + ended.stderr).splitlines()
     [last] = [line for line in lines if line.startswith("the budget of small is spent: ")]
     assert f"{asked * 107} of 3,200 tokens spent" in last
-    assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate_shard.smk" in line)
+    assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate_shard failed" in line)
     assert "raise `budget` in the study file, and the same command goes on from the journals" in last
     model = [simulation for simulation in study.simulations() if simulation.condition.models]
     assert not any(simulation.record("small").exists() for simulation in model)
@@ -91,7 +91,7 @@ def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_go
     again = snakemake(*RUN)
     assert again.returncode == 1
     assert (again.stdout + again.stderr).count(last) == 1
-    assert "simulate_shard.smk" not in again.stdout + again.stderr  # no job was started
+    assert "simulate_shard failed" not in again.stdout + again.stderr  # no job was started
     assert len(server.bodies) == asked
 
     write(server, budget={"tokens": 100_000})

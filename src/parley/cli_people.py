@@ -59,15 +59,25 @@ def play(
 @click.command()
 @STUDY
 @MODELS
-def status(study: str, models: Path | None) -> None:
-    """Show how far a study is: finished, in progress, to do; tokens per second and time left.
+@click.option("--watch", is_flag=True, help="Go on until all is done, as the display of a run does; Ctrl-C ends it.")
+def status(study: str, models: Path | None, watch: bool) -> None:
+    """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
+
+    It looks at files alone, so it tells of a run in another terminal or on a cluster, too. With --watch in a pipe it
+    prints a line every 30 seconds.
 
     \b
-    Example:  parley status paper
+    Examples:  parley status paper
+               parley status paper --watch
     """
     from parley.status import status as run
+    from parley.status import watch as follow
 
-    for line in run(load(study, models)):
+    loaded = load(study, models)
+    if watch:
+        follow(loaded)
+        return
+    for line in run(loaded):
         click.echo(line)
 
 

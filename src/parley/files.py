@@ -86,6 +86,23 @@ def try_lock(fd: int, path: Path) -> bool:
     return True
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process has a file locked; True if that cannot be told."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def unlock(fd: int) -> None:
     """Give up the lock of `try_lock` before the file is closed."""
     fcntl.flock(fd, fcntl.LOCK_UN)

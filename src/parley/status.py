@@ -1,45 +1,47 @@
-"""`parley status`: how far a study is, from its records and journals alone."""
+"""`parley status`: how far a study is, from its files alone: once, or again and again until all is done."""
 
-import time
+import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TextIO
 
-from parley import paths
-from parley.record import read_summary
-from parley.spending import spending_line
+from parley.display import IDLE, counted, facts, silence, stage_words
+from parley.progress import Progress
+from parley.progress_stages import DONE, RUNNING
+from parley.screen import Screen
 from parley.study import Study
+from parley.text import one_line
 
-_RECENT_SECONDS = 600.0
+_READS = 2_000  # records of one look
 
 
 def status(study: Study) -> Iterator[str]:
-    """Yield lines for a person: counts, what was spent of the budget, pace of the last ten minutes and time left.
-
-    Raises RecordError for a record that cannot be read.
-    """
-    records = [simulation.record(study.name) for simulation in study.simulations()]
-    finished = [path for path in records if path.exists()]
-    playing = [path for path in records if path not in set(finished) and paths.journal(path).exists()]
-    left = len(records) - len(finished)
-    yield f"{study.name}: {len(finished)} of {len(records)} simulations finished, {len(playing)} begun"
-    if (spending := spending_line(study)) is not None:
-        yield spending
-    now = time.time()
-    recent = [path for path in finished if now - path.stat().st_mtime < _RECENT_SECONDS]
-    if recent and left:
-        # From the first of the recent records: a study that started just now has not had ten minutes.
-        span = max(now - min(path.stat().st_mtime for path in recent), 1.0)
-        tokens = sum(_tokens(path) for path in recent)
-        pace = len(recent) / span
-        yield f"{tokens / span:,.0f} tokens/s, {pace * 60:.1f} simulations/min in the last {span / 60:.0f} min"
-        yield f"about {_duration(left / pace)} left at this pace"
+    """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
+    snapshot = Progress(study, reads=_READS).look()
+    yield f"{snapshot.study}: {counted(snapshot)}"
+    if snapshot.budget is not None:
+        yield f"budget: {snapshot.budget}"
+    if known := facts(snapshot):
+        yield ", ".join(known)
+    if quiet := silence(snapshot):
+        yield quiet
+    if snapshot.idle:
+        yield IDLE
+    for problem in snapshot.problems:
+        yield f"! {one_line(str(problem))}"
+    for stage in snapshot.stages:
+        if stage.state == RUNNING:
+            yield f"running: {stage_words(stage)}"
+    if waiting := [s.name for s in snapshot.stages if s.state != DONE and s.state != RUNNING and s.name != "playing"]:
+        yield f"to do: {', '.join(waiting)}"
 
 
-def _tokens(record: Path) -> int:
-    telemetry = read_summary(record).telemetry
-    return int(telemetry["prompt_tokens"] + telemetry["completion_tokens"])
-
-
-def _duration(seconds: float) -> str:
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours} h {rest // 60} min" if hours else f"{rest // 60 + 1} min"
+def watch(study: Study, stream: TextIO | None = None) -> None:
+    """Show a study until all of it is done, or until Ctrl-C; plain lines where nothing can be drawn."""
+    screen = Screen(Progress(study), sys.stdout if stream is None else stream)
+    screen.start()
+    try:
+        screen.wait(lambda snapshot: snapshot.over)
+    except KeyboardInterrupt:
+        return
+    finally:
+        screen.stop()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from parley.errors import BudgetError, JournalError, RecordError
 from parley.files import try_lock
+from parley.snakemake_log import leave
 from parley.study import Study
 
 _RUN = "PARLEY_RUN"
@@ -88,6 +89,7 @@ def require_material(study: Study, records: Collection[str]) -> None:
 
 def restart() -> None:
     """Start this program anew, with the same arguments, in the same process."""
+    leave()
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -63,6 +63,11 @@ class GameParameters(BaseModel):
         default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
     )
 
+    @property
+    def longest(self) -> int | None:
+        """Rounds of the longest possible game; None if nothing bounds them."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Seat:

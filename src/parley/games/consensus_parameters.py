@@ -60,6 +60,11 @@ class ConsensusParameters(GameParameters):
         json_schema_extra={"default": []},
     )
 
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest possible game."""
+        return self.max_rounds
+
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:

@@ -76,6 +76,11 @@ class DeliberationParameters(GameParameters):
     initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="First answers.")
     reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="Later answers.")
 
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest possible game."""
+        return self.turns + 1
+
     @model_validator(mode="after")
     def _another_panel(self) -> "DeliberationParameters":
         if self.redeliberations and self.panel_size is None:

@@ -105,6 +105,11 @@ class StagHuntParameters(GameParameters):
     signal: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=300), description="Words.")
     act: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=300), description="Actions.")
 
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest possible game."""
+        return self.rounds
+
     @model_validator(mode="after")
     def _a_stag_hunt(self) -> "StagHuntParameters":
         if not self.alone <= self.hare <= self.stag or not self.stag:

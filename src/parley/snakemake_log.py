@@ -1,0 +1,191 @@
+"""What a run of Snakemake shows: Parley's display instead of Snakemake's pages, and every error.
+
+Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`. Before a run really begins, and for
+everything that plays nothing (-n, --lint, --summary, --report, --quiet), they are shown as Snakemake shows them.
+"""
+
+import os
+import re
+import sys
+import time
+from logging import ERROR, INFO, WARNING, LogRecord
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from parley.tails import last_words
+from parley.text import one_line
+
+if TYPE_CHECKING:
+    from parley.screen import Screen
+    from parley.study import Study
+
+VARIABLE = "PARLEY_PROGRESS"
+SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
+_MOST_LOGS = 3  # of a failed group
+_NUMBER = re.compile(r"\d+")
+# What Snakemake says on the way that people want to know.
+_KEPT = (
+    "Nothing to be done",
+    "Trying to restart job",
+    "Will exit after finishing",
+    "Shutting down",
+    "Terminating processes",
+    "Complete log(s)",
+    "Waiting at most",
+)
+_SUBMITTED = "submitted with SLURM jobid"  # of each cluster job; in a terminal they would be a page
+# What it says before a run, of every run.
+_CHATTER = ("Assuming unrestricted shared filesystem usage", "host: ", "Building DAG of jobs")
+
+_followed: "list[Study]" = []  # what the Snakefile says is run in this process
+_screens: list["Screen"] = []
+
+
+def follow(study: "Study") -> None:
+    """Say which study this run of Snakemake plays."""
+    _followed[:] = [study]
+
+
+def leave() -> None:
+    """End the display, before this process becomes another program."""
+    while _screens:
+        _screens.pop().stop()
+
+
+class RunLog:
+    """Shows one run."""
+
+    def __init__(self, settings: Any) -> None:
+        """`settings` are Snakemake's `OutputSettings`."""
+        from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
+
+        quiet = settings.quiet or set()
+        self._own = ColorizingTextHandler(
+            nocolor=settings.nocolor,
+            stream=sys.stdout if settings.stdout else sys.stderr,
+            formatter=DefaultFormatter(quiet, settings.show_failed_logs),
+        )
+        details = (quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds)
+        self._filter = DefaultFilter(*details)
+        # Whoever asks for less, or for Snakemake's details, gets what Snakemake has.
+        plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
+        less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
+        self._wanted = not plain and not less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
+        self._color = not settings.nocolor
+        self._screen: Screen | None = None
+        self._running = False
+        self._sent: set[int] = set()  # jobs that Snakemake started, locally or on a cluster
+        self._stopping = False
+
+    def tell(self, record: LogRecord) -> None:
+        """Show a message."""
+        event = getattr(record, "event", None)
+        if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or _is_chatter(record)):
+            if self._filter.filter(record):
+                self._own.emit(record)
+            return
+        if event == LogEvent.WORKFLOW_STARTED:
+            self._begin()
+        elif event == LogEvent.JOB_STARTED:
+            self._sent.update(record.jobs)  # type: ignore[attr-defined]
+        elif event == LogEvent.JOB_FINISHED:
+            self._sent.discard(record.job_id)  # type: ignore[attr-defined]
+        elif event in (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR):
+            self._tell_failure(record.__dict__)
+        elif record.levelno >= ERROR:
+            if not _is_failed_command(record):  # the job's failure says more
+                self._say(str(record.msg), "red")
+        elif record.levelno >= WARNING:
+            self._say(str(record.msg), "yellow")
+        elif record.levelno == INFO and event is None and str(record.msg).startswith(_KEPT):
+            self._stopping = self._stopping or str(record.msg).startswith(("Will exit", "Terminating"))
+            self._say(str(record.msg), "dim")
+        elif record.levelno == INFO and event is None and _SUBMITTED in str(record.msg) and not self._live:
+            self._say(str(record.msg))
+
+    def close(self) -> None:
+        """Draw for the last time, and leave the terminal clean."""
+        if self._screen is not None:
+            self._screen.stop()
+            self._screen = None
+
+    @property
+    def _live(self) -> bool:
+        return self._screen is not None and self._screen.live
+
+    def _begin(self) -> None:
+        self._running = True
+        if not _followed:  # the Snakefile is another one
+            self._wanted = False
+            return
+        from parley.progress import Progress
+        from parley.screen import Screen
+
+        progress = Progress(_followed[-1], since=time.time())
+        self._screen = Screen(progress, self._own.stream, self._color, self._note)
+        _screens.append(self._screen)
+        self._screen.start()
+
+    def _note(self) -> str:
+        """Return what Snakemake waits for, where no file says it."""
+        snapshot = self._screen.snapshot if self._screen is not None else None
+        if self._stopping:
+            return "stopping; jobs that run are ended"
+        if snapshot is not None and (snapshot.running or any(s.state == "running" for s in snapshot.stages)):
+            return ""
+        jobs = len(self._sent)
+        return f"{jobs} job{'' if jobs == 1 else 's'} sent, nothing is played yet" if jobs else "planning the jobs"
+
+    def _tell_failure(self, told: dict[str, Any]) -> None:
+        """Show a failed job, or the jobs of a failed group: the rule, its logs, their last words."""
+        if told.get("indent"):  # of a group, which was told as a whole
+            return
+        jobs = told.get("job_error_info") or [told]
+        for job in jobs:
+            self._sent.discard(job.get("jobid", -1))
+        if self._stopping:
+            return
+        if "groupid" in told:
+            self._say(f"a job of {len(jobs)} parts failed: {one_line(str(told['groupid']))}", "bold red")
+        else:
+            self._say(f"{told['rule_name']} failed (job {told['jobid']})", "bold red")
+            if told.get("rule_msg"):
+                self._say(f"  {one_line(str(told['rule_msg']))}")
+        logs = [*(told.get("aux_logs") or []), *(log for job in jobs for log in job["log"])]
+        alike: dict[str, list[tuple[str, str]]] = {}
+        for log in logs:
+            words = log_words(Path(log))
+            alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
+        # Of a group most logs are of parts that were only ended.
+        groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
+        for group in groups[:_MOST_LOGS]:
+            log, words = group[0]
+            more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
+            self._say(f"  {one_line(log)}{more}\n    {words or 'empty'}")
+        if len(groups) > _MOST_LOGS:
+            self._say(f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs")
+
+    def _say(self, text: str, style: str = "") -> None:
+        if not text or text == "None":
+            return
+        if self._screen is not None:
+            self._screen.say(text, style)
+        else:
+            self._own.stream.write(f"{text}\n")
+            self._own.stream.flush()
+
+
+def log_words(log: Path) -> str:
+    """Return the last meaningful line of a job's log; Snakemake may have moved it away for another attempt."""
+    return last_words(log) or last_words(log.with_name(f"{log.name}.failed"))
+
+
+def _is_failed_command(record: LogRecord) -> bool:
+    """Whether an error says that the command of a rule failed, with the command and nothing else."""
+    return getattr(record, "exception", "") == "RuleException" and "CalledProcessError in file" in str(record.msg)
+
+
+def _is_chatter(record: LogRecord) -> bool:
+    return record.levelno == INFO and str(record.msg).startswith(_CHATTER)

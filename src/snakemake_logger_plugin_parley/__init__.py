@@ -1,0 +1,54 @@
+"""Snakemake finds this package by its name, as the logger `parley`; the display is `parley.snakemake_log`.
+
+Every start of Snakemake imports it, also those of the jobs of a cluster: so it imports nothing heavy by itself.
+"""
+
+from logging import LogRecord
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+
+
+class LogHandler(LogHandlerBase):
+    """Hands Snakemake's messages to Parley's display."""
+
+    def __post_init__(self) -> None:
+        from parley.snakemake_log import RunLog
+
+        self._log = RunLog(self.common_settings)
+
+    def emit(self, record: LogRecord) -> None:
+        """Show a message, or what became of the run since."""
+        try:
+            self._log.tell(record)
+        except Exception:  # noqa: BLE001 (what logging does with any error of a handler)
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Draw for the last time."""
+        self._log.close()
+        super().close()
+
+    @property
+    def writes_to_stream(self) -> bool:
+        """It replaces Snakemake's own output on the terminal."""
+        return True
+
+    @property
+    def writes_to_file(self) -> bool:
+        """Snakemake's own log file stays as it is."""
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        """It decides by itself what is shown."""
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        """It needs none: messages are shown in its own words, or by Snakemake's own handler."""
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        """The stages are known."""
+        return False

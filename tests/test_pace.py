@@ -1,0 +1,58 @@
+import pytest
+
+from parley.pace import Pace, TimeLeft, duration, together
+
+
+def test_a_rate_is_over_what_has_passed_since_the_first_request() -> None:
+    pace = Pace()
+    assert pace.rates(100.0) is None
+    pace.add(100.0, 1, (600, 40), began=90.0)
+    pace.add(105.0, 1, (600, 60), began=91.0)
+    assert pace.rates(110.0) == pytest.approx((2 / 20, 1200 / 20, 100 / 20))
+
+
+def test_a_rate_forgets_what_is_long_ago() -> None:
+    pace = Pace()
+    pace.add(100.0, 10)
+    pace.add(300.0, 3)
+    assert pace.rates(330.0) == pytest.approx((3 / 120,))
+    assert pace.rates(330.0, 600) == pytest.approx((13 / 230,))
+    assert pace.rates(500.0) is None  # unknown, not 0
+    assert pace.last == 300.0
+
+
+def test_what_was_before_a_long_pause_was_another_run() -> None:
+    pace = Pace()
+    for second in (100, 110, 300, 310, 320):
+        pace.add(float(second))
+    pace.forget_before_gap(120)
+    assert pace.began == 300.0
+    assert pace.rates(330.0, 600) == pytest.approx((3 / 30,))
+
+
+@pytest.mark.parametrize(
+    ("parts", "left"),
+    [
+        ([], None),
+        ([None], None),
+        ([TimeLeft(10), TimeLeft(20)], TimeLeft(30)),
+        ([TimeLeft(10), TimeLeft(20, "at most")], TimeLeft(30, "at most")),
+        ([TimeLeft(10), None], TimeLeft(10, "at least")),
+        ([TimeLeft(10, "at most"), None], None),
+    ],
+)
+def test_parts_that_follow_one_another(parts: list[TimeLeft | None], left: TimeLeft | None) -> None:
+    assert together(parts) == left
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59, "59 s"), (60, "1 min"), (125, "2 min 5 s"), (601, "10 min"), (12_000, "3 h 20 min")],
+)
+def test_durations_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_what_is_guessed_has_no_false_digits() -> None:
+    assert str(TimeLeft(3)) == "about 10 s left"
+    assert str(TimeLeft(125, "at most")) == "at most 3 min left"

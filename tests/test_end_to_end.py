@@ -17,7 +17,7 @@ import yaml
 from parley import paths
 from parley.replay import replay
 from parley.study import Study, load_study
-from test_workflow import REPOSITORY, snakemake
+from test_workflow import REPOSITORY, real_snakemake
 
 pytestmark = pytest.mark.model
 PARLEY = [sys.executable, "-m", "parley.cli"]
@@ -46,7 +46,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
         {"model": "majority", "n": 3, "prompt": "none_exist"},
         seeds=2,
     )
-    result = snakemake("--config", "study=real.yaml")
+    result = real_snakemake("--config", "study=real.yaml")
     assert result.returncode == 0, result.stderr
     records = [simulation.record("real") for simulation in study.simulations()]
 
@@ -73,7 +73,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
 
     assert not list(paths.results("real").rglob("*.jsonl"))
     assert not paths.endpoint("real", "smollm2-135m", 0, "smollm2-135m").exists()
-    assert "Nothing to be done" in snakemake("--dry-run", "--config", "study=real.yaml").stdout
+    assert "Nothing to be done" in real_snakemake("--dry-run", "--config", "study=real.yaml").stdout
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 import scipy  # and scipy.stats at its first use: it takes a second, and figures and reports need it rarely
+from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
 _COUNTED = 50  # pairs, of which all signs are counted

@@ -50,7 +50,7 @@ def svg_text(study: Study, kind: str) -> list[str]:
 
 
 def drawn(study: Study, kind: str) -> str:
-    figures.figures(study)
+    figures.figures(with_specs(study, *(spec for spec in study.figures if spec.kind == kind)))
     return " ".join(svg_text(study, kind))
 
 

@@ -15,6 +15,8 @@ from parley import paths
 from preloaded import programs
 from test_workflow import REPOSITORY, jobs
 
+pytestmark = pytest.mark.slow
+
 PROJECT = ("Snakefile", "config", "dvc.yaml", "envs", "gpu", "profiles", "src", "workflow", ".dvcignore", ".gitignore")
 MAJORITY = {"model": "majority", "n": 3, "prompt": "may_exist"}
 DEMO = {

@@ -3,7 +3,11 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from preloaded import preloaded_environment, programs
+
+pytestmark = pytest.mark.slow
 
 # A process of this server is the program that a caller names, so a file that Python runs at its start stands for it.
 START = "import os, sys, signal, time\nif os.environ.get('DO'): exec(os.environ['DO'])\n"

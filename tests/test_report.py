@@ -61,6 +61,7 @@ class Page(HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow
 def test_report_is_written_where_paths_says_and_is_reproducible(study: Study, here: Path) -> None:
     first = report.report(study).read_text()
     assert report.report(study) == paths.report("tiny")
@@ -68,6 +69,7 @@ def test_report_is_written_where_paths_says_and_is_reproducible(study: Study, he
     assert not list(here.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_report_holds_the_conditions_with_intervals_and_counts(study: Study) -> None:
     shown = Page(report.report(study).read_text()).text
     assert "100% [34%, 100%]" in shown  # Wilson, 2 of 2
@@ -90,6 +92,7 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(here: Path) -> N
     assert '<td class="number">-</td>' in page(study)
 
 
+@pytest.mark.slow
 def test_an_outcome_that_a_condition_cannot_have_is_a_dash_or_no_column(here: Path) -> None:
     """No game is invalid in which all agents hold the same value whatever they do."""
     grids = "[{model: stubborn, n: 3, prompt: may_exist, vary: {value_max: [0, 5]}}]"
@@ -101,6 +104,7 @@ def test_an_outcome_that_a_condition_cannot_have_is_a_dash_or_no_column(here: Pa
     assert "invalid consensus" not in shown
 
 
+@pytest.mark.slow
 def test_diagnoses_and_details_are_counted(study: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[:, "diagnosis"] = ["stuck"] * 3 + [None] * 5
@@ -114,6 +118,7 @@ def test_diagnoses_and_details_are_counted(study: Study) -> None:
     )
 
 
+@pytest.mark.slow
 def test_figures_are_embedded_as_images_with_captions(study: Study) -> None:
     parsed = Page(report.report(study).read_text())
     images = [attributes for tag, attributes in parsed.tags if tag == "img"]
@@ -126,6 +131,7 @@ def test_figures_are_embedded_as_images_with_captions(study: Study) -> None:
         assert spec.title in str(image["alt"])
 
 
+@pytest.mark.slow
 def test_page_has_no_scripts_requests_or_machine_paths(study: Study, here: Path) -> None:
     html = report.report(study).read_text()
     parsed = Page(html)
@@ -138,6 +144,7 @@ def test_page_has_no_scripts_requests_or_machine_paths(study: Study, here: Path)
     assert "@media print" in html
 
 
+@pytest.mark.slow
 def test_hostile_text_is_escaped_and_cleaned(here: Path) -> None:
     study = make_study(GRIDS, title="<script>alert(1)</script> \u202ereversed")
     html = page(study)
@@ -146,6 +153,7 @@ def test_hostile_text_is_escaped_and_cleaned(here: Path) -> None:
     assert "\u202e" not in html
 
 
+@pytest.mark.slow
 def test_hostile_text_in_a_table_is_escaped(study: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations["detail"] = "<img src=x onerror=alert(1)>"
@@ -155,6 +163,7 @@ def test_hostile_text_in_a_table_is_escaped(study: Study) -> None:
     assert "&lt;img src=x onerror=alert(1)&gt;" in html
 
 
+@pytest.mark.slow
 def test_study_facts_and_provenance_are_told(study: Study) -> None:
     shown = Page(report.report(study).read_text()).text
     summary = record.read_summary(next(iter(study.simulations())).record("tiny"))
@@ -169,6 +178,7 @@ def test_study_facts_and_provenance_are_told(study: Study) -> None:
         assert summary.provenance["git"]["commit"] in shown
 
 
+@pytest.mark.slow
 def test_a_condition_that_mixes_engines_is_a_warning(study: Study) -> None:
     assert "WARNING" not in report.report(study).read_text()
     simulations = tables.read_table("tiny", "simulations")
@@ -183,6 +193,7 @@ def test_a_condition_that_mixes_engines_is_a_warning(study: Study) -> None:
     assert "<GPU>" not in html
 
 
+@pytest.mark.slow
 def test_warnings_of_the_engines_are_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "WARNING" not in report.report(study).read_text()
 

@@ -17,6 +17,8 @@ from parley import paths
 from parley.study import Study, load_study
 from preloaded import preloaded_environment, programs
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parent.parent
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile")]
 PROFILE = ["--workflow-profile", str(REPOSITORY / "profiles" / "default")]

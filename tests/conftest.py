@@ -1,5 +1,6 @@
 """Fixtures that several test modules use: small scripted studies in a folder of their own."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,8 +42,18 @@ def _note_starts(event: str, arguments: tuple[Any, ...]) -> None:
         _started.append(str(arguments[0] if arguments else event))
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--split-cores", action="store_true", help="give each process of pytest-xdist cores of its own")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_note_starts)
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if config.getoption("split_cores") and worker:
+        number, workers = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        cores = sorted(os.sched_getaffinity(0))
+        first, end = (len(cores) * place // workers for place in (number, number + 1))
+        os.sched_setaffinity(0, cores[first:end] or cores)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

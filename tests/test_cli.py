@@ -103,6 +103,7 @@ def test_bad_usage_exits_2(parley: Parley, arguments: list[str]) -> None:
     assert ran.out == ""
 
 
+@pytest.mark.slow
 def test_the_installed_command_exits_2_in_one_line(folder: Path) -> None:
     command = shutil.which("parley", path=str(Path(sys.executable).parent))
     assert command is not None
@@ -174,6 +175,7 @@ def test_a_bad_study_is_refused_in_one_line_by_every_stage(parley: Parley, folde
 # simulate, summarize, replay
 
 
+@pytest.mark.slow
 def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: list[str]) -> None:
     for record in study:
         ran = parley("simulate", "small.yaml", record)

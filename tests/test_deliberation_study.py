@@ -134,6 +134,7 @@ def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study,
     assert len(session.utterances) == outcome["metrics"]["utterances"]
 
 
+@pytest.mark.slow
 def test_what_a_study_shows_is_computed_from_its_records(
     study_factory: StudyFactory, quiet: Callable[[str], None]
 ) -> None:
@@ -178,6 +179,7 @@ def test_only_figures_that_can_show_something_are_drawn(study_factory: StudyFact
     assert drawn("policies") - drawn("wason") == {"confidence_by_turn"}
 
 
+@pytest.mark.slow
 def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
     tmp_path: Path, study_factory: StudyFactory, quiet: Callable[[str], None]
 ) -> None:

@@ -12,7 +12,10 @@ import pytest
 import yaml
 
 from parley import paths
+from preloaded import programs
 from test_workflow import REPOSITORY, jobs
+
+pytestmark = pytest.mark.slow
 
 PROJECT = ("Snakefile", "config", "dvc.yaml", "envs", "gpu", "profiles", "src", "workflow", ".dvcignore", ".gitignore")
 MAJORITY = {"model": "majority", "n": 3, "prompt": "may_exist"}
@@ -28,7 +31,7 @@ MADE = [Path("results") / name for name in ("demo/tables", "demo/figures", "demo
 
 def call(*command: str, fails: bool = False) -> str:
     """Run a command in the working directory and return what it printed; its exit status has to be as expected."""
-    if command[0] in ("dvc", "snakemake"):
+    if command[0] == "dvc":
         command = (sys.executable, "-m", *command)
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert bool(done.returncode) == fails, done.stdout + done.stderr
@@ -96,7 +99,7 @@ def environment(patch: pytest.MonkeyPatch, root: Path, folder: Path) -> None:
     patch.chdir(folder)
     patch.setenv("PYTHONPATH", str(folder / "src"))
     patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    patch.setenv("PATH", os.pathsep.join([str(programs()), os.environ["PATH"]]))
     patch.setenv("DVC_NO_ANALYTICS", "1")
     patch.setenv("PARLEY_PROGRESS", "snakemake")  # which prints its table of jobs
     for name in ("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "DVC_SITE_CACHE_DIR"):
@@ -134,7 +137,10 @@ def test_a_pulled_clone_holds_what_was_pushed_and_has_nothing_to_do(
     assert call("git", "status", "--porcelain") == ""
 
 
-def test_tables_figures_and_report_come_out_of_the_simulations_byte_for_byte(reader: Path) -> None:
+def test_tables_figures_and_report_come_out_of_the_simulations_byte_for_byte(
+    reader: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))  # real ones
     before, lock, records = contents(*MADE), Path("dvc.lock").read_bytes(), inodes()
     kinds = {path.suffix for path in before}
     assert kinds == {".parquet", ".csv", ".png", ".svg", ".html", ".json"}

@@ -17,7 +17,7 @@ import yaml
 from parley import paths
 from parley.replay import replay
 from parley.study import Study, load_study
-from test_workflow import REPOSITORY, snakemake
+from test_workflow import REPOSITORY, real_snakemake
 
 pytestmark = pytest.mark.model
 PARLEY = [sys.executable, "-m", "parley.cli"]
@@ -46,7 +46,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
         {"model": "majority", "n": 3, "prompt": "none_exist"},
         seeds=2,
     )
-    result = snakemake("--config", "study=real.yaml")
+    result = real_snakemake("--config", "study=real.yaml")
     assert result.returncode == 0, result.stderr
     records = [simulation.record("real") for simulation in study.simulations()]
 
@@ -73,7 +73,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
 
     assert not list(paths.results("real").rglob("*.jsonl"))
     assert not paths.endpoint("real", "smollm2-135m", 0, "smollm2-135m").exists()
-    assert "Nothing to be done" in snakemake("--dry-run", "--config", "study=real.yaml").stdout
+    assert "Nothing to be done" in real_snakemake("--dry-run", "--config", "study=real.yaml").stdout
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: subpro
     study = write(
         folder,
         {"model": "smollm2-135m", "n": 4, "b": 1, "prompt": "may_exist"},
-        parameters={"max_rounds": 6, "stop_threshold": 1},
+        parameters={"max_rounds": 3, "stop_threshold": 1},
     )
     record = next(study.simulations()).record("real")
     journal = paths.journal(record)

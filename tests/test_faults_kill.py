@@ -23,6 +23,8 @@ from parley.record import read_summary
 from parley.study import load_study
 from worlds import Key, Undisturbed, World, finish
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:

@@ -75,6 +75,7 @@ server.serve("tiny", entry, Path("model"), Path("marker"), Path("endpoint.json")
 """
 
 
+@pytest.mark.slow
 def test_a_running_server_is_its_owners_whatever_the_umask(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,7 @@ def svg_text(study: Study, kind: str) -> list[str]:
 
 
 def drawn(study: Study, kind: str) -> str:
-    figures.figures(study)
+    figures.figures(with_specs(study, *(spec for spec in study.figures if spec.kind == kind)))
     return " ".join(svg_text(study, kind))
 
 
@@ -59,6 +59,7 @@ def with_specs(study: Study, *specs: FigureSpec) -> Study:
     return dataclasses.replace(study, game=game)
 
 
+@pytest.mark.slow
 def test_every_spec_is_drawn_as_png_and_svg(here: Path) -> None:
     study = make_study()
     written = figures.figures(study)
@@ -76,6 +77,7 @@ def test_every_spec_is_drawn_as_png_and_svg(here: Path) -> None:
     assert not list(here.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_two_runs_are_byte_identical_and_name_no_version_or_date(here: Path) -> None:
     study = make_study()
     first = {path: path.read_bytes() for path in figures.figures(study)}
@@ -84,6 +86,7 @@ def test_two_runs_are_byte_identical_and_name_no_version_or_date(here: Path) -> 
         assert not re.search(rb"Matplotlib v|Matplotlib version|<dc:date>", content)
 
 
+@pytest.mark.slow
 def test_a_users_own_style_changes_nothing(here: Path) -> None:
     import matplotlib
 
@@ -94,6 +97,7 @@ def test_a_users_own_style_changes_nothing(here: Path) -> None:
     assert matplotlib.rcParams["svg.hashsalt"] is None  # nothing of ours stays behind
 
 
+@pytest.mark.slow
 def test_rates_show_intervals_and_numbers_of_simulations(here: Path) -> None:
     text = drawn(make_study(), "rates")
     assert "A study: Outcomes by group size" in text
@@ -116,6 +120,7 @@ def test_rates_tell_unequal_numbers_of_simulations_apart(here: Path) -> None:
     assert "1/2 sims" in drawn(study, "rates")
 
 
+@pytest.mark.slow
 def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(here: Path) -> None:
     grids = GRIDS.replace("[4, 6]", "[4, 6, 8]")
     text = drawn(make_study(grids), "stacked")
@@ -126,6 +131,7 @@ def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(here: Pa
     assert "[44, 100]" in text
 
 
+@pytest.mark.slow
 def test_stacked_with_n_fixed_says_what_n_counts(here: Path) -> None:
     study = make_study("[{model: random, n: 5, b: [0, 1, 2], prompt: may_exist}]")
     text = drawn(study, "stacked")
@@ -174,6 +180,7 @@ def test_stacked_tells_for_each_panel_the_first_outcome_that_can_be(here: Path) 
     assert "cannot be" not in text
 
 
+@pytest.mark.slow
 def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> None:
     grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
     text = drawn(make_study(grids), "rates")
@@ -187,6 +194,7 @@ def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> N
     assert "invalid consensus" not in alone
 
 
+@pytest.mark.slow
 def test_a_map_leaves_the_cell_empty_where_its_outcome_cannot_be(here: Path) -> None:
     grids = "[{model: majority, n: 3, b: [0, 1, 3], byzantine: [stubborn, random], prompt: may_exist}]"
     text = drawn(make_study(grids), "map")
@@ -197,6 +205,7 @@ def test_a_map_leaves_the_cell_empty_where_its_outcome_cannot_be(here: Path) -> 
     assert "Nothing to compare" in drawn(make_study(grids, name="nobody"), "map")
 
 
+@pytest.mark.slow
 def test_conditions_are_never_pooled_over_a_varied_parameter(here: Path) -> None:
     grids = "[{model: random, n: 4, b: [0, 1], prompt: may_exist, vary: {history_rounds: [0, 1], retries: [1, 2]}}]"
     study = make_study(grids)
@@ -209,6 +218,7 @@ def test_conditions_are_never_pooled_over_a_varied_parameter(here: Path) -> None
     assert sum(text == "2 sims" for text in svg_text(study, "stacked")) == 8
 
 
+@pytest.mark.slow
 def test_trajectories_say_how_many_are_shown_and_how_each_ended(here: Path) -> None:
     study = make_study()
     text = drawn(study, "trajectories")

@@ -109,6 +109,7 @@ def test_conditions_are_drawn_against_each_other_where_the_axis_varies(study_fac
     assert made({"b": 0, "vary": {"topology": ["ring"], "disclosure": ["silent", "explicit"]}}) == {"disclosure"}
 
 
+@pytest.mark.slow
 def test_more_values_than_lines_are_panels_and_told(study_factory: StudyFactory) -> None:
     study = played(study_factory(HUNTERS | {"n": 8, "b": list(range(7)), "byzantine": "betray"}, **HUNT))
     figure = drawn(study, "byzantine")

@@ -83,6 +83,7 @@ def data(ax: Any) -> list[tuple[list[float], list[float]]]:
 # Drawn from a study
 
 
+@pytest.mark.slow
 def test_all_kinds_are_drawn_from_a_study_and_twice_alike(study: Study) -> None:
     played(study)
     first = {path: path.read_bytes() for path in figures.figures(study)}
@@ -124,6 +125,7 @@ def test_tables_without_rows_say_so(study: Study) -> None:
         assert "Nothing to draw" in text_of(quantities(study, SIZES, empty))
 
 
+@pytest.mark.slow
 def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_factory: StudyFactory) -> None:
     title = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
     study = measured(study_factory({"n": [3, 4]}, title=title))
@@ -450,6 +452,7 @@ def test_curves_count_the_conditions_that_have_none_of_the_measures(study_factor
 # The consensus game's own
 
 
+@pytest.mark.slow
 def test_agreement_by_round_is_drawn_where_networks_vary(study_factory: StudyFactory) -> None:
     grid = {"model": "minimum", "n": 6, "vary": {"topology": ["complete", "ring"]}}
     study = played(study_factory(grid, seeds=3, parameters={"max_rounds": 5, "stop_threshold": 1}))

@@ -116,6 +116,7 @@ def test_a_cell_holds_the_rate_and_its_interval(study_factory: StudyFactory, qui
         ({"n": 4, "vary": {"topology": ["ring"]}}, set()),
     ],
 )
+@pytest.mark.slow
 def test_a_map_is_drawn_where_its_axes_vary(
     study_factory: StudyFactory, quiet: Any, grid: dict[str, Any], maps: set[str]
 ) -> None:
@@ -268,6 +269,7 @@ def test_maps_of_payoffs_are_drawn_where_their_axes_vary(study_factory: StudyFac
     assert maps(HUNTERS | {"b": 0, "vary": seen}) == {"payoff_by_disclosure"}
 
 
+@pytest.mark.slow
 def test_the_figures_stage_draws_maps_of_quantities(study_factory: StudyFactory) -> None:
     study = played(study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 2}))
     figures(study)

@@ -141,6 +141,7 @@ def test_of_many_agents_those_that_stand_out_are_shown() -> None:
 # Drawn from a study
 
 
+@pytest.mark.slow
 def test_a_study_s_timelines_are_drawn_and_twice_alike(study_factory: StudyFactory) -> None:
     study = played(study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 3}))
     figures(study)
@@ -169,6 +170,7 @@ def test_a_panel_is_as_high_as_its_agents_need(study_factory: StudyFactory) -> N
     assert rows == pytest.approx([0.27, 0.27])
 
 
+@pytest.mark.slow
 def test_many_conditions_long_games_and_long_words_stay_on_the_page(study_factory: StudyFactory) -> None:
     grid = {
         **HUNTERS,

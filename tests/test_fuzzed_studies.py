@@ -183,12 +183,14 @@ def test_the_files_that_are_mutated_are_good(folder: Path) -> None:
 
 @settings(in_one_folder, max_examples=250)
 @given(content=mutated(STUDY))
+@pytest.mark.slow
 def test_mutated_studies_are_read_or_refused_in_one_line(folder: Path, content: dict[str, Any]) -> None:
     loaded_or_refused(dumped(content), GOOD_MODELS)
 
 
 @settings(in_one_folder, max_examples=250)
 @given(content=mutated(MODELS))
+@pytest.mark.slow
 def test_mutated_model_entries_are_read_or_refused_in_one_line(folder: Path, content: dict[str, Any]) -> None:
     loaded_or_refused(GOOD_STUDY, dumped(content))
 
@@ -205,6 +207,7 @@ def dumped(content: Any) -> str:
 
 @settings(in_one_folder, max_examples=250)
 @given(st.booleans(), st.integers(0, 10_000), st.sampled_from(SNIPPETS), st.sampled_from(["value", "line", "text"]))
+@pytest.mark.slow
 def test_yaml_of_any_kind_is_read_or_refused_in_one_line(
     folder: Path, models: bool, at: int, snippet: str, where: str
 ) -> None:
@@ -309,6 +312,7 @@ def test_merges_that_override_what_they_merge_are_no_repetition(folder: Path) ->
     ],
     ids=["bomb", "merge bomb", "object", "escapes", "right to left", "no folder", "no text"],
 )
+@pytest.mark.slow
 def test_the_command_refuses_in_one_line_with_exit_status_2(folder: Path, study: str | bytes, models: str) -> None:
     assert loaded_or_refused(study, models)
     command = [sys.executable, "-m", "parley.cli", "expand", "study.yaml"]

@@ -94,6 +94,7 @@ def strict_json(text: str) -> Any:
 
 
 @pytest.mark.parametrize("game", GAMES.values(), ids=GAMES)
+@pytest.mark.slow
 def test_ten_thousand_hostile_replies_are_failures_of_a_class_or_just_what_was_asked_for(game: type[Game]) -> None:
     kinds = reply_kinds(game)
     assert {role for role, _ in kinds} == set(game.roles)
@@ -176,6 +177,7 @@ def decided(played: Play) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", GAMES.values(), ids=GAMES)
+@pytest.mark.slow
 def test_whole_games_of_hostile_replies_end_and_no_agent_forges_a_line_for_another(kind: type[Game]) -> None:
     hostile, twin = HostilePolicy(kind), TwinPolicy(kind)
     texts = 0
@@ -205,6 +207,7 @@ def test_whole_games_of_hostile_replies_end_and_no_agent_forges_a_line_for_anoth
 
 
 @pytest.mark.parametrize("name", GAMES)
+@pytest.mark.slow
 def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
     study_factory: StudyFactory, quiet: Callable[[str], None], name: str
 ) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[1] / "envs" / "install.py"
 _spec = importlib.util.spec_from_file_location("install", SCRIPT)
 assert _spec is not None

@@ -104,6 +104,7 @@ def test_a_second_opening_is_locked_out(tmp_path: Path) -> None:
     assert read(tmp_path / "j") == [an_entry(1), an_entry(2)]
 
 
+@pytest.mark.slow
 def test_another_process_is_locked_out_until_this_one_is_done(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from parley.journal import Journal\n"

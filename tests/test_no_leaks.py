@@ -78,6 +78,7 @@ def everything(study: Study) -> Iterator[tuple[str, str]]:
             yield str(path), path.read_text()
 
 
+@pytest.mark.slow
 def test_results_name_no_person_host_folder_or_secret(study: Study, tmp_path: Path) -> None:
     play(study, tmp_path)
     tables.summarize(study, lambda text: None)

@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from parley import __version__, provenance
 from parley.engine import hardware
 
@@ -41,10 +43,12 @@ def git_state_of(folder: Path) -> str:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_source_archive_has_no_commit(tmp_path: Path) -> None:
     assert git_state_of(tmp_path).strip() == "None"
 
 
+@pytest.mark.slow
 def test_an_archive_inside_another_repository_has_no_commit_either(tmp_path: Path) -> None:
     identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):

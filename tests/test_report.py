@@ -1,6 +1,7 @@
 import base64
 import dataclasses
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from parley import figures, paths, record, report, tables
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
-from parley.study import Study
+from parley.study import Study, load_study
 from test_figures import make_study
 
 GRIDS = "[{model: [majority, random], n: 4, b: [0, 1], prompt: may_exist}]"
@@ -20,6 +21,23 @@ GRIDS = "[{model: [majority, random], n: 4, b: [0, 1], prompt: may_exist}]"
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def drawn_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study whose figures are drawn; tests work on copies."""
+    made = tmp_path_factory.mktemp("drawn")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        figures.figures(make_study(GRIDS))
+    return made
+
+
+@pytest.fixture
+def study(drawn_once: Path, here: Path) -> Study:
+    """A study whose figures are drawn, in the working directory."""
+    shutil.copytree(drawn_once, here, dirs_exist_ok=True)
+    return load_study(Path("config/tiny.yaml"))
 
 
 def page(study: Study) -> str:
@@ -43,16 +61,17 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_report_is_written_where_paths_says_and_is_reproducible(here: Path) -> None:
-    study = make_study(GRIDS)
-    first = page(study)
+@pytest.mark.slow
+def test_report_is_written_where_paths_says_and_is_reproducible(study: Study, here: Path) -> None:
+    first = report.report(study).read_text()
     assert report.report(study) == paths.report("tiny")
     assert paths.report("tiny").read_text() == first
     assert not list(here.rglob("*.tmp"))
 
 
-def test_report_holds_the_conditions_with_intervals_and_counts(here: Path) -> None:
-    shown = Page(page(make_study(GRIDS))).text
+@pytest.mark.slow
+def test_report_holds_the_conditions_with_intervals_and_counts(study: Study) -> None:
+    shown = Page(report.report(study).read_text()).text
     assert "100% [34%, 100%]" in shown  # Wilson, 2 of 2
     assert "2 of 2" in shown
     assert "0% [0%, 66%]" in shown
@@ -73,6 +92,7 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(here: Path) -> N
     assert '<td class="number">-</td>' in page(study)
 
 
+@pytest.mark.slow
 def test_an_outcome_that_a_condition_cannot_have_is_a_dash_or_no_column(here: Path) -> None:
     """No game is invalid in which all agents hold the same value whatever they do."""
     grids = "[{model: stubborn, n: 3, prompt: may_exist, vary: {value_max: [0, 5]}}]"
@@ -84,8 +104,8 @@ def test_an_outcome_that_a_condition_cannot_have_is_a_dash_or_no_column(here: Pa
     assert "invalid consensus" not in shown
 
 
-def test_diagnoses_and_details_are_counted(here: Path) -> None:
-    study = make_study(GRIDS)
+@pytest.mark.slow
+def test_diagnoses_and_details_are_counted(study: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[:, "diagnosis"] = ["stuck"] * 3 + [None] * 5
     simulations.loc[:, "detail"] = [None] * 6 + ["early"] * 2
@@ -93,12 +113,14 @@ def test_diagnoses_and_details_are_counted(here: Path) -> None:
     assert endings["kinds"] == [("diagnosis", "stuck"), ("detail", "early")]
     assert endings["total"] == [3, 2]
     assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
-    assert "agreed_not_stopped" in page(study) or "never_agreed" in page(study)
+    assert (
+        "agreed_not_stopped" in report.report(study).read_text() or "never_agreed" in report.report(study).read_text()
+    )
 
 
-def test_figures_are_embedded_as_images_with_captions(here: Path) -> None:
-    study = make_study(GRIDS)
-    parsed = Page(page(study))
+@pytest.mark.slow
+def test_figures_are_embedded_as_images_with_captions(study: Study) -> None:
+    parsed = Page(report.report(study).read_text())
     images = [attributes for tag, attributes in parsed.tags if tag == "img"]
     assert len(images) == len(study.figures)
     for image, spec in zip(images, study.figures, strict=True):
@@ -109,8 +131,9 @@ def test_figures_are_embedded_as_images_with_captions(here: Path) -> None:
         assert spec.title in str(image["alt"])
 
 
-def test_page_has_no_scripts_requests_or_machine_paths(here: Path) -> None:
-    html = page(make_study(GRIDS))
+@pytest.mark.slow
+def test_page_has_no_scripts_requests_or_machine_paths(study: Study, here: Path) -> None:
+    html = report.report(study).read_text()
     parsed = Page(html)
     assert not {"script", "link", "iframe", "object", "embed", "svg"} & {tag for tag, _ in parsed.tags}
     for _, attributes in parsed.tags:
@@ -121,6 +144,7 @@ def test_page_has_no_scripts_requests_or_machine_paths(here: Path) -> None:
     assert "@media print" in html
 
 
+@pytest.mark.slow
 def test_hostile_text_is_escaped_and_cleaned(here: Path) -> None:
     study = make_study(GRIDS, title="<script>alert(1)</script> \u202ereversed")
     html = page(study)
@@ -129,9 +153,8 @@ def test_hostile_text_is_escaped_and_cleaned(here: Path) -> None:
     assert "\u202e" not in html
 
 
-def test_hostile_text_in_a_table_is_escaped(here: Path) -> None:
-    study = make_study(GRIDS)
-    figures.figures(study)
+@pytest.mark.slow
+def test_hostile_text_in_a_table_is_escaped(study: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations["detail"] = "<img src=x onerror=alert(1)>"
     tables.write_table(simulations, "tiny", "simulations")
@@ -140,9 +163,9 @@ def test_hostile_text_in_a_table_is_escaped(here: Path) -> None:
     assert "&lt;img src=x onerror=alert(1)&gt;" in html
 
 
-def test_study_facts_and_provenance_are_told(here: Path) -> None:
-    study = make_study(GRIDS)
-    shown = Page(page(study)).text
+@pytest.mark.slow
+def test_study_facts_and_provenance_are_told(study: Study) -> None:
+    shown = Page(report.report(study).read_text()).text
     summary = record.read_summary(next(iter(study.simulations())).record("tiny"))
     assert study.plan in shown
     assert "tiny.yaml" in shown
@@ -155,24 +178,24 @@ def test_study_facts_and_provenance_are_told(here: Path) -> None:
         assert summary.provenance["git"]["commit"] in shown
 
 
-def test_a_condition_that_mixes_engines_is_a_warning(here: Path) -> None:
-    study = make_study(GRIDS)
-    assert "WARNING" not in page(study)
+@pytest.mark.slow
+def test_a_condition_that_mixes_engines_is_a_warning(study: Study) -> None:
+    assert "WARNING" not in report.report(study).read_text()
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[1, "engine"] = "vllm 9, <GPU>, abc"  # seed 0 of the second condition
     conditions = tables.condition_table(simulations, tables.axes(study), study.game)
     tables.write_table(simulations, "tiny", "simulations")
     tables.write_table(conditions, "tiny", "conditions")
-    html = page(study)
+    html = report.report(study).read_text()
     assert "WARNING" in html
     shown = " ".join(Page(html).text.split())
     assert "model=majority, n=4, b=1, prompt=may_exist: scripted (1 simulations); vllm 9, <GPU>, abc (1" in shown
     assert "<GPU>" not in html
 
 
-def test_warnings_of_the_engines_are_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = make_study(GRIDS)
-    assert "WARNING" not in page(study)
+@pytest.mark.slow
+def test_warnings_of_the_engines_are_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "WARNING" not in report.report(study).read_text()
 
     def warned() -> list[record.Summary]:
         found = tables.read_summaries(study, list(study.simulations()))
@@ -182,7 +205,7 @@ def test_warnings_of_the_engines_are_told(here: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         summaries = warned()
         patched.setattr(tables, "read_summaries", lambda *_: summaries)
-        html = page(study)
+        html = report.report(study).read_text()
     assert "tiny: cannot <hold> (3 simulations)" in Page(html).text
     assert "<hold>" not in html
 

@@ -105,6 +105,7 @@ def test_rates_and_quantities_are_cells_of_conditions() -> None:
 
 
 @pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>"])
+@pytest.mark.slow
 def test_the_report_holds_them_escaped(study_factory: StudyFactory, hostile: str) -> None:
     study = played(measured(study_factory({"model": ["majority", "random"], "n": [3, 4]}, seeds=3)))
     figures.figures(study)

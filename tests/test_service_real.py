@@ -24,7 +24,7 @@ from parley.simulate import simulate
 from parley.spending import budget_line, spending_line
 from parley.spent_before import spent_before
 from test_end_to_end import folder, write  # noqa: F401
-from test_workflow import snakemake
+from test_workflow import real_snakemake
 
 pytestmark = pytest.mark.model
 KEY, VARIABLE, SERVED = "sk-3b8d1f06a97c", "SERVICE_API_KEY", "smollm2"
@@ -92,7 +92,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     records = [simulation.record("real") for simulation in study.simulations()]
 
     monkeypatch.setenv(VARIABLE, KEY[::-1])
-    refused = snakemake("--config", "study=real.yaml")
+    refused = real_snakemake("--config", "study=real.yaml")
     assert refused.returncode != 0
     said = {path.read_text() for path in paths.LOGS.rglob("*.log") if "simulate" in path.parts}
     assert said == {f"parley: the service for theirs answered 401: Unauthorized; check the key in {VARIABLE}\n"}
@@ -100,7 +100,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     monkeypatch.setenv(VARIABLE, KEY)
     with pytest.raises(BudgetError, match="0 of 100 tokens spent, and the next request may use"):
         simulate(little, records[0], [], 60.0, print)
-    result = snakemake("--config", "study=real.yaml")
+    result = real_snakemake("--config", "study=real.yaml")
     assert result.returncode == 0, result.stderr
     assert "serve " not in result.stdout + result.stderr
     for record in records:

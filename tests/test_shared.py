@@ -36,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "s"
 
 
+@pytest.mark.slow
 def test_changes_of_all_tasks_of_all_processes_are_kept() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     processes = [subprocess.Popen([sys.executable, "-c", COUNTING], env=environment) for _ in range(3)]

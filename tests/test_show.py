@@ -106,6 +106,7 @@ def check_round_trip(path: Path, simulation: Simulation, again: Path) -> None:
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=studies(), data=st.data())
+@pytest.mark.slow
 def test_any_scripted_simulation_comes_back_from_its_record(
     folder: Path, content: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -136,6 +137,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=studies(models=tuple(ENTRIES)), data=st.data())
+@pytest.mark.slow
 def test_any_simulation_of_a_model_comes_back_from_its_record(
     folder: Path, content: dict[str, Any], data: st.DataObject
 ) -> None:

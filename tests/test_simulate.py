@@ -153,6 +153,7 @@ def test_a_journal_survives_a_record_that_cannot_be_written(
     assert record.exists()
 
 
+@pytest.mark.slow
 def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def test_no_two_shards_of_any_studies_have_the_same_group() -> None:
 
 
 @pytest.mark.parametrize("required", [True, False])
+@pytest.mark.slow
 def test_without_squeue_there_is_nothing_to_wait_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch, required: bool
 ) -> None:
@@ -49,6 +50,7 @@ def test_without_squeue_there_is_nothing_to_wait_for(
     assert not wait_for_former_jobs("demo", required, pytest.fail)
 
 
+@pytest.mark.slow
 def test_a_squeue_that_fails_now_and_then_does_not_end_the_waiting(squeue: Path, folder: Path) -> None:
     answer = f"printf '5\\trule_{GROUP}_serve_simulate\\t{folder}\\n'"
     # It fails (a controller that restarts), answers, fails, answers, and then has no jobs.
@@ -60,6 +62,7 @@ def test_a_squeue_that_fails_now_and_then_does_not_end_the_waiting(squeue: Path,
     assert "scancel 5" in said[0]
 
 
+@pytest.mark.slow
 def test_a_squeue_that_never_answers_stops_a_run_on_slurm_alone(squeue: Path) -> None:
     squeue.write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(ParleyError, match="squeue does not answer"):

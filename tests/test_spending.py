@@ -88,6 +88,7 @@ def undisturbed(make: Make, tmp_path_factory: pytest.TempPathFactory, monkeypatc
         return digests(study)
 
 
+@pytest.mark.slow
 def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     make: Make,
     server: StandInService,
@@ -159,6 +160,7 @@ def run_all(study: Study) -> list[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("kind", ["tokens", "cost"])
+@pytest.mark.slow
 def test_many_processes_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService, kind: str) -> None:
     """Each request uses all that it can, so what is set aside is just enough."""
     server.answer = dearest
@@ -215,6 +217,7 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
     assert set(arrived) <= kept
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes_on(
     make: Make,
     server: StandInService,

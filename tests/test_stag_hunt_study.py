@@ -36,6 +36,7 @@ def play_all(study: Study, quiet: Callable[[str], None]) -> list[Path]:
     return records
 
 
+@pytest.mark.slow
 def test_records_replay_and_tables_have_all_metrics(study: Study, quiet: Callable[[str], None]) -> None:
     for record in play_all(study, quiet):
         assert replay(record).difference is None

@@ -152,6 +152,7 @@ SHIPPED = sorted(path.stem for path in (Path(__file__).parent.parent / "config")
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name != "models"])
+@pytest.mark.slow
 def test_the_shipped_studies_are_valid(name: str) -> None:
     try:
         study = load_study(Path(__file__).parent.parent / "config" / f"{name}.yaml")

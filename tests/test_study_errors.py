@@ -427,6 +427,7 @@ def read_or_refused(file: Path) -> str:
 
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=broken_studies())
+@pytest.mark.slow
 def test_a_broken_study_is_read_or_refused_in_one_line(folder: Path, content: Any) -> None:
     file = folder / "fuzzed.yaml"
     file.write_text(yaml.safe_dump(content, allow_unicode=False), encoding="utf-8", errors="surrogateescape")

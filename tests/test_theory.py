@@ -51,6 +51,7 @@ def test_no_more_than_a_third_is_needed_to_block_for_ever(study_factory: StudyFa
     assert {outcome.name for _, outcome in blocked} == {"no_consensus"}
 
 
+@pytest.mark.slow
 def test_without_equivocation_all_honest_agents_agree_after_one_exchange(study_factory: StudyFactory) -> None:
     """Everyone sees the same proposals, so the same rule gives the same value, whatever the adversaries say."""
     adversaries = ["random", "stubborn", "opposite", "oscillate", "silent", {"name": "crash", "round": 1}]

@@ -207,6 +207,7 @@ def test_another_finish_reason_is_a_difference(path: Path, tmp_path: Path) -> No
     assert (recorded[-6:], now[-8:]) == ("(stop)", "(length)")
 
 
+@pytest.mark.slow
 def test_a_prompt_that_did_not_fit_is_asked_again_too(simulation: Simulation, tmp_path: Path) -> None:
     class TooLong(SeedPolicy):
         async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:

@@ -15,6 +15,9 @@ import yaml
 from answering import SERVED, service
 from parley import paths
 from parley.study import Study, load_study
+from preloaded import preloaded_environment, programs
+
+pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parent.parent
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile")]
@@ -24,9 +27,18 @@ PROFILE = ["--workflow-profile", str(REPOSITORY / "profiles" / "default")]
 CORES = ["--cores", "2"]
 
 
-def snakemake(*arguments: str, cores: list[str] = CORES) -> subprocess.CompletedProcess[str]:
+def real_snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
     return subprocess.run(
-        [*SNAKEMAKE, *PROFILE, *cores, *arguments], capture_output=True, text=True, timeout=300, check=False
+        [*SNAKEMAKE, *PROFILE, *CORES, *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def snakemake(*arguments: str, cores: list[str] = CORES) -> subprocess.CompletedProcess[str]:
+    """Run the same, and what its jobs call, as processes that need not import their libraries."""
+    command = [programs() / "snakemake", *SNAKEMAKE[3:], *PROFILE, *cores, *arguments]
+    return subprocess.run(
+        command, env=preloaded_environment(), capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -134,7 +146,7 @@ def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path) -> None:
     records = [simulation.record("small") for simulation in study.simulations()]
     command = [*SNAKEMAKE, *PROFILE, *CORES, "--config", "study=small.yaml"]
     with Path("killed.log").open("wb") as log:
-        killed = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        killed = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=preloaded_environment())
     end = time.monotonic() + 120
     while not any(record.exists() for record in records) and time.monotonic() < end:
         time.sleep(0.02)

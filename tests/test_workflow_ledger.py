@@ -10,6 +10,8 @@ from parley import paths
 from parley.study import Study, load_study
 from test_workflow import REPOSITORY, jobs, snakemake
 
+pytestmark = pytest.mark.slow
+
 STARTED_WITH = """
 import sys
 sys.path.insert(0, {tests!r})

@@ -17,6 +17,8 @@ from parley.study import Study, load_study
 from parley.workflow import require_key_and_budget
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, jobs, snakemake  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
 
 

@@ -18,6 +18,8 @@ from parley.study import SCRIPTED_SHARD, Study, load_study
 from test_end_to_end import PARLEY
 from test_workflow import jobs, snakemake
 
+pytestmark = pytest.mark.slow
+
 SHARD = SCRIPTED_SHARD
 SEEDS = SHARD + 20
 

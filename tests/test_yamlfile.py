@@ -99,6 +99,7 @@ def test_a_folder_is_not_a_yaml_file(tmp_path: Path) -> None:
         ("{a: " * 20_000, ""),
     ],
 )
+@pytest.mark.slow
 def test_yaml_that_does_not_parse_is_one_line_with_its_place(tmp_path: Path, text: str | bytes, where: str) -> None:
     with pytest.raises(UsageError) as caught:
         load(tmp_path, text)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # and scipy.stats at its first use: it takes a second, and figures and reports need it rarely
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 CONFIDENCE = 0.95
 _COUNTED = 50  # pairs, of which all signs are counted
@@ -31,7 +31,7 @@ def wilson_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> t
         raise ValueError(f"successes must be in [0, n], not {successes} of {n}")
     if n == 0:
         return (math.nan, math.nan)
-    interval = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    interval = scipy.stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
     return (float(interval.low), float(interval.high))
 
 
@@ -46,7 +46,7 @@ def wilson_of_mean(mean: ArrayLike, n: ArrayLike, confidence: float = CONFIDENCE
     if np.any((p < -1e-12) | (p > 1 + 1e-12)) or np.any(size < 0):
         raise ValueError("a mean must be in [0, 1], and n not negative")
     p = np.clip(p, 0.0, 1.0)
-    z = stats.norm.ppf(0.5 + confidence / 2)
+    z = scipy.stats.norm.ppf(0.5 + confidence / 2)
     size = np.where(size > 0, size, np.nan)
     center = (p + z * z / (2 * size)) / (1 + z * z / size)
     half = z / (1 + z * z / size) * np.sqrt(p * (1 - p) / size + z * z / (4 * size * size))
@@ -80,7 +80,7 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Mean:
     if n == 1:
         return Mean(1, mean, math.nan, math.nan, math.nan, median)
     sd = float(numbers.std(ddof=1))
-    half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * sd / math.sqrt(n)
+    half = float(scipy.stats.t.ppf(0.5 + confidence / 2, n - 1)) * sd / math.sqrt(n)
     return Mean(n, mean, sd, mean - half, mean + half, median)
 
 
@@ -96,8 +96,8 @@ def censored_median(times: Sequence[float], observed: Sequence[bool]) -> float:
     open_ended = np.asarray(times, dtype=float)[~np.asarray(observed, dtype=bool)]
     if ended.size == 0:
         return math.nan
-    data = stats.CensoredData(uncensored=ended, right=open_ended)
-    survival = stats.ecdf(data).sf
+    data = scipy.stats.CensoredData(uncensored=ended, right=open_ended)
+    survival = scipy.stats.ecdf(data).sf
     # The product of the estimator may miss one half by a rounding error.
     reached = survival.probabilities <= 0.5 + 1e-12
     return float(survival.quantiles[reached][0]) if reached.any() else math.nan
@@ -116,7 +116,7 @@ def mcnemar(only_first: ArrayLike, only_second: ArrayLike) -> Floats:
     if np.any(first < 0) or np.any(second < 0):
         raise ValueError("counts must not be negative")
     # With 1/2 the distribution is symmetric, so twice the smaller tail is the two-sided p.
-    tail = stats.binom.cdf(np.minimum(first, second), first + second, 0.5)
+    tail = scipy.stats.binom.cdf(np.minimum(first, second), first + second, 0.5)
     return np.asarray(np.minimum(1.0, 2 * tail), dtype=float)
 
 
@@ -168,7 +168,7 @@ def fisher(first: int, n_first: int, second: int, n_second: int) -> float:
     if not n_first or not n_second:
         return math.nan
     table = np.array([[first, n_first - first], [second, n_second - second]])
-    return float(stats.fisher_exact(table).pvalue)
+    return float(scipy.stats.fisher_exact(table).pvalue)
 
 
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
@@ -187,9 +187,9 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
     sizes = 10.0 ** np.floor(np.log10(np.abs(differences)))
     differences = np.round(differences / sizes, 11) * sizes
     if differences.size > _COUNTED:
-        return float(stats.wilcoxon(differences, method="approx").pvalue)
+        return float(scipy.stats.wilcoxon(differences, method="approx").pvalue)
     # scipy counts tied ranks by going through all signs, which takes it seconds.
-    doubled = np.rint(2 * stats.rankdata(np.abs(differences))).astype(int)
+    doubled = np.rint(2 * scipy.stats.rankdata(np.abs(differences))).astype(int)
     ways = np.ones(1)  # by sum of the doubled ranks that are positive
     for rank in doubled:
         ways = np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))

@@ -76,6 +76,7 @@ def smi(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setenv("PATH", str(folder), prepend=":")
 
 
+@pytest.mark.slow
 def test_nvidia_smi_is_asked_for_the_visible_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     smi(tmp_path, monkeypatch, 'echo "$@" >> "$0.asked"; echo "Tesla T4, 535.1, 7.5"')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,GPU-8f6d")
@@ -84,6 +85,7 @@ def test_nvidia_smi_is_asked_for_the_visible_gpus(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "nvidia-smi.asked").read_text() == asked
 
 
+@pytest.mark.slow
 def test_an_old_nvidia_smi_is_asked_again_without_compute_capability(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ def test_an_old_nvidia_smi_is_asked_again_without_compute_capability(
     assert hardware.gpus.__wrapped__() == (UNKNOWN,)
 
 
+@pytest.mark.slow
 def test_without_nvidia_smi_there_are_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert hardware.gpus.__wrapped__() == ()
@@ -118,6 +121,7 @@ def test_the_cuda_version_is_that_of_torch() -> None:
     assert parse_cuda_version(text.replace("'13.0'", "None")) is None
 
 
+@pytest.mark.slow
 def test_the_cuda_version_is_the_one_that_torch_tells() -> None:
     code = "import torch; print(torch.version.cuda)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

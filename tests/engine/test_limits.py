@@ -75,6 +75,7 @@ def server() -> Iterator[StandInService]:
         yield found
 
 
+@pytest.mark.slow
 def test_no_more_requests_are_in_flight_than_all_processes_may_have_together(server: StandInService) -> None:
     server.seconds = 0.03
     processes = [asking(server.url, {"concurrent": 2}, 8) for _ in range(3)]
@@ -83,6 +84,7 @@ def test_no_more_requests_are_in_flight_than_all_processes_may_have_together(ser
     assert max(server.most) <= 2
 
 
+@pytest.mark.slow
 def test_no_more_requests_begin_in_a_minute_than_all_processes_may_send_together(server: StandInService) -> None:
     clock = Path("clock")
     clock.write_text("1000")
@@ -121,6 +123,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_the_queue_and_its_place_in_flight() -> None:
     command = [sys.executable, "-c", HOLDING, URL]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

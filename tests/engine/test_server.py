@@ -138,6 +138,7 @@ def test_arguments_in_provenance_name_no_folders(tmp_path: Path) -> None:
     assert option(arguments, "speculative-config") == '{"model": "draft"}'
 
 
+@pytest.mark.slow
 def test_the_servers_environment_is_what_determinism_needs(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     command = [sys.executable, "-c", "import os; print(os.environ.get('VLLM_BATCH_INVARIANT'))"]
@@ -185,6 +186,7 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_last_error_is_the_line_that_names_one(tmp_path: Path) -> None:
     lines = (
         "(EngineCore pid=7) ERROR 11-21 22:15:03 [core.py:133] ValueError: no such dtype",
@@ -200,6 +202,7 @@ def test_the_last_error_is_the_line_that_names_one(tmp_path: Path) -> None:
     assert running.last_error().startswith("ValueError: no such dtype (exit status 0")
 
 
+@pytest.mark.slow
 def test_a_stop_ends_the_children_too_and_removes_the_socket_folder(tmp_path: Path) -> None:
     script = "import subprocess; p = subprocess.Popen(['sleep', '99']); print(p.pid, flush=True); p.wait()"
     running = started(script, tmp_path / "x")
@@ -211,6 +214,7 @@ def test_a_stop_ends_the_children_too_and_removes_the_socket_folder(tmp_path: Pa
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_group_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_TERM_SECONDS", 0.3)
     script = (
@@ -223,6 +227,7 @@ def test_a_group_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pyt
     assert running._process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_the_watchdog_ends_the_group_of_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     folder = tmp_path / "x"
     folder.mkdir()

@@ -228,6 +228,7 @@ def test_no_text_ever_raises(text: str, finish: str) -> None:
 
 
 @given(JSON)
+@pytest.mark.slow
 def test_no_json_ever_raises_and_only_the_asked_shape_is_taken(value: Any) -> None:
     text = json.dumps(value)
     for model in MODELS:

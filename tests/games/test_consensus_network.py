@@ -57,6 +57,7 @@ def played(*groups: Group, **parameters: Any) -> tuple[ConsensusGame, list[Ask],
 
 
 @given(st.integers(1, 7), st.integers(0, 2), TOPOLOGIES, st.integers(0, 50), st.integers(0, 3), st.booleans())
+@pytest.mark.slow
 def test_nothing_of_an_agent_that_is_no_neighbor_is_ever_in_an_ask(
     honest: int, byzantine: int, topology: Any, seed: int, history: int, disclosed: bool
 ) -> None:

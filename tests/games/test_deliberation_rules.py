@@ -109,6 +109,7 @@ def test_conformists_follow_a_stubborn_majority() -> None:
     assert played.outcome.name == "wrong_consensus"
 
 
+@pytest.mark.slow
 def test_deliberation_adds_what_recognition_allows() -> None:
     """Five agents of whom each is right with chance 0.5, and all recognize what is right: one right one is enough."""
     metrics = []

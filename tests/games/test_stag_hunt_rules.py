@@ -56,6 +56,7 @@ def test_a_betrayer_starts_in_its_round() -> None:
     assert letters(played("grim_trigger", betray={"from_round": 3})) == ["sss", "sss", "ssh", "hhh"]
 
 
+@pytest.mark.slow
 def test_a_betrayer_betrays_by_chance_in_each_round() -> None:
     rounds = letters(played("always_stag", rounds=1000, history_rounds=1, betray={"probability": 0.3}))
     assert rounds.count("ssh") == pytest.approx(300, abs=45)

@@ -39,6 +39,7 @@ def transcript(study: Study, index: int) -> tuple[Session, ...]:
     return tuple(CouncilGame.transcript(read_summary(record).outcome, read_trace(record)))
 
 
+@pytest.mark.slow
 def test_the_chain_has_the_sessions_of_all_simulations_in_the_order_of_the_study(study: Study, quiet: Quiet) -> None:
     build(study, quiet)
     expected = [

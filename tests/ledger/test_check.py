@@ -49,6 +49,7 @@ def test_a_whole_chain_is_whole() -> None:
 
 
 @pytest.mark.parametrize("height", range(3))
+@pytest.mark.slow
 def test_every_changed_byte_is_found_in_its_block(height: int) -> None:
     """Each bit of each byte flipped, and each byte replaced by those that mean something in JSON."""
     lines = SMALL.splitlines(keepends=True)

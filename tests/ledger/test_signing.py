@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from chains import SIMULATIONS
 from parley.ledger.signing import AgentKey
 
@@ -44,6 +46,7 @@ def test_what_is_signed_is_ed25519_of_the_documented_message() -> None:
     public.verify(bytes.fromhex(KEY.sign(2, 3, CONTENT)), message.encode())
 
 
+@pytest.mark.slow
 def test_the_commands_that_need_no_ledger_do_not_import_cryptography() -> None:
     program = "import sys, parley.cli, parley.simulate; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

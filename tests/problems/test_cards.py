@@ -117,6 +117,7 @@ _words = st.sampled_from(
 
 
 @given(st.text(max_size=60) | st.lists(_words, max_size=12).map(" ".join))
+@pytest.mark.slow
 def test_reading_never_raises_and_finds_only_cards_that_are_there(text: str) -> None:
     selection = read_cards(text, CARDS)
     if selection is not None:

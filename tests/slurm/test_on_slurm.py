@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,7 +36,8 @@ pytestmark = [
 ]
 # What this cluster lacks (accounting), and less patience than a real one needs.
 HERE = ["--slurm-status-command", "squeue", "--slurm-no-account", "--slurm-init-seconds-before-status-checks", "3"]
-COMMAND = [*SNAKEMAKE, *PROFILE, "--profile", "slurm", *HERE]
+IMPATIENT = [sys.executable, str(Path(__file__).parent / "impatient.py")]
+COMMAND = [*IMPATIENT, *SNAKEMAKE[3:], *PROFILE, "--profile", "slurm", *HERE]
 
 
 @pytest.fixture(scope="module")

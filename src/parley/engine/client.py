@@ -222,7 +222,7 @@ class _OwnServer:
     async def refused(self, response: httpx.Response) -> EngineError:
         """Return the error for an answer other than 200; raises one that says more if the server died."""
         if response.status_code >= 500:
-            await self._last_words(3.0)
+            await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
         return EngineError(f"{self.who} answered {response.status_code}: {self.redacted(error_message(response))}")
 
     async def lost(self, error: httpx.HTTPError) -> EngineError:

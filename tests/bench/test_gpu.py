@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,25 @@ def test_a_step_that_fails_leaves_the_next_ones(model_files: Path) -> None:
 
     [row] = gpu._guarded(Step("grammars", lambda check: 1.0, fail), check(1), 1.0)  # type: ignore[arg-type]
     assert row == Row("grammars", "not measured: no requests to compare with", "")
+
+
+def test_first_requests_belong_to_the_start_and_late_steps_are_dropped(
+    model_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = difference(parse(""), parse(""), 20.0)
+    monkeypatch.setattr(gpu, "serving", lambda command, endpoint, most: nullcontext(40.0))
+    monkeypatch.setattr(Check, "continued", lambda self, work: (first, []))
+    done = check(1)
+    steps = [
+        Step("short", lambda check: 60.0, lambda check, most: iter([Row("short", f"cut after {most:.0f} s", "")])),
+        Step("long", lambda check: 61.0, lambda check, most: iter([Row("long", "", "")])),
+    ]
+    assert list(gpu._on_an_engine(Stage("for a test", {}, steps), done)) == [
+        Row("start of the engine for a test", "40 s, and 20 s for the first round of one simulation", ""),
+        Row("short", "cut after 60 s", ""),
+        Row("long", "not measured: dropped to keep within --minutes 1", ""),
+    ]
+    assert done.seconds_started == 60
 
 
 def test_a_paper_shard_and_more_is_measured_on_a_gpu() -> None:

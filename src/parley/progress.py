@@ -84,7 +84,7 @@ class Progress:
             stages=[*before, playing, *after],
             problems=self._problems_of(begun, now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=None if idle else self._replies.rates(now),
+            rates=self._replies.rates(now) if left and not idle else None,
             finishes=None if idle else self._finishing(now),
             left=None if idle else self._left(now),
             silent=None if self._alive is None or loading else self._silence(now),

@@ -51,7 +51,8 @@ class Progress:
         self._last = last_stages(study, since)
         self._problems = Problems()
         self._played: tuple[float | None, float | None] = (None, None)
-        self._alive: float | None = None  # since when simulations are played
+        self._alive: float | None = None  # since when simulations are played, or wait for their engine
+        self._plays: float | None = None  # since when they do not wait for it
         self._slow = float("-inf")
         self._probe_seconds = _PROBE_SECONDS
         self._first = True
@@ -74,21 +75,28 @@ class Progress:
         recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
         idle = left and not (self._alive or recently or any(stage.state == RUNNING for stage in before))
         loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in before)
+        if not loading:
+            self._plays = self._plays or self._alive
+        playing = self._stage_of_playing(now, idle and self._since is None, last)
         return Snapshot(
             study=self._study.name,
             cells=self._cells,
-            stages=[*before, self._stage_of_playing(now, idle and self._since is None, last), *after],
+            stages=[*before, playing, *after],
             problems=self._problems_of(begun, now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=None if idle else self._replies.rates(now),
+            rates=self._replies.rates(now) if left and not idle else None,
             finishes=None if idle else self._finishing(now),
             left=None if idle else self._left(now),
-            silent=None if self._alive is None or loading else now - max(self._alive, self._replies.last or 0.0),
+            silent=None if self._alive is None or loading else self._silence(now),
             words=self._engines.words(now),
             budget=self._budget,
             idle=idle,
             over=not left and all(stage.state == DONE for stage in after),
         )
+
+    def _silence(self, now: float) -> float:
+        """Return the seconds since the last reply, or since there was anybody to give one."""
+        return max(now - max(self._alive or 0.0, self._plays or 0.0, self._replies.last or 0.0), 0.0)
 
     def _look_at_files(self, now: float) -> None:
         for cell in self._cells:
@@ -212,7 +220,7 @@ class Progress:
     def _stage_of_playing(self, now: float, idle: bool, last: bool) -> Stage:
         began, ended = (None, None) if idle else self._played
         left = any(cell.left for cell in self._cells)
-        firsts = [at for at in (self._replies.began, self._finishes.began, self._alive) if at is not None]
+        firsts = [at for at in (self._replies.began, self._finishes.began, self._plays) if at is not None]
         if began is None and firsts and not idle and (left or self._since is not None):
             began = min(firsts) if self._since is None else max(min(firsts), self._since)
         if not left and began is not None and ended is None:

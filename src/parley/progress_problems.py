@@ -14,7 +14,6 @@ _LITTLE_NAMES = 1_000
 _STOPPED = "stopped: "
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _TRYING = re.compile(r"; trying again in \d+ s$")
-_LOADING = re.compile(r"waiting for the engine for .*, \d+ s")
 _HELD = re.compile(r"waiting for (?:the limits of .*|requests in flight.*)")
 
 
@@ -77,8 +76,6 @@ def _problem(line: str, alive: bool) -> Problem | None:
         return Problem(f"{_TRYING.sub('', line)}; trying again")
     if alive and _HELD.fullmatch(line):
         return Problem(line, serious=False)
-    if alive and (loading := _LOADING.fullmatch(line)):
-        return Problem(loading[0].rpartition(",")[0], serious=False)
     # Last words, whether or not it was seen already that the process is gone.
     if line.startswith("parley: ") and not line.startswith("parley: warning: "):
         return Problem(f"{_STOPPED}{line.removeprefix('parley: ')}")

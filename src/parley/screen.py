@@ -75,10 +75,12 @@ class Screen:
                     self._drawn.stop()
 
     def say(self, text: str, style: str = "") -> None:
-        """Print lines above what is drawn."""
+        """Print lines above what is drawn, the first of them in a style."""
         with self._lock:
             if self.live:
-                self._console.print(Text(text, style=style), soft_wrap=True)
+                lines = Text(text)
+                lines.stylize(style, 0, len(text.partition("\n")[0]))
+                self._console.print(lines, soft_wrap=True)
             else:
                 self._console.file.write(f"{text}\n")
                 self._console.file.flush()

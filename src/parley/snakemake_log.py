@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from logging import ERROR, INFO, WARNING, LogRecord
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,6 @@ _KEPT = (
     "Shutting down",
     "Terminating processes",
     "Complete log(s)",
-    "Waiting at most",
 )
 _SUBMITTED = "submitted with SLURM jobid"  # of each cluster job; in a terminal they would be a page
 # What it says before a run, of every run.
@@ -148,24 +148,13 @@ class RunLog:
         if self._stopping:
             return
         if "groupid" in told:
-            self._say(f"a job of {len(jobs)} parts failed: {one_line(str(told['groupid']))}", "bold red")
+            lines = [f"a job of {len(jobs)} parts failed: {one_line(str(told['groupid']))}"]
         else:
-            self._say(f"{told['rule_name']} failed (job {told['jobid']})", "bold red")
+            lines = [f"{told['rule_name']} failed (job {told['jobid']})"]
             if told.get("rule_msg"):
-                self._say(f"  {one_line(str(told['rule_msg']))}")
+                lines.append(f"  {one_line(str(told['rule_msg']))}")
         logs = [*(told.get("aux_logs") or []), *(log for job in jobs for log in job["log"])]
-        alike: dict[str, list[tuple[str, str]]] = {}
-        for log in logs:
-            words = log_words(Path(log))
-            alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
-        # Of a group most logs are of parts that were only ended.
-        groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
-        for group in groups[:_MOST_LOGS]:
-            log, words = group[0]
-            more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
-            self._say(f"  {one_line(log)}{more}\n    {words or 'empty'}")
-        if len(groups) > _MOST_LOGS:
-            self._say(f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs")
+        self._say("\n".join([*lines, *_of_logs(logs)]), "bold red")
 
     def _say(self, text: str, style: str = "") -> None:
         if not text or text == "None":
@@ -175,6 +164,23 @@ class RunLog:
         else:
             self._own.stream.write(f"{text}\n")
             self._own.stream.flush()
+
+
+def _of_logs(logs: list[str]) -> Iterator[str]:
+    """Yield the logs that say something else than the others, each with its last words."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for log in logs:
+        words = log_words(Path(log))
+        alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
+    # Of a group most logs are of parts that were only ended.
+    groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
+    for group in groups[:_MOST_LOGS]:
+        log, words = group[0]
+        more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
+        yield f"  {one_line(log)}{more}"
+        yield f"    {words or 'empty'}"
+    if len(groups) > _MOST_LOGS:
+        yield f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs"
 
 
 def log_words(log: Path) -> str:

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from parley.display import IDLE, counted, facts, silence, stage_words
 from parley.progress import Progress
-from parley.progress_stages import DONE, RUNNING
+from parley.progress_stages import FAILED_STAGE, RUNNING, TO_DO
 from parley.screen import Screen
 from parley.study import Study
 from parley.text import one_line
@@ -29,9 +29,9 @@ def status(study: Study) -> Iterator[str]:
     for problem in snapshot.problems:
         yield f"! {one_line(str(problem))}"
     for stage in snapshot.stages:
-        if stage.state == RUNNING:
-            yield f"running: {stage_words(stage)}"
-    if waiting := [s.name for s in snapshot.stages if s.state != DONE and s.state != RUNNING and s.name != "playing"]:
+        if stage.state in (RUNNING, FAILED_STAGE):
+            yield f"{stage.state}: {stage_words(stage)}"
+    if waiting := [stage.name for stage in snapshot.stages if stage.state == TO_DO and stage.name != "playing"]:
         yield f"to do: {', '.join(waiting)}"
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from parley import paths
+from parley.condition import SCRIPTED
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.files import is_locked
 from parley.pace import KEPT_SECONDS, Pace, TimeLeft, together
@@ -17,7 +18,7 @@ from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, TO_DO, Engines, 
 from parley.progress_state import Cell, Playing, Snapshot, cells_of
 from parley.record import read_summary
 from parley.spending import spending_line
-from parley.study import SCRIPTED, Study
+from parley.study import Study
 from parley.tails import JobLog, JournalTail
 from parley.text import one_line
 

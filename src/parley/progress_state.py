@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from parley import paths
-from parley.condition import Condition
+from parley.condition import SCRIPTED, Condition
 from parley.pace import TimeLeft
 from parley.progress_problems import Problem
 from parley.progress_stages import Stage
-from parley.study import SCRIPTED, Study
+from parley.study import Study
 from parley.tails import Folder, JobLog, JournalTail
 from parley.text import one_line
 

@@ -57,8 +57,9 @@ MISSING = (
 UNPLAYED = (
     [r for r in map(str, STUDY.records(by_shard=True)) if not os.path.exists(r)] if workflow.is_main_process else []
 )
+PLAYED = sorted({mark_of(record) for record in UNPLAYED})
 # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake milliseconds.
-UNFINISHED = MISSING + sorted({mark_of(record) for record in UNPLAYED})
+UNFINISHED = MISSING + PLAYED
 # What the ledger rule marks; nothing for a game that keeps none.
 LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
@@ -130,6 +131,8 @@ rule all:
     """Everything of the study, named file by file, so that what is missing is made again."""
     default_target: True
     input:
+        # Nothing else orders them: that a temporary file is missing makes nothing anew.
+        PLAYED,
         expand(
             [
                 *rules.summarize.output,

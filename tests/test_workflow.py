@@ -127,8 +127,8 @@ def test_what_is_missing_is_made_again(played: Study) -> None:
     assert not {"simulate_shard", "summarize"} & set(counts)
 
 
-def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path) -> None:
-    grid = {"model": "stubborn", "n": 8, "prompt": "may_exist"}
+def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code: dict[str, object]) -> None:
+    grid = own_code | {"model": {"name": "own_agent:Keeps", "vote": "continue"}, "n": 8}
     study = write(folder, seeds=20, parameters={"max_rounds": 60}, grids=[grid])
     records = [simulation.record("small") for simulation in study.simulations()]
     command = [*SNAKEMAKE, *PROFILE, *CORES, "--config", "study=small.yaml"]
@@ -174,9 +174,12 @@ from parley.policies import Completion
 
 
 class Keeps:
+    def __init__(self, vote="stop"):
+        self.vote = vote
+
     async def answer(self, ask, seed, attempt):
         reply = {"internal_strategy": "none", "value": 7, "public_reasoning": "none"}
-        return Completion(json.dumps({"decision": "stop"} if ask.phase == "vote" else reply), "stop")
+        return Completion(json.dumps({"decision": self.vote} if ask.phase == "vote" else reply), "stop")
 """
 
 

@@ -4,6 +4,7 @@
 #   snakemake -n --config study=paper          what the paper's study would run
 #   snakemake --report report.html             Snakemake's own report, after a run
 
+import os
 import shutil
 import sys
 from shlex import quote
@@ -41,7 +42,8 @@ except ParleyError as error:
     sys.exit(error.exit_code)
 
 follow(STUDY)  # in the display
-SHARDS = STUDY.shards()
+# By the paths as Snakemake has them: texts.
+SHARDS = {str(record): shard for record, shard in STUDY.shards().items()}
 find_own_programs()
 RUN = run_token(new=workflow.is_main_process)
 
@@ -50,10 +52,16 @@ include: "workflow/rules/common.smk"
 
 
 # The process of one job plans that job alone: it need not know all records, and K such processes share a node.
-RECORDS = [str(record) for record in STUDY.records(by_shard=False)] if workflow.is_main_process else []
-# Scripted simulations, and those of services, that are missing of a shard are played by one job: its mark stands for them.
-UNPLAYED = [r for r in STUDY.records(by_shard=True) if not r.exists()] if workflow.is_main_process else []
+MISSING = (
+    [r for r in map(str, STUDY.records(by_shard=False)) if not os.path.exists(r)] if workflow.is_main_process else []
+)
+# What plays by shard is made by one job: its mark stands for the records.
+UNPLAYED = (
+    [r for r in map(str, STUDY.records(by_shard=True)) if not os.path.exists(r)] if workflow.is_main_process else []
+)
 PLAYED = sorted({mark_of(record) for record in UNPLAYED})
+# Only what is missing can order anything to be made, and each file that a rule names takes Snakemake milliseconds.
+UNFINISHED = MISSING + PLAYED
 # What the ledger rule marks; nothing for a game that keeps none.
 LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
@@ -77,7 +85,7 @@ onstart:
             refuse_to_replace(alone)
             marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}
             # Once, not once per job; a dry run needs neither.
-            records = {*alone, *(str(record) for record in UNPLAYED if mark_of(record) in marks)}
+            records = {*alone, *(record for record in UNPLAYED if mark_of(record) in marks)}
             require_key_and_budget(STUDY, records)
             require_material(STUDY, records)
         except ParleyError as error:
@@ -125,7 +133,7 @@ rule all:
     """Everything of the study, named file by file, so that what is missing is made again."""
     default_target: True
     input:
-        RECORDS,
+        # Nothing else orders them: that a temporary file is missing makes nothing anew.
         PLAYED,
         expand(
             [

@@ -15,6 +15,11 @@ def rows() -> Iterator[Row]:
     with temporary_folder():
         yield from _one_simulation()
         yield from _ten_thousand()
+        yield from _plan()
+        yield from _thousand()
+
+
+_SNAKEMAKE = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--cores", "2")
 
 
 def _write(name: str, grid: dict[str, object], seeds: int, max_rounds: int) -> None:
@@ -39,22 +44,45 @@ def _one_simulation() -> Iterator[Row]:
 
 
 def _played() -> Cost:
-    """Return what it costs to play all of the study; as a process each, they would take 10,000 times the first row."""
+    """Return what it costs to play a shard of the study, and play the others too."""
     played = cost(*PARLEY, "simulate-shard", "large.yaml", "0")
-    assert all(simulation.record("large").exists() for simulation in load_study(Path("large.yaml")).simulations())
+    study = load_study(Path("large.yaml"))
+    shards = study.shards()
+    assert all(record.exists() == (shards[record][1] == 0) for record in shards)
+    for number in range(1, len(set(shards.values()))):
+        cost(*PARLEY, "simulate-shard", "large.yaml", str(number))
     return played
+
+
+def _plan() -> Iterator[Row]:
+    """Plan 10,000 games of a model: a job for each."""
+    grid = {"model": "smollm2-135m", "n": [4, 8], "vary": {"max_rounds": list(range(10, 20))}}
+    Path("models.yaml").write_text((REPOSITORY / "config" / "models.yaml").read_text(encoding="utf-8"))
+    _write("planned", grid, seeds=500, max_rounds=10)
+    planned = cost(*_SNAKEMAKE, "--dry-run", "--quiet", "all", "--config", "study=planned.yaml")
+    yield Row("plan (`snakemake -n`) of 10,000 model games", str(planned), "10 s")
+
+
+def _thousand() -> Iterator[Row]:
+    """Play 1,000 scripted games of 8 agents with the whole workflow, from the start to the report."""
+    adversaries = ["random", "stubborn", "opposite", "oscillate", "silent"]
+    grid = {"model": "majority", "n": 8, "b": [1, 2, 3, 4], "byzantine": adversaries}
+    _write("thousand", grid, seeds=50, max_rounds=12)
+    whole = cost(*_SNAKEMAKE, "--config", "study=thousand.yaml")
+    assert paths.report("thousand").exists()
+    yield Row("1,000 scripted games of 8 agents on 2 cores, start to report", str(whole), "60 s")
 
 
 def _ten_thousand() -> Iterator[Row]:
     grid = {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1], "byzantine": "random"}
     _write("large", grid, seeds=500, max_rounds=2)
     yield Row("expansion of 10,000 simulations", str(best(2, *PARLEY, "expand", "large.yaml")), "")
-    dry = (*SNAKEMAKE, "--snakefile", str(REPOSITORY / "Snakefile"), "--dry-run", "--cores", "2", "--quiet", "all")
+    dry = (*_SNAKEMAKE, "--dry-run", "--quiet", "all")
     yield Row(
         "expansion and dry run of 10,000, played a shard per job",
         str(cost(*dry, "--config", "study=large.yaml")),
         "30 s",
     )
-    yield Row("10,000 scripted simulations, one shard in one process", str(_played()), "")
+    yield Row("500 of them, which are a shard, in one process", str(_played()), "")
     yield Row("tables of 10,000 simulations", str(cost(*PARLEY, "summarize", "large.yaml")), "30 s")
     assert paths.table("large", "conditions", ".csv").exists()

@@ -140,8 +140,8 @@ def test_what_is_missing_is_made_again(played: Study, monkeypatch: pytest.Monkey
     assert not {"simulate_shard", "summarize"} & set(counts)
 
 
-def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path) -> None:
-    grid = {"model": "stubborn", "n": 8, "prompt": "may_exist"}
+def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code: dict[str, object]) -> None:
+    grid = own_code | {"model": {"name": "own_agent:Keeps", "vote": "continue"}, "n": 8}
     study = write(folder, seeds=20, parameters={"max_rounds": 60}, grids=[grid])
     records = [simulation.record("small") for simulation in study.simulations()]
     command = [*SNAKEMAKE, *PROFILE, *CORES, "--config", "study=small.yaml"]
@@ -179,8 +179,36 @@ def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None
     assert counts["summarize"] == counts["figures"] == counts["report"] == 1
 
 
-def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(folder: Path) -> None:
-    study = write(folder)
+# Code of the user's own: a process for each simulation, as beside a server.
+OWN_CODE = """
+import json
+
+from parley.policies import Completion
+
+
+class Keeps:
+    def __init__(self, vote="stop"):
+        self.vote = vote
+
+    async def answer(self, ask, seed, attempt):
+        reply = {"internal_strategy": "none", "value": 7, "public_reasoning": "none"}
+        return Completion(json.dumps({"decision": self.vote} if ask.phase == "vote" else reply), "stop")
+"""
+
+
+@pytest.fixture
+def own_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A grid that code of the user's own plays."""
+    (folder / "own_agent.py").write_text(OWN_CODE)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    return {"model": "own_agent:Keeps", "n": [3, 4], "prompt": "may_exist"}
+
+
+def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
+    folder: Path, own_code: dict[str, object]
+) -> None:
+    study = write(folder, grids=[own_code])
     records = [simulation.record("small") for simulation in study.simulations()]
     journal = paths.journal(records[0])
     journal.mkdir(parents=True)  # a journal that cannot be opened
@@ -198,6 +226,7 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(folder: Pa
     assert records[0].exists()
     # Snakemake deleted the log of the failed attempt; what it said is kept.
     assert Path(f"{log}.failed").read_text() == failure
+    assert not paths.shard_marks("small").exists()
 
 
 @pytest.mark.parametrize(
@@ -229,9 +258,11 @@ def test_the_report_of_snakemake_holds_tables_and_figures() -> None:
         assert name in page
 
 
-@pytest.mark.parametrize("model", ["smollm2-135m", "majority"])
-def test_a_record_that_is_there_is_not_played_with_its_shard(folder: Path, model: str) -> None:
-    study = write(folder, seeds=4, shard_size=8, grids=[{"model": model, "n": 3, "prompt": "may_exist"}])
+@pytest.mark.parametrize("model", ["smollm2-135m", "own_agent:Keeps"])
+def test_a_record_that_is_there_is_not_played_with_its_shard(
+    folder: Path, own_code: dict[str, object], model: str
+) -> None:
+    study = write(folder, seeds=4, shard_size=8, grids=[own_code | {"model": model, "n": 3}])
     for simulation in list(study.simulations())[1:]:
         record = simulation.record("small")
         record.parent.mkdir(parents=True, exist_ok=True)
@@ -242,11 +273,15 @@ def test_a_record_that_is_there_is_not_played_with_its_shard(folder: Path, model
     assert counts.get("serve", 0) + counts.get("gather_shard", 0) == 1
 
 
-@pytest.mark.parametrize("forced", [["--forceall"], ["--forcerun", "simulate"]])
-def test_a_forced_run_deletes_no_record(played: Study, forced: list[str]) -> None:
-    records = [simulation.record("small") for simulation in played.simulations()]
+def test_a_forced_run_deletes_no_record(folder: Path, own_code: dict[str, object]) -> None:
+    study = write(folder, grids=[own_code, own_code | {"model": "majority"}])
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    records = [simulation.record("small") for simulation in study.simulations()]
     before = [record.stat().st_ino for record in records]
-    refused = snakemake("--config", "study=small.yaml", *forced)
+    for forced in ("--forceall", "--forcerun=simulate"):
+        assert snakemake("--config", "study=small.yaml", forced).returncode == 0
+        assert [record.stat().st_ino for record in records] == before
+    refused = snakemake("--config", "study=small.yaml", "--force", str(records[0]))
     assert refused.returncode == 1
     assert "finished records are never played again; delete it if you want that" in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
@@ -279,7 +314,7 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
 
     found = {}
     for text in re.split(r"\n *rule ", planned.stdout + planned.stderr):
-        name, model = text.split(":")[0], re.search(r"model=(\w+)", text)
+        name, model = text.split(":")[0], re.search(r"(?:model|engine)=(\w+)", text)
         if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
             found[name, model and model[1]] = dict(item.split("=", 1) for item in line[1].split(", "))
     keys = ("gpu", "gpu_model", "mem_mb", "runtime", "slurm_partition", "constraint")
@@ -289,7 +324,7 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     # Beside a server a simulation adds nothing, but has to name the same partition and constraint.
     assert asked["simulate", "big"] == [None, None, "0", None, "long", "ib&a100"]
     assert asked["simulate", "small"] == [None, None, "0", None, "short", None]
-    assert asked["simulate", "majority"] == [None, None, "400", "10", "short", None]
+    assert asked["simulate_shard", "scripted"] == [None, None, "1000", "60", "short", None]
 
 
 def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own(folder: Path) -> None:
@@ -337,7 +372,7 @@ def service_entry(name: str, **cluster: object) -> dict[str, object]:
     return {"source": {"url": f"http://{name}.invalid:8000/v1", "served": name}, "cluster": cluster}
 
 
-def test_a_service_has_no_server_and_one_gather_per_shard(folder: Path) -> None:
+def test_the_shards_of_a_service_are_jobs_without_a_server(folder: Path) -> None:
     hub = {"source": {"repo": "owner/name", "revision": "a" * 40}}
     models = {"one": service_entry("one", minutes=25, partition="long"), "two": service_entry("two"), "hub": hub}
     grid = {"model": ["one", "two", "hub", "majority"], "n": 3, "prompt": "may_exist"}
@@ -350,10 +385,9 @@ def test_a_service_has_no_server_and_one_gather_per_shard(folder: Path) -> None:
     planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
     assert planned.returncode == 0, planned.stderr
     counts = jobs(planned.stdout)
-    assert counts["simulate"] == 12
-    assert counts["serve"] == 2
-    assert counts["fetch_model"] == 1
-    assert counts["gather_shard"] == 6  # two of each service, and two of the scripted simulations
+    assert (counts["simulate"], counts["serve"], counts["fetch_model"]) == (3, 2, 1)
+    assert counts["simulate_shard"] == 3  # one of each service, and the scripted one
+    assert "gather_shard" not in counts
 
     asked = {}
     for text in re.split(r"\n *rule ", planned.stdout):
@@ -364,11 +398,10 @@ def test_a_service_has_no_server_and_one_gather_per_shard(folder: Path) -> None:
             keys = ("mem_mb", "runtime", "slurm_partition")
             asked[name, model and model[1]] = [threads and threads[1], *(found.get(key) for key in keys)]
     # One thread is what Snakemake takes where it prints none.
-    assert asked["simulate", "one"] == [None, "400", "25", "long"]
-    assert asked["simulate", "two"] == [None, "400", "60", "short"]
-    assert asked["simulate", "majority"] == [None, "400", "10", "short"]
+    assert asked["simulate_shard", "one"] == [None, "1000", "25", "long"]
+    assert asked["simulate_shard", "two"] == [None, "1000", "60", "short"]
+    assert asked["simulate_shard", "scripted"] == [None, "1000", "60", "short"]
     assert asked["simulate", "hub"] == ["0", "0", None, "short"]
-    assert asked["gather_shard", "one"] == [None, "400", "1", "long"]
 
 
 def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
@@ -385,5 +418,5 @@ def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
     assert result.returncode == 0, result.stderr
     study = load_study(Path("small.yaml"))
     assert all(simulation.record("small").exists() for simulation in study.simulations())
-    assert not paths.shard_marks("small").exists()
+    assert not paths.played_marks("small").exists()
     assert f"service of {SERVED}, vllm 0.32.0" in paths.report("small").read_text()

@@ -57,7 +57,8 @@ def journals(study: str) -> Path:
 
 def simulation(study: str, condition: str, spec: str, seed: int | str) -> Path:
     """Record of one simulation; `condition` is `axis=value/axis=value/...`."""
-    return simulations(study) / condition / f"spec={spec}" / f"seed={seed}.parquet"
+    # One path from text: joining it part by part took a third of the time of large studies' expansion.
+    return Path(f"{RESULTS}/{study}/simulations/{condition}/spec={spec}/seed={seed}.parquet")
 
 
 def journal(record: Path) -> Path:

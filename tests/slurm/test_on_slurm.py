@@ -57,6 +57,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     shutil.copytree(REPOSITORY / "slurm", tmp_path / "slurm")
+    (tmp_path / "own_agent.py").write_text(OWN_CODE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     shutil.copy(REPOSITORY / "config" / "models.yaml", tmp_path)
     (REPOSITORY / paths.MODELS).mkdir(exist_ok=True)
     (tmp_path / paths.MODELS).symlink_to(REPOSITORY / paths.MODELS)
@@ -189,14 +192,47 @@ def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
+# Code of the user's own, since it has a process and a journal for each simulation, as what a server answers has.
+OWN_CODE = """
+import json
+
+from parley.policies import Completion
+
+
+class Stubborn:
+    async def answer(self, ask, seed, attempt):
+        reply = {"internal_strategy": "none", "value": ask.view.current_value, "public_reasoning": "none"}
+        return Completion(json.dumps({"decision": "continue"} if ask.phase == "vote" else reply), "stop")
+"""
 # Nobody ever agrees, so that a game lasts its rounds; and each takes seconds, so that there is time to disturb it.
-LONG = {"model": "stubborn", "n": 40, "prompt": "may_exist"}
+OWN = "own_agent:Stubborn"
+LONG = {"model": OWN, "n": 40, "prompt": "may_exist"}
+
+
+def test_a_shard_of_scripted_agents_is_one_job_that_a_new_controller_waits_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = write({"model": "stubborn", "n": 40, "prompt": "may_exist"}, seeds=40, parameters={"max_rounds": 50})
+    controller = start()
+    wait_for(lambda: any(record.exists() for record in records(study)), controller)
+    controller.kill()
+    controller.wait()
+    [job] = running()
+    assert running()[job].startswith("rule_study=scripted=0_simulate_shard")
+    kept = {record: record.stat().st_ino for record in records(study) if record.exists()}
+    finish(start())
+    assert "1 cluster jobs of an earlier run of this study are still there" in output()
+    assert submitted_jobs() == [job]
+    assert "gpu" not in job_fields(job).get("TresPerJob", "")
+    assert {record: record.stat().st_ino for record in kept} == kept
+    assert_nothing_is_left(folder, study)
+    assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
 
 
 def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write(
-        {"model": "majority", "n": [4, 8], "prompt": ["may_exist", "none_exist"]},
-        {"model": "majority", "honest": 4, "b": [1, 2], "prompt": "may_exist", "byzantine": "random"},
+        {"model": OWN, "n": [4, 8], "prompt": ["may_exist", "none_exist"]},
+        {"model": OWN, "honest": 4, "b": [1, 2], "prompt": "may_exist", "byzantine": "random"},
         seeds=4,
         shard_size=12,
         parameters={"max_rounds": 6},
@@ -221,7 +257,7 @@ def test_a_killed_simulation_and_a_canceled_job_are_retried(folder: Path, monkey
     before = running()
     victim = processes("simulate", "study.yaml", str(records(study)[0]))
     os.kill(victim[-1], signal.SIGKILL)
-    canceled = next(job for job, comment in before.items() if comment.startswith("rule_study=scripted=1_"))
+    canceled = next(job for job, comment in before.items() if comment.startswith("rule_study=own_code=1_"))
     subprocess.run(["scancel", canceled], check=True)
     finish(controller)
     assert set(submitted_jobs()) > set(before)

@@ -1,7 +1,7 @@
 rule figures:
     """Draw the figures of the study's game."""
     input:
-        records=ancient(RECORDS + PLAYED),
+        records=ancient(UNFINISHED[:1]),
         ledger=ancient(LEDGER),
         tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:

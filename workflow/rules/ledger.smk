@@ -3,7 +3,7 @@ if STUDY.game.keeps_ledger:
     rule ledger:
         """Chain what was said. The stamp names the set of simulations and how the ledger is made."""
         input:
-            records=ancient(RECORDS + PLAYED),
+            records=ancient(UNFINISHED),
         output:
             stamp=str(paths.stamp("{study}", "ledger", STUDY.ledger_plan)),
             chain=str(paths.ledger("{study}")),

@@ -1,7 +1,7 @@
 rule report:
     """Write the report: one HTML file with the tables and figures of the study."""
     input:
-        records=ancient(RECORDS + PLAYED),
+        records=ancient(UNFINISHED[:1]),
         ledger=ancient(LEDGER),
         figures=ancient(str(paths.stamp("{study}", "figures", STUDY.plan))),
     output:

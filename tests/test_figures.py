@@ -292,6 +292,7 @@ def test_shared_modules_name_no_game(module: object) -> None:
         assert not re.search(r"consensus|deliberation|stag.hunt|honest|byzantine", text, re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_figures_drawn_in_several_processes_are_the_same_bytes(here: Path) -> None:
     study = make_study()
     drawn = {path: path.read_bytes() for path in figures.figures(study)}

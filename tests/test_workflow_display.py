@@ -19,6 +19,8 @@ from parley import paths
 from parley.study import load_study
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, snakemake, write  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 RUN = ("--config", "study=small.yaml")
 STATUS = [sys.executable, "-m", "parley.cli", "status", "small.yaml", "--watch"]
 SMALL = {"model": "majority", "n": [3, 4], "prompt": "may_exist"}

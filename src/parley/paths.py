@@ -194,6 +194,11 @@ def log(study: str, stage: str, *parts: str) -> Path:
     return Path(f"{LOGS.joinpath(study, stage, *parts)}.log")
 
 
+def simulation_log(study: str, condition: str, spec: str, seed: int | str) -> Path:
+    """Log of one simulation that asks models, whether or not it is a job of its own."""
+    return log(study, "simulate", condition, f"spec={spec}", f"seed={seed}")
+
+
 def lock(study: str) -> Path:
     """File whose lock the workflow holds while it runs a study."""
     return Path(".snakemake") / f"parley-{study}.lock"

@@ -158,8 +158,8 @@ class Progress:
 
     def _playing(self, cell: Cell, name: str) -> Playing:
         record = cell.records.path / name
-        seed = name.removesuffix(".parquet")
-        log = paths.log(self._study.name, "simulate", cell.condition.path, f"spec={cell.condition.spec}", seed)
+        seed = name.removeprefix("seed=").removesuffix(".parquet")
+        log = paths.simulation_log(self._study.name, cell.condition.path, cell.condition.spec, seed)
         return Playing(JournalTail(paths.journal(record)), JobLog(log))
 
     def _follow(self, cell: Cell, one: Playing, now: float) -> None:

@@ -22,6 +22,7 @@ from parley.provenance import provenance, warnings
 from parley.record import read_summary, write_record
 from parley.runner import Exchange, Play, play_async
 from parley.study import Study
+from parley.text import one_line
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
@@ -101,16 +102,15 @@ async def _play_shard(
 
     async def play(simulation: Simulation) -> None:
         nonlocal told, done
-        tell = partial(_say_of, say, simulation)
         async with free:
             try:
                 if simulation.condition.models:
-                    await _play_with_journal(study, simulation, engine_places(simulation.condition, []), 0.0, tell)
+                    await _play_with_own_log(study, simulation)
                 else:
-                    await _play_scripted(study, simulation, tell)
+                    await _play_scripted(study, simulation)
             except ParleyError as error:
                 failed.append(error)
-                tell(str(error))
+                say(f"{simulation.condition.path}/seed={simulation.seed}: {error}")
         done += 1
         if time.monotonic() - told > _TELL_SECONDS or done == len(simulations):
             told = time.monotonic()
@@ -141,13 +141,26 @@ async def _require_alive(process: int) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _say_of(say: Callable[[str], None], simulation: Simulation, text: str) -> None:
-    say(f"{simulation.condition.path}/seed={simulation.seed}: {text}")
+async def _play_with_own_log(study: Study, simulation: Simulation) -> None:
+    """Play one simulation of services; it has the log that a job of its own would have, which the display follows."""
+    condition = simulation.condition
+    log = paths.simulation_log(study.name, condition.path, condition.spec, simulation.seed)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a", encoding="utf-8", buffering=1) as file:
+
+        def tell(text: str) -> None:
+            file.write(one_line(text) + "\n")
+
+        try:
+            await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, tell)
+        except ParleyError as error:
+            tell(f"parley: {error}")
+            raise
 
 
-async def _play_scripted(study: Study, simulation: Simulation, say: Callable[[str], None]) -> None:
+async def _play_scripted(study: Study, simulation: Simulation) -> None:
     started = datetime.now(UTC)
-    played, _ = await play_simulation(simulation, {}, 0.0, None, say, lambda exchanges: None)
+    played, _ = await play_simulation(simulation, {}, 0.0, None, lambda text: None, lambda exchanges: None)
     record = simulation.record(study.name)
     # In a thread: the next game is played while the disk syncs this one.
     await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))

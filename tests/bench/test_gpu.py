@@ -38,6 +38,7 @@ def check(minutes: float, size: gpu.Size = CPU) -> Check:
     return Check(HERE, "tiny", size, TimeBudget(minutes, clock=lambda: 0.0))
 
 
+@pytest.mark.slow
 def test_without_time_every_step_is_dropped_and_says_so(model_files: Path) -> None:
     found = list(rows(check(0.5)))
     dropped = "not measured: dropped to keep within --minutes 0.5"
@@ -140,6 +141,7 @@ def test_a_table_is_put_between_its_marks(tmp_path: Path, monkeypatch: pytest.Mo
     ("arguments", "message"),
     [(["--shape", "qwen3-8b"], "needs a GPU"), (["--minutes", "0"], "give a number above 0")],
 )
+@pytest.mark.slow
 def test_what_cannot_be_is_one_line(arguments: list[str], message: str) -> None:
     command = [sys.executable, "-m", "benchmarks.gpu", *arguments]
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)

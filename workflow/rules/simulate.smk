@@ -24,7 +24,7 @@ rule simulate:
     output:
         record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
     log:
-        str(paths.log("{study}", "simulate", "{condition}", "spec={spec}", "seed={seed}")),
+        str(paths.simulation_log("{study}", "{condition}", "{spec}", "{seed}")),
     benchmark:
         str(paths.benchmark("{study}", "simulate", "{condition}", "spec={spec}", "seed={seed}"))
     group:

@@ -141,7 +141,7 @@ def test_what_is_missing_is_made_again(played: Study, monkeypatch: pytest.Monkey
 
 
 def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code: dict[str, object]) -> None:
-    grid = own_code | {"model": {"name": "own_agent:Keeps", "vote": "continue"}, "n": 8}
+    grid = own_code | {"model": {"name": "keeps_agent:Keeps", "vote": "continue"}, "n": 8}
     study = write(folder, seeds=20, parameters={"max_rounds": 60}, grids=[grid])
     records = [simulation.record("small") for simulation in study.simulations()]
     command = [*SNAKEMAKE, *PROFILE, *CORES, "--config", "study=small.yaml"]
@@ -199,10 +199,10 @@ class Keeps:
 @pytest.fixture
 def own_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A grid that code of the user's own plays."""
-    (folder / "own_agent.py").write_text(OWN_CODE)
+    (folder / "keeps_agent.py").write_text(OWN_CODE)
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
-    return {"model": "own_agent:Keeps", "n": [3, 4], "prompt": "may_exist"}
+    return {"model": "keeps_agent:Keeps", "n": [3, 4], "prompt": "may_exist"}
 
 
 def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
@@ -258,7 +258,7 @@ def test_the_report_of_snakemake_holds_tables_and_figures() -> None:
         assert name in page
 
 
-@pytest.mark.parametrize("model", ["smollm2-135m", "own_agent:Keeps"])
+@pytest.mark.parametrize("model", ["smollm2-135m", "keeps_agent:Keeps"])
 def test_a_record_that_is_there_is_not_played_with_its_shard(
     folder: Path, own_code: dict[str, object], model: str
 ) -> None:

@@ -123,9 +123,9 @@ def test_games_that_fail_stop_no_other_of_their_shard(study_factory: StudyFactor
 def test_code_of_the_users_own_is_played_simulation_by_simulation(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("own_agent.py").write_text("class Agent: ...\n")
+    Path("shard_agent.py").write_text("class Agent: ...\n")
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    study = study_factory({"n": 1}, {"n": 2, "model": "own_agent:Agent"}, seeds=3, shard_size=2)
+    study = study_factory({"n": 1}, {"n": 2, "model": "shard_agent:Agent"}, seeds=3, shard_size=2)
     assert [condition.plays_by_shard for condition in study.conditions] == [True, False]
     assert sorted(set(study.shards().values())) == [("own_code", 0), ("own_code", 1), ("scripted", 0)]
     with pytest.raises(UsageError, match="no shard 0 of own_code that plays in one process"):

@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     shutil.copytree(REPOSITORY / "slurm", tmp_path / "slurm")
-    (tmp_path / "own_agent.py").write_text(OWN_CODE)
+    (tmp_path / "stubborn_agent.py").write_text(OWN_CODE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     shutil.copy(REPOSITORY / "config" / "models.yaml", tmp_path)
@@ -205,7 +205,7 @@ class Stubborn:
         return Completion(json.dumps({"decision": "continue"} if ask.phase == "vote" else reply), "stop")
 """
 # Nobody ever agrees, so that a game lasts its rounds; and each takes seconds, so that there is time to disturb it.
-OWN = "own_agent:Stubborn"
+OWN = "stubborn_agent:Stubborn"
 LONG = {"model": OWN, "n": 40, "prompt": "may_exist"}
 
 

@@ -134,6 +134,14 @@ def test_a_patient_opening_waits_for_the_other_to_end(tmp_path: Path) -> None:
 # Every kind of death
 
 
+@pytest.fixture
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do without the disk, where a file is damaged and no machine dies."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_syncs")
 def test_a_journal_cut_at_any_byte_keeps_every_whole_line_and_can_be_written(tmp_path: Path) -> None:
     entries = [an_entry(1), an_entry(2, "é\n")]
     content = write(tmp_path / "j", *entries)
@@ -147,6 +155,8 @@ def test_a_journal_cut_at_any_byte_keeps_every_whole_line_and_can_be_written(tmp
         path.unlink()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_syncs")
 def test_a_journal_damaged_at_any_byte_gives_nothing_that_was_not_written(tmp_path: Path) -> None:
     entries = [an_entry(1), an_entry(2), an_entry(3)]
     content = write(tmp_path / "j", *entries)
@@ -179,6 +189,7 @@ def counted_play(path: Path | None, seed: int = 0) -> tuple[Play, list[tuple[int
         return play(ID, game, policies, journal), policy.asked
 
 
+@pytest.mark.slow
 def test_a_play_resumed_after_any_death_is_identical_and_asks_nothing_twice(tmp_path: Path) -> None:
     whole, asked = counted_play(tmp_path / "j")
     content = (tmp_path / "j").read_bytes()

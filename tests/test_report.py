@@ -79,6 +79,7 @@ def test_report_holds_the_conditions_with_intervals_and_counts(study: Study) -> 
         assert label in shown
 
 
+@pytest.mark.slow
 def test_undefined_medians_are_a_dash_and_failures_are_by_class(here: Path) -> None:
     study = make_study("[{model: stubborn, n: 4, prompt: may_exist}]")
     table = tables.read_table("tiny", "conditions")
@@ -217,6 +218,7 @@ def test_a_local_folder_is_named_without_its_path(here: Path) -> None:
     assert "someone" not in text
 
 
+@pytest.mark.slow
 def test_missing_figures_and_tables_say_what_to_run(here: Path) -> None:
     with pytest.raises(RecordError, match="parley summarize"):
         report.report(make_study(GRIDS, play=False))
@@ -224,6 +226,7 @@ def test_missing_figures_and_tables_say_what_to_run(here: Path) -> None:
         report.report(make_study(GRIDS))
 
 
+@pytest.mark.slow
 def test_listed_seeds_are_told_in_the_report(here: Path) -> None:
     study = make_study("[{model: [majority, random], n: 4, prompt: may_exist, seeds: [9, 4]}]")
     assert "9, 4 (2 conditions)" in Page(page(study)).text

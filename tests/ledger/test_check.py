@@ -343,6 +343,7 @@ def test_a_chain_that_was_emptied_is_found_by_its_head(stored: Path) -> None:
         check_chain(stored, quiet)
 
 
+@pytest.mark.slow
 def test_every_changed_byte_of_a_head_is_found(stored: Path) -> None:
     write_chain(stored, SMALL.splitlines(keepends=True))
     head = paths.ledger_head(stored)

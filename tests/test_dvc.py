@@ -13,7 +13,7 @@ import yaml
 
 from parley import paths
 from preloaded import programs
-from test_workflow import REPOSITORY, jobs
+from test_workflow import OWN_CODE, REPOSITORY, jobs
 
 pytestmark = pytest.mark.slow
 
@@ -148,7 +148,7 @@ def test_tables_figures_and_report_come_out_of_the_simulations_byte_for_byte(
         path.write_text("spoiled")  # what is there is made anew as well: the code may have changed since
     paths.report("demo").unlink()
     output = call("dvc", "repro")
-    assert "simulate" not in jobs(output)
+    assert not {"simulate", "simulate_shard"} & set(jobs(output))
     assert [jobs(output)[stage] for stage in ("summarize", "figures", "report")] == [1, 1, 1]
     assert contents(*MADE) == before
     assert inodes() == records
@@ -161,7 +161,7 @@ def test_a_changed_parameter_plays_what_it_touches_and_the_old_value_plays_nothi
     changed["grids"][1]["byzantine"] = "stubborn"
     write_study("demo", changed)
     output = call("dvc", "repro")
-    assert jobs(output)["simulate"] == 2
+    assert jobs(output)["simulate_shard"] == 1
     assert skipped("study@other", output)
     second = inodes()
     assert {path for path in second if "b=1" not in path.parts} == {path for path in first if "b=1" not in path.parts}
@@ -188,10 +188,13 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     old = inodes()
     changed = json.loads(json.dumps(DEMO))
     changed["seeds"] = 4
+    Path("src/keeps_agent.py").write_text(OWN_CODE)  # a job for each simulation, with a journal
+    changed["grids"].append({**MAJORITY, "model": "keeps_agent:Keeps"})
     write_study("demo", changed)
     planned = call(sys.executable, "-m", "parley.cli", "expand", "demo", "--paths").split()
     new = [Path(path) for path in planned if Path(path) not in old]
-    assert len(new) == 4
+    assert len(new) == 8
+    new.sort(key=lambda path: "keeps_agent" not in str(path))
     blocked = paths.journal(new[0])
     blocked.mkdir(parents=True)  # a journal that cannot be opened
     other = paths.journal(new[1]).with_name("seed=99.jsonl")
@@ -200,7 +203,7 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
 
     output = call("dvc", "repro", fails=True)
     assert "failed to reproduce 'study@demo'" in output
-    assert [path.exists() for path in new] == [False, True, True, True]
+    assert [path.exists() for path in new] == [False] + [True] * 7
     kept, finished = inodes(), contents(paths.simulations("demo"))
     assert {path: kept[path] for path in old} == old
 
@@ -214,7 +217,7 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
     output = call("dvc", "repro")
     assert jobs(output)["simulate"] == 1
     assert {path: path.read_bytes() for path in finished} == finished
-    assert len(list(paths.simulations("demo").rglob("*.parquet"))) == 8
+    assert len(list(paths.simulations("demo").rglob("*.parquet"))) == 12
     assert other.read_text() == "a reply\n"
 
 

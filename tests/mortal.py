@@ -215,9 +215,8 @@ def _nurse() -> None:
     from parley import cli, cli_stages, simulate  # noqa: F401
     from parley.provenance import provenance
 
-    provenance(
-        datetime.now(UTC), {}
-    )  # what it finds out is cached: a fork need not run git and read all versions again
+    # What it finds out is cached: a fork need not run git and read versions again.
+    provenance(datetime.now(UTC), {})
     gc.freeze()
     for line in sys.stdin:
         message = json.loads(line)

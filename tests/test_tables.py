@@ -181,6 +181,14 @@ def test_the_printed_table_has_a_dash_for_it_and_no_column_if_no_condition_can_h
     assert "unanimous" not in alone
 
 
+def test_each_value_of_the_first_axis_has_a_printed_table_of_its_own(by_hand: pd.DataFrame) -> None:
+    table = pd.concat([by_hand, by_hand.assign(model="other")], ignore_index=True)
+    first, second = print_conditions(table, ["model", "n"], ConsensusGame).split("\n\n")
+    assert first.splitlines()[0] == "In all rows: model m"
+    assert second.splitlines()[0] == "In all rows: model other"
+    assert first.splitlines()[1:] == second.splitlines()[1:]
+
+
 def test_what_a_simulation_ended_with_is_shown_whatever_the_game_says(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

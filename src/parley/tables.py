@@ -231,8 +231,12 @@ def read_table(study: str, name: str) -> pd.DataFrame:
 def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
     """Return the table of conditions as text: axes, n, and each outcome's rate with its interval in percent.
 
-    Outcomes that no condition can have are left out. What is the same in all of several rows stands above them.
+    Outcomes that no condition can have are left out. Each value of the first axis has a table of its own, so that it
+    fits a terminal; what is the same in all of its rows stands above them.
     """
+    if table[by[0]].nunique() > 1:
+        parts = [part for _, part in table.groupby(by[0], sort=False, dropna=False)]
+        return "\n\n".join(print_conditions(part, by, game) for part in parts)
     shown = table[list(by)].copy()
     if (table["threat_model"] != "none").any():
         shown["threat model"] = table["threat_model"]

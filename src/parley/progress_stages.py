@@ -182,4 +182,4 @@ class Engines:
             return ""
         queue = f", {waiting} waiting" if waiting else ""
         prefill = "" if any(load[0] for load in loads) else ", reading prompts (prefill)"
-        return f"engine busy with {running} requests{queue}{prefill}"
+        return f"engine busy with {running} request{'' if running == 1 else 's'}{queue}{prefill}"

@@ -65,7 +65,7 @@ def make_model(folder: Path, shape: Shape) -> None:
     from transformers import PreTrainedTokenizerFast, Qwen3Config
 
     folder.mkdir(parents=True)
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=_tokenizer(), eos_token=_SPECIAL[2], pad_token=_SPECIAL[0], model_max_length=40_960
     )
     tokenizer.chat_template = _TEMPLATE

@@ -56,7 +56,7 @@ def _played() -> Cost:
 
 def _plan() -> Iterator[Row]:
     """Plan 10,000 games of a model: a job for each."""
-    grid = {"model": "smollm2-135m", "n": [4, 8], "vary": {"max_rounds": list(range(10, 20))}}
+    grid: dict[str, object] = {"model": "smollm2-135m", "n": [4, 8], "vary": {"max_rounds": list(range(10, 20))}}
     Path("models.yaml").write_text((REPOSITORY / "config" / "models.yaml").read_text(encoding="utf-8"))
     _write("planned", grid, seeds=500, max_rounds=10)
     planned = cost(*_SNAKEMAKE, "--dry-run", "--quiet", "all", "--config", "study=planned.yaml")

@@ -17,7 +17,7 @@ import yaml
 from answering import SERVED
 from parley import paths
 from parley.study import load_study
-from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, snakemake, write  # noqa: F401
+from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, own_code, snakemake, write  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -94,8 +94,11 @@ def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:  # noqa: F8
     assert "Nothing to be done" in again.stderr
 
 
-def test_a_failed_job_names_its_log_and_its_last_words(folder: Path) -> None:  # noqa: F811
-    study = write(folder, grids=[SMALL], seeds=1)
+def test_a_failed_job_names_its_log_and_its_last_words(
+    folder: Path,  # noqa: F811
+    own_code: dict[str, object],  # noqa: F811
+) -> None:
+    study = write(folder, grids=[own_code], seeds=1)
     record = next(study.simulations()).record("small")
     journal = paths.journal(record)
     journal.parent.mkdir(parents=True)
@@ -154,7 +157,7 @@ def test_a_service_that_refuses_connections_is_told_while_it_does(
     lines = result.stderr.splitlines()
     told = next(i for i, line in enumerate(lines) if "small: warning: 1 simulation" in line)
     assert "the service for theirs cannot be reached at http://127.0.0.1:9/v1" in lines[told]
-    assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate failed"))
+    assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate_shard failed"))
 
 
 def test_a_watch_from_elsewhere_ends_with_the_study(folder: Path) -> None:  # noqa: F811

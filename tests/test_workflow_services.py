@@ -148,7 +148,7 @@ def test_one_simulation_that_fails_stops_no_other_of_its_shard(server: StandInSe
 
 def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_rest(server: StandInService) -> None:
     study = write(server, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}], parameters={"max_rounds": 40})
-    server.seconds = 0.2
+    server.seconds = 2.0  # a phase outlasts the look for a parent that is gone
     with Path("killed.log").open("wb") as log:
         killed = subprocess.Popen([*SNAKEMAKE, *PROFILE, *CORES, *RUN], stdout=log, stderr=subprocess.STDOUT)
     end = time.monotonic() + 120

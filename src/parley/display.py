@@ -216,8 +216,8 @@ class PlainLines:
             before = self._stages.get(stage.name)
             self._stages[stage.name] = stage.state
             if stage.state != before and stage.state in (RUNNING, DONE, FAILED_STAGE):
-                if stage.state == DONE and stage.seconds is None and before != RUNNING:
-                    continue  # it was done before this run
+                if stage.state == DONE and stage.seconds is None and before is None:
+                    continue  # it was done before the first look
                 yield f"{snapshot.study}: {_stage_event(stage)}"
         problems = {problem.key: str(problem) for problem in snapshot.problems}
         for key, text in problems.items():

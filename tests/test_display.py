@@ -155,3 +155,10 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
 def test_stages_of_an_earlier_run_are_no_news(study_factory: StudyFactory) -> None:
     shown = snapshot(cells_of(study_factory, 2), stages=[Stage("model tiny", "done"), Stage("playing", "to do")])
     assert len(list(PlainLines().look(shown, 0.0))) == 1
+
+
+def test_a_stage_that_was_over_between_two_looks_is_told(study_factory: StudyFactory) -> None:
+    cells, plain = cells_of(study_factory, 2), PlainLines()
+    list(plain.look(snapshot(cells), 0.0))
+    stages = [*STAGES[:3], Stage("tables", "done")]
+    assert list(plain.look(snapshot(cells, stages=stages), 1.0)) == ["small: tables done"]

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +249,19 @@ def test_the_watchdog_ends_the_group_of_a_supervisor_that_was_killed(tmp_path: P
     while folder.exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert not folder.exists()
+
+
+def test_sockets_go_where_their_names_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    deep = tmp_path / "a-job-of-a-cluster" / ("d" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    folder = server._runtime_folder()
+    assert folder == "/tmp"
+    assert len(f"{folder}/parley-12345678/{uuid.uuid4()}") <= 107  # sun_path, less the final NUL
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    assert server._runtime_folder() == "/tmp"
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")
+    monkeypatch.setattr(os, "access", lambda *given: False)
+    with pytest.raises(EngineError, match="set TMPDIR to a shorter folder"):
+        server._runtime_folder()

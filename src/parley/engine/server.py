@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -31,6 +32,7 @@ from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
+_PREFIX_OF_FOLDER = "parley-"
 _GPUS = "CUDA_VISIBLE_DEVICES"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 20.0
@@ -167,11 +169,8 @@ def serve(
     """
     if first_gpu is not None and entry.gpus:
         os.environ[_GPUS] = gpu_share(os.environ.get(_GPUS), first_gpu, entry.gpus)
-    private = Path(tempfile.mkdtemp(prefix="parley-", dir=_runtime_folder()))
+    private = Path(tempfile.mkdtemp(prefix=_PREFIX_OF_FOLDER, dir=_runtime_folder()))
     socket = str(private / "engine.sock")
-    if len(os.fsencode(socket)) > _SOCKET_BYTES:
-        private.rmdir()
-        raise EngineError(f"{socket}: too long for a Unix socket; set TMPDIR to a shorter folder")
     announced = Endpoint(model=name, socket=socket, pid=os.getpid(), engine=engine_provenance(name, entry, marker))
     announced.write(endpoint)
     determinism = _determinism(entry)
@@ -206,9 +205,15 @@ def _withdraw(announced: Endpoint, endpoint: Path) -> None:
 
 
 def _runtime_folder() -> str:
-    """Return a short folder for sockets: deep ones do not fit a socket's address."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    return runtime if runtime and os.access(runtime, os.W_OK) else tempfile.gettempdir()
+    """Return a folder for sockets that is short enough: deep ones do not fit a socket's address."""
+    folders = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
+    for folder in folders:
+        longest = os.path.join(folder, f"{_PREFIX_OF_FOLDER}12345678", str(uuid.UUID(int=0)))
+        if folder and os.access(folder, os.W_OK) and len(os.fsencode(longest)) <= _SOCKET_BYTES:
+            return folder
+    raise EngineError(
+        f"{tempfile.gettempdir()}: too long for the Unix sockets of an engine; set TMPDIR to a shorter folder"
+    )
 
 
 class _StopSignals:
@@ -243,7 +248,8 @@ class _Server:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=_environment() | dict(variables),
+            # vLLM's own sockets too, which are named by a UUID.
+            env=_environment() | {"VLLM_RPC_BASE_PATH": str(private)} | dict(variables),
             start_new_session=True,  # one group to end, with vLLM's own children
         )
         self._watchdog = _watch(self._process.pid, private)

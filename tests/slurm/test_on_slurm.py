@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -53,9 +54,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     monkeypatch.chdir(tmp_path)
     for name in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(name, slurm[name])
-    # Sockets go here, so that what is left of them is seen.
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # Sockets go here, so that what is left of them is seen; tmp_path is too long for them.
+    sockets = tempfile.mkdtemp(prefix="sockets-")
+    monkeypatch.setenv("TMPDIR", sockets)
     shutil.copytree(REPOSITORY / "slurm", tmp_path / "slurm")
     (tmp_path / "stubborn_agent.py").write_text(OWN_CODE)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -66,6 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     yield tmp_path
     for job in jobs(slurm):
         subprocess.run(["scancel", job], check=True)
+    shutil.rmtree(sockets)
 
 
 def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **content: Any) -> Study:
@@ -182,7 +184,7 @@ def processes(*words: str) -> list[int]:
 def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert not running()
     assert not processes(str(folder))
-    assert not list((folder / "tmp").rglob("*.sock"))
+    assert not [path for path in Path(os.environ["TMPDIR"]).rglob("*") if path.is_socket()]
     left = [path for path in paths.results(study.name).rglob("*") if path.is_file()]
     allowed = {"simulations", "tables", "metrics", "figures", "report"}
     assert {path.parts[2] for path in left} == allowed

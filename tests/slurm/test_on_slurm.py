@@ -55,8 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     for name in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(name, slurm[name])
     # Sockets go here, so that what is left of them is seen; tmp_path is too long for them.
-    sockets = tempfile.mkdtemp(prefix="sockets-")
-    monkeypatch.setenv("TMPDIR", sockets)
+    monkeypatch.setenv("TMPDIR", tempfile.mkdtemp(prefix="sockets-"))
     shutil.copytree(REPOSITORY / "slurm", tmp_path / "slurm")
     (tmp_path / "stubborn_agent.py").write_text(OWN_CODE)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -67,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     yield tmp_path
     for job in jobs(slurm):
         subprocess.run(["scancel", job], check=True)
-    shutil.rmtree(sockets)
+    shutil.rmtree(sockets())
 
 
 def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **content: Any) -> Study:
@@ -167,6 +166,11 @@ def job_fields(job: str) -> dict[str, str]:
     return dict(re.findall(r"(\w+)=(\S+)", shown))
 
 
+def sockets() -> str:
+    """The folder of the sockets, which the commands of servers name."""
+    return os.environ["TMPDIR"]
+
+
 def processes(*words: str) -> list[int]:
     """Return the processes whose command line has all of `words`."""
     found = []
@@ -184,7 +188,8 @@ def processes(*words: str) -> list[int]:
 def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert not running()
     assert not processes(str(folder))
-    assert not [path for path in Path(os.environ["TMPDIR"]).rglob("*") if path.is_socket()]
+    assert not processes(sockets())
+    assert not [path for path in Path(sockets()).rglob("*") if path.is_socket()]
     left = [path for path in paths.results(study.name).rglob("*") if path.is_file()]
     allowed = {"simulations", "tables", "metrics", "figures", "report"}
     assert {path.parts[2] for path in left} == allowed
@@ -349,14 +354,14 @@ def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) 
         "study=smollm2-135m=1",
     ]
     devices = set()
-    for server in processes("vllm.entrypoints.launchers.api_server.entry", str(folder)):
+    for server in processes("vllm.entrypoints.launchers.api_server.entry", sockets()):
         environment = Path(f"/proc/{server}/environ").read_bytes().decode()
         devices.add(re.search(r"CUDA_VISIBLE_DEVICES=(\d)", environment)[1])
     assert devices == {"0", "1"}
 
     engine = paths.endpoint("study", "smollm2-135m", 0, "smollm2-135m")
     supervisor = yaml.safe_load(engine.read_text())["pid"]
-    server = next(pid for pid in processes("launchers.api_server", str(folder)) if _parent(pid) == supervisor)
+    server = next(pid for pid in processes("launchers.api_server", sockets()) if _parent(pid) == supervisor)
     os.kill(server, signal.SIGKILL)
     other = next(job for job, comment in before.items() if "smollm2-135m=1_" in comment)
     subprocess.run(["scancel", other], check=True)

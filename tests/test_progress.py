@@ -355,7 +355,9 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     finish(records(study)[0], NOW + 1)
     clock.now += 4
     assert [s.state for s in progress.look().stages if s.name == "playing"] == ["running"]
-    assert [s.state for s in progress.look(last=True).stages if s.name == "playing"] == ["failed"]
+    ended = progress.look(last=True)
+    assert [s.state for s in ended.stages if s.name == "playing"] == ["failed"]
+    assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
 
 
 def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,15 +79,16 @@ class Progress:
         if not loading:
             self._plays = self._plays or self._alive
         playing = self._stage_of_playing(now, idle and self._since is None, last)
+        goes_on = not idle and playing.state != FAILED_STAGE
         return Snapshot(
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
             problems=self._problems_of(begun, now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=self._replies.rates(now) if left and not idle else None,
-            finishes=None if idle else self._finishing(now),
-            left=None if idle else self._left(now),
+            rates=self._replies.rates(now) if left and goes_on else None,
+            finishes=self._finishing(now) if goes_on else None,
+            left=self._left(now) if goes_on else None,
             silent=None if self._alive is None or loading else self._silence(now),
             words=self._engines.words(now),
             budget=self._budget,

@@ -1,5 +1,6 @@
 """Progress from files that are made here: records, journals and logs, with a clock that is passed in."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -375,3 +376,34 @@ def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypa
     monkeypatch.setattr(os, "statvfs", real)
     clock.now += 10
     assert progress.look().problems == []
+
+
+def test_from_elsewhere_a_stage_runs_while_the_lock_of_its_run_is_held(
+    study_factory: StudyFactory, clock: Clock
+) -> None:
+    study = study_factory()
+    log, lock = paths.log("small", "figures"), paths.lock("small")
+    for file in (log, lock):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    os.utime(log, (NOW - 9, NOW - 9))
+    progress = Progress(study, clock=clock)
+
+    def state() -> str:
+        return next(stage.state for stage in progress.look().stages if stage.name == "figures")
+
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert state() == "running"
+    assert state() == "to do"  # whoever made the figures was killed
+
+
+def test_a_stage_whose_process_was_killed_failed_when_its_run_ends(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory()
+    log = paths.log("small", "figures")
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.utime(log, (NOW, NOW))
+    progress = Progress(study, since=NOW - 1, clock=clock)
+    states = [{s.name: s.state for s in progress.look(last).stages}["figures"] for last in (False, True)]
+    assert states == ["running", "failed"]

@@ -56,7 +56,10 @@ def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(no_wrap=True, overflow="ellipsis", max_width=most)
     row.add_column(no_wrap=True)
-    cells = [name, ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=bar)]
+    cells: list[Text | ProgressBar] = [
+        name,
+        ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=bar),
+    ]
     row.add_row(*cells, *([Text(counts, no_wrap=True, overflow="ellipsis")] if fits else []))
     return [row] if fits else [row, Text(counts)]
 

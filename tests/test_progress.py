@@ -383,14 +383,17 @@ def test_from_elsewhere_a_stage_runs_while_the_lock_of_its_run_is_held(
 ) -> None:
     study = study_factory()
     log, lock = paths.log("small", "figures"), paths.lock("small")
-    for file in (log, lock):
-        file.parent.mkdir(parents=True)
+    tables, older = paths.stamp("small", "tables", study.plan), paths.log("small", "report")
+    for file, at in ((log, NOW - 9), (lock, NOW), (tables, NOW - 9), (older, NOW - 60)):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    os.utime(log, (NOW - 9, NOW - 9))
+        os.utime(file, (at, at))
     progress = Progress(study, clock=clock)
 
     def state() -> str:
-        return next(stage.state for stage in progress.look().stages if stage.name == "figures")
+        states = {stage.name: stage.state for stage in progress.look().stages}
+        assert states["report"] == "to do"  # its log is that of an earlier run
+        return states["figures"]
 
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)

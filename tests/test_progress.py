@@ -1,5 +1,6 @@
 """Progress from files that are made here: records, journals and logs, with a clock that is passed in."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -355,7 +356,9 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     finish(records(study)[0], NOW + 1)
     clock.now += 4
     assert [s.state for s in progress.look().stages if s.name == "playing"] == ["running"]
-    assert [s.state for s in progress.look(last=True).stages if s.name == "playing"] == ["failed"]
+    ended = progress.look(last=True)
+    assert [s.state for s in ended.stages if s.name == "playing"] == ["failed"]
+    assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
 
 
 def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,3 +376,37 @@ def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypa
     monkeypatch.setattr(os, "statvfs", real)
     clock.now += 10
     assert progress.look().problems == []
+
+
+def test_from_elsewhere_a_stage_runs_while_the_lock_of_its_run_is_held(
+    study_factory: StudyFactory, clock: Clock
+) -> None:
+    study = study_factory()
+    log, lock = paths.log("small", "figures"), paths.lock("small")
+    tables, older = paths.stamp("small", "tables", study.plan), paths.log("small", "report")
+    for file, at in ((log, NOW - 9), (lock, NOW), (tables, NOW - 9), (older, NOW - 60)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (at, at))
+    progress = Progress(study, clock=clock)
+
+    def state() -> str:
+        states = {stage.name: stage.state for stage in progress.look().stages}
+        assert states["report"] == "to do"  # its log is that of an earlier run
+        return states["figures"]
+
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert state() == "running"
+    assert state() == "to do"  # whoever made the figures was killed
+
+
+def test_a_stage_whose_process_was_killed_failed_when_its_run_ends(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory()
+    log = paths.log("small", "figures")
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.utime(log, (NOW, NOW))
+    progress = Progress(study, since=NOW - 1, clock=clock)
+    states = [{s.name: s.state for s in progress.look(last).stages}["figures"] for last in (False, True)]
+    assert states == ["running", "failed"]

@@ -13,6 +13,7 @@ from answering import SERVED, StandInService, as_recorded, service
 from parley import paths
 from parley.errors import UsageError
 from parley.record import read_summary
+from parley.simulate import simulate_shard
 from parley.study import Study, load_study
 from parley.workflow import require_key_and_budget
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, jobs, snakemake  # noqa: F401
@@ -170,3 +171,23 @@ def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_res
     # Those that were in flight at that moment are asked again.
     assert calls <= len(server.bodies) <= calls + 6
     assert len(server.bodies) > answered
+
+
+def test_a_log_that_cannot_be_written_ends_no_simulation(server: StandInService) -> None:
+    study = write(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+    first = next(study.simulations())
+    log = paths.simulation_log("small", first.condition.path, first.condition.spec, first.seed)
+    log.mkdir(parents=True)
+    simulate_shard(study, "theirs", 0, lambda text: None)
+    assert all(simulation.record("small").exists() for simulation in study.simulations())
+
+
+def test_what_ends_a_shard_is_raised_as_it_is(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+
+    async def fail(*arguments: object) -> None:
+        raise OSError("no such device")
+
+    monkeypatch.setattr("parley.simulate._play_with_journal", fail)
+    with pytest.raises(OSError, match="no such device"):
+        simulate_shard(study, "theirs", 0, lambda text: None)

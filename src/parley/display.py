@@ -32,7 +32,7 @@ class Block:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # A line less than there is: where the block ends the cursor stands.
         height, width = max(console.size.height - 1, 1), options.max_width
-        head: list[Text | Table] = [_head(self._snapshot, width), *_facts(self._snapshot, self._note, width)]
+        head: list[Text | Table] = [*_head(self._snapshot, width), *_facts(self._snapshot, self._note, width)]
         stages = _stages(self._snapshot.stages, width)
         kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
         problems = _problems(self._snapshot.problems, console, kept, width)
@@ -46,20 +46,22 @@ class Block:
         yield Group(*(lines if table is not None else lines[:height]))
 
 
-def _head(snapshot: Snapshot, width: int) -> Table:
-    """Return the first line: the study, a bar, counts."""
-    counts = counted(snapshot)
+def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
+    """Return the study, a bar and the counts: in one line, or in two where they do not fit."""
+    counts, name = counted(snapshot), Text(one_line(snapshot.study), style="bold")
+    most = max(width // 4, 8)  # of the name
+    room = width - min(name.cell_len, most) - 2
+    fits = room - len(counts) - 2 >= 5
+    bar = min(max(room - len(counts) - 2 if fits else room, 1), 40)
     row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_column(no_wrap=True, overflow="ellipsis", max_width=max(width // 4, 8))
+    row.add_column(no_wrap=True, overflow="ellipsis", max_width=most)
     row.add_column(no_wrap=True)
-    row.add_column(no_wrap=True, overflow="ellipsis")
-    bar = min(max(width - len(counts) - len(snapshot.study) - 6, 5), 40)
-    row.add_row(
-        Text(one_line(snapshot.study), style="bold"),
+    cells: list[Text | ProgressBar] = [
+        name,
         ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=bar),
-        Text(counts),
-    )
-    return row
+    ]
+    row.add_row(*cells, *([Text(counts, no_wrap=True, overflow="ellipsis")] if fits else []))
+    return [row] if fits else [row, Text(counts)]
 
 
 def counted(snapshot: Snapshot) -> str:
@@ -173,12 +175,16 @@ def _conditions(snapshot: Snapshot, room: int, width: int) -> Table | None:
     else:
         rest = []
     asks = any(cell.answered[0] for cell in snapshot.cells)
+    titles = ("done", "running", *(("replies", "unusable") if asks else ()))
+    rows = [_row(cell, asks) for cell in cells]
+    others = sum(max(len(title), *(len(row[place]) for row in rows)) + 2 for place, title in enumerate(titles, 1))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("condition", no_wrap=True, overflow="ellipsis", ratio=None)
-    for title in ("done", "running", *(("replies", "unusable") if asks else ())):
+    # Where there is little room, labels are cut and numbers are not.
+    table.add_column("condition", no_wrap=True, overflow="ellipsis", max_width=max(width - others, 5))
+    for title in titles:
         table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
-    for cell in cells:
-        table.add_row(*_row(cell, asks), style="dim" if not cell.left else None)
+    for cell, row in zip(cells, rows, strict=True):
+        table.add_row(*row, style="dim" if not cell.left else None)
     if rest:
         done, left = sum(not cell.left for cell in rest), sum(bool(cell.left) for cell in rest)
         words = ", ".join(filter(None, (f"{done} done" if done else "", f"{left} not" if left else "")))
@@ -226,7 +232,7 @@ class PlainLines:
         for key in set(self._problems) - set(problems):
             yield f"{snapshot.study}: over: {one_line(self._problems[key])}"
         self._problems = problems
-        if now - self._told >= self._seconds and snapshot.finished < snapshot.total:
+        if now - self._told >= self._seconds and not snapshot.over:
             self._told = now
             yield plain_line(snapshot, note)
 

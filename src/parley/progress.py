@@ -6,7 +6,7 @@ where the last look ended. So it can be asked every second, by the display of a 
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from parley import paths
 from parley.condition import SCRIPTED
@@ -14,7 +14,17 @@ from parley.errors import JournalError, ParleyError, RecordError
 from parley.files import is_locked
 from parley.pace import KEPT_SECONDS, Pace, TimeLeft, together
 from parley.progress_problems import Problem, Problems, disk_problem
-from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, TO_DO, Engines, Stage, last_stages, model_stages
+from parley.progress_stages import (
+    DONE,
+    FAILED_STAGE,
+    RUNNING,
+    TO_DO,
+    Engines,
+    FileStage,
+    Stage,
+    last_stages,
+    model_stages,
+)
 from parley.progress_state import Cell, Playing, Snapshot, cells_of
 from parley.record import read_summary
 from parley.spending import spending_line
@@ -71,29 +81,41 @@ class Progress:
         elif self._alive is None:
             self._alive = now
         left = any(cell.left for cell in self._cells)
-        before = [*(stage.look(now) for stage in self._models), *self._engines.look(now, self._replies.last)]
-        after = [stage.look(now) for stage in self._last]
+        before = [*self._stages_of(self._models, now, last), *self._engines.look(now, self._replies.last)]
+        after = self._stages_of(self._last, now, last)
         recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
         idle = left and not (self._alive or recently or any(stage.state == RUNNING for stage in before))
         loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in before)
         if not loading:
             self._plays = self._plays or self._alive
         playing = self._stage_of_playing(now, idle and self._since is None, last)
+        goes_on = not idle and playing.state != FAILED_STAGE
         return Snapshot(
             study=self._study.name,
             cells=self._cells,
             stages=[*before, playing, *after],
             problems=self._problems_of(begun, now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=self._replies.rates(now) if left and not idle else None,
-            finishes=None if idle else self._finishing(now),
-            left=None if idle else self._left(now),
+            rates=self._replies.rates(now) if left and goes_on else None,
+            finishes=self._finishing(now) if goes_on else None,
+            left=self._left(now) if goes_on else None,
             silent=None if self._alive is None or loading else self._silence(now),
             words=self._engines.words(now),
             budget=self._budget,
             idle=idle,
             over=not left and all(stage.state == DONE for stage in after),
         )
+
+    def _stages_of(self, stages: Sequence[FileStage], now: float, last: bool) -> list[Stage]:
+        """Return stages as they are now; logs of jobs that were killed look as if these ran, and outlast the run."""
+        found = [stage.look(now) for stage in stages]
+        if not any(stage.state == RUNNING for stage in found):
+            return found
+        if self._since is None:  # of a run from elsewhere, its lock says whether it lives
+            ended = None if is_locked(paths.lock(self._study.name)) else TO_DO
+        else:
+            ended = FAILED_STAGE if last else None
+        return [Stage(stage.name, ended) if ended and stage.state == RUNNING else stage for stage in found]
 
     def _silence(self, now: float) -> float:
         """Return the seconds since the last reply, or since there was anybody to give one."""

@@ -31,9 +31,15 @@ class Stage:
 class FileStage:
     """A stage of one job: a file says that it is done, its log that it runs, its benchmark how long it took."""
 
-    def __init__(self, name: str, done: Path, log: Path, benchmark: Path, since: float | None) -> None:
-        """`since` is when the run that is followed began, in seconds since the epoch; None if it is unknown."""
+    def __init__(
+        self, name: str, done: Path, log: Path, benchmark: Path, since: float | None, before: Path | None = None
+    ) -> None:
+        """`since` is when the run that is followed began, in seconds since the epoch; None if it is unknown.
+
+        `before` is what says that the stage before it is done.
+        """
         self.name = name
+        self._before = before
         self._done, self._log, self._benchmark, self._since = done, log, benchmark, since
         self._began: float | None = None
 
@@ -46,6 +52,8 @@ class FileStage:
         except OSError:
             self._began = None
             return Stage(self.name, TO_DO)
+        if self._since is None and not self._follows(changed):
+            return Stage(self.name, TO_DO)
         if self._began is None:
             if changed < (now - _STALE_SECONDS if self._since is None else self._since - 1):
                 return Stage(self.name, TO_DO)
@@ -53,6 +61,13 @@ class FileStage:
         if last_words(self._log).startswith(("parley: ", "interrupted")):
             return Stage(self.name, FAILED_STAGE)
         return Stage(self.name, RUNNING, max(now - self._began, 0.0))
+
+    def _follows(self, changed: float) -> bool:
+        """Whether a log that changed then was written after the stage before; else it is an earlier run's."""
+        try:
+            return self._before is None or changed >= self._before.stat().st_mtime - 1
+        except OSError:
+            return False
 
     def _took(self, now: float) -> float | None:
         """Return the seconds of the job, if it was one of the run that is followed."""
@@ -86,6 +101,8 @@ def last_stages(study: Study, since: float | None) -> list[FileStage]:
     if study.game.keeps_ledger:
         stages.append(("ledger", "ledger", "ledger", study.ledger_plan))
     stages += [("figures", "figures", "figures", study.plan), ("report", "report", "report", study.plan)]
+    tables, figures = (paths.stamp(study.name, folder, study.plan) for folder in ("tables", "figures"))
+    before = {"figures": tables, "report": figures}
     return [
         FileStage(
             name,
@@ -93,6 +110,7 @@ def last_stages(study: Study, since: float | None) -> list[FileStage]:
             paths.log(study.name, job),
             paths.benchmark(study.name, job),
             since,
+            before.get(name),
         )
         for name, folder, job, plan in stages
     ]

@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 from rich.console import Console
@@ -54,6 +55,7 @@ class Screen:
         )
         self._thread = threading.Thread(target=self._run, daemon=True, name="parley-display")
         self.snapshot: Snapshot | None = None
+        self.failure: Exception | None = None  # what ended the drawing before `stop`
 
     def start(self) -> None:
         """Begin to draw."""
@@ -69,7 +71,8 @@ class Screen:
         self._thread.join(timeout=10)
         with self._lock:
             try:
-                self.draw(last=True)
+                if not isinstance(self.failure, OSError):
+                    self.draw(last=True)
             finally:
                 if self.live:
                     self._drawn.stop()
@@ -112,6 +115,8 @@ class Screen:
             try:
                 pause = self.draw()
             except Exception as error:  # noqa: BLE001 (a display that fails must not end the run, nor be silent)
-                self.say(f"parley: the display failed, and the run goes on: {type(error).__name__}: {error}")
+                self.failure = error
+                with suppress(OSError):  # nobody reads it any more
+                    self.say(f"parley: the display failed, and the run goes on: {type(error).__name__}: {error}")
                 return
             self._end.wait(pause)

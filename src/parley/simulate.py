@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -125,7 +125,10 @@ async def _play_shard(
             if watching is not None:
                 watching.cancel()
     except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        error: Exception = errors
+        while isinstance(error, ExceptionGroup):  # one for each task group that it passed
+            error = error.exceptions[0]
+        raise error from None
     return failed
 
 
@@ -145,17 +148,19 @@ async def _play_with_own_log(study: Study, simulation: Simulation) -> None:
     """Play one simulation of services; it has the log that a job of its own would have, which the display follows."""
     condition = simulation.condition
     log = paths.simulation_log(study.name, condition.path, condition.spec, simulation.seed)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a", encoding="utf-8", buffering=1) as file:
 
-        def tell(text: str) -> None:
+    def tell(text: str) -> None:
+        # Opened for each line: as many files as simulations that play at once could be too many.
+        with suppress(OSError), log.open("a", encoding="utf-8") as file:  # a log that cannot be written ends no game
             file.write(one_line(text) + "\n")
 
-        try:
-            await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, tell)
-        except ParleyError as error:
-            tell(f"parley: {error}")
-            raise
+    with suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, tell)
+    except ParleyError as error:
+        tell(f"parley: {error}")
+        raise
 
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:

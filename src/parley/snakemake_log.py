@@ -1,7 +1,7 @@
 """What a run of Snakemake shows: Parley's display instead of Snakemake's pages, and every error.
 
 Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`. Before a run really begins, and for
-everything that plays nothing (-n, --lint, --summary, --report, --quiet), they are shown as Snakemake shows them.
+everything that plays nothing (-n, --lint, --summary, --report), they are shown as Snakemake shows them.
 """
 
 import os
@@ -69,10 +69,11 @@ class RunLog:
         )
         details = (quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds)
         self._filter = DefaultFilter(*details)
-        # Whoever asks for less, or for Snakemake's details, gets what Snakemake has.
+        # Whoever asks for nothing at all, or for Snakemake's details, gets what Snakemake has.
         plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
         less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
-        self._wanted = not plain and not less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
+        self._quiet = bool(less)  # failures and warnings alone, in the display's words
+        self._wanted = not plain and "all" not in less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
         self._color = not settings.nocolor
         self._screen: Screen | None = None
         self._running = False
@@ -99,11 +100,17 @@ class RunLog:
                 self._say(str(record.msg), "red")
         elif record.levelno >= WARNING:
             self._say(str(record.msg), "yellow")
-        elif record.levelno == INFO and event is None and str(record.msg).startswith(_KEPT):
-            self._stopping = self._stopping or str(record.msg).startswith(("Will exit", "Terminating"))
-            self._say(str(record.msg), "dim")
-        elif record.levelno == INFO and event is None and _SUBMITTED in str(record.msg) and not self._live:
-            self._say(str(record.msg))
+        elif record.levelno == INFO and event is None:
+            self._tell_on_the_way(str(record.msg))
+
+    def _tell_on_the_way(self, text: str) -> None:
+        """Show what is no problem, if people want to know it."""
+        if text.startswith(_KEPT):
+            self._stopping = self._stopping or text.startswith(("Will exit", "Terminating"))
+            if not self._quiet:
+                self._say(text, "dim")
+        elif _SUBMITTED in text and not self._live and not self._quiet:
+            self._say(text)
 
     def close(self) -> None:
         """Draw for the last time, and leave the terminal clean."""
@@ -119,6 +126,8 @@ class RunLog:
         self._running = True
         if not _followed:  # the Snakefile is another one
             self._wanted = False
+            return
+        if self._quiet:
             return
         from parley.progress import Progress
         from parley.screen import Screen

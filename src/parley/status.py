@@ -45,3 +45,5 @@ def watch(study: Study, stream: TextIO | None = None) -> None:
         return
     finally:
         screen.stop()
+    if isinstance(screen.failure, BrokenPipeError):
+        raise screen.failure

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from parley.snakemake_log import leave
 from parley.study import Study
 
 _RUN = "PARLEY_RUN"
+_LOCK_SECONDS = 0.5  # `parley status` has the lock for an instant, to see whether it is held
 
 _held: list[int] = []  # file descriptors; a lock lasts as long as its descriptor
 
@@ -27,7 +29,11 @@ def hold_lock(path: Path) -> None:
     except OSError as error:
         raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
     try:
-        if not try_lock(fd, path):
+        end = time.monotonic() + _LOCK_SECONDS
+        while not try_lock(fd, path):
+            if time.monotonic() < end:
+                time.sleep(0.05)
+                continue
             raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it")
     except JournalError:
         os.close(fd)

@@ -1,0 +1,31 @@
+"""The loop behind a display, where nothing can be shown any more."""
+
+import io
+
+import pytest
+
+from conftest import StudyFactory
+from parley.progress import Progress
+from parley.screen import Screen
+from parley.status import watch
+
+
+class Closed(io.StringIO):
+    """A pipe whose reader is gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_reader_that_is_gone_ends_a_watch_without_a_trace(study_factory: StudyFactory) -> None:
+    with pytest.raises(BrokenPipeError):
+        watch(study_factory(), Closed())
+
+
+def test_a_display_that_cannot_write_ends_no_run(study_factory: StudyFactory) -> None:
+    screen = Screen(Progress(study_factory(), since=0.0), Closed())
+    screen.start()
+    screen.wait(lambda snapshot: False)
+    screen.stop()
+    assert isinstance(screen.failure, BrokenPipeError)

@@ -97,14 +97,13 @@ def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:  # noqa: F8
 def test_a_failed_job_names_its_log_and_its_last_words(folder: Path) -> None:  # noqa: F811
     study = write(folder, grids=[SMALL], seeds=1)
     record = next(study.simulations()).record("small")
-    journal = paths.journal(record)
-    journal.parent.mkdir(parents=True)
-    journal.mkdir()
+    record.parent.parent.mkdir(parents=True)
+    record.parent.touch()  # a file where a folder should be
     result = snakemake(*RUN)
     assert result.returncode == 1
-    assert "simulate failed (job" in result.stderr
-    assert f"  {paths.log('small', 'simulate')}".removesuffix(".log") in result.stderr
-    assert f"    parley: {journal}: cannot be opened: Is a directory" in result.stderr
+    assert "simulate_shard failed (job" in result.stderr
+    assert f"  {paths.log('small', 'simulate_shard', 'scripted', 'shard=0')}\n" in result.stderr
+    assert f"    parley: {record}: cannot be written: File exists" in result.stderr
     assert "At least one job did not complete successfully" in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -154,7 +153,7 @@ def test_a_service_that_refuses_connections_is_told_while_it_does(
     lines = result.stderr.splitlines()
     told = next(i for i, line in enumerate(lines) if "small: warning: 1 simulation" in line)
     assert "the service for theirs cannot be reached at http://127.0.0.1:9/v1" in lines[told]
-    assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate failed"))
+    assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate_shard failed"))
 
 
 def test_a_watch_from_elsewhere_ends_with_the_study(folder: Path) -> None:  # noqa: F811

@@ -175,3 +175,13 @@ def test_plain_lines_go_on_while_stages_follow_the_last_simulation(study_factory
 def test_stages_of_an_earlier_run_are_no_news(study_factory: StudyFactory) -> None:
     shown = snapshot(cells_of(study_factory, 2), stages=[Stage("model tiny", "done"), Stage("playing", "to do")])
     assert len(list(PlainLines().look(shown, 0.0))) == 1
+
+
+def test_a_stage_that_is_over_between_two_looks_is_told_with_its_seconds(study_factory: StudyFactory) -> None:
+    shown = snapshot(cells_of(study_factory, 2), stages=[Stage("tables", "to do")])
+    plain = PlainLines()
+    list(plain.look(shown, 0.0))
+    assert list(plain.look(replace(shown, stages=[Stage("tables", "done")]), 1.0)) == []
+    measured = replace(shown, stages=[Stage("tables", "done", 2.0)])
+    assert list(plain.look(measured, 2.0)) == ["small: tables done in 2 s"]
+    assert list(plain.look(measured, 3.0)) == []

@@ -10,13 +10,14 @@ from rich.text import Text
 
 from parley.pace import duration
 from parley.progress_problems import Problem
-from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, Stage
+from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, TO_DO, Stage
 from parley.progress_state import Cell, Snapshot
 from parley.text import one_line
 
 _SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell
 _MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red")}
 IDLE = "nothing is played now"
+_LATE = "late"  # a stage that is done, and is told with the next look
 _FEWEST_CONDITIONS = 3
 _PROBLEM_LINES = 3  # of one problem
 
@@ -222,8 +223,10 @@ class PlainLines:
             before = self._stages.get(stage.name)
             self._stages[stage.name] = stage.state
             if stage.state != before and stage.state in (RUNNING, DONE, FAILED_STAGE):
-                if stage.state == DONE and stage.seconds is None and before != RUNNING:
-                    continue  # it was done before this run
+                if stage.state == DONE and stage.seconds is None and before in (None, TO_DO):
+                    # Done before this run; or begun and done between two looks, and Snakemake's measurement follows.
+                    self._stages[stage.name] = DONE if before is None else _LATE
+                    continue
                 yield f"{snapshot.study}: {_stage_event(stage)}"
         problems = {problem.key: str(problem) for problem in snapshot.problems}
         for key, text in problems.items():

@@ -114,7 +114,9 @@ def _keep(caller: socket.socket) -> Callable[[], Any]:
     head, files, _, _ = socket.recv_fds(caller, 4, 3)
     size, message = int.from_bytes(head), b""
     while len(message) < size:
-        message += caller.recv(size - len(message))
+        if not (more := caller.recv(size - len(message))):
+            os._exit(1)  # the caller died
+        message += more
     process = os.fork()
     if process == 0:
         caller.close()

@@ -100,14 +100,13 @@ def test_a_failed_job_names_its_log_and_its_last_words(
 ) -> None:
     study = write(folder, grids=[own_code], seeds=1)
     record = next(study.simulations()).record("small")
-    journal = paths.journal(record)
-    journal.parent.mkdir(parents=True)
-    journal.mkdir()
+    record.parent.parent.mkdir(parents=True)
+    record.parent.touch()  # a file where a folder should be
     result = snakemake(*RUN)
     assert result.returncode == 1
-    assert "simulate failed (job" in result.stderr
-    assert f"  {paths.log('small', 'simulate')}".removesuffix(".log") in result.stderr
-    assert f"    parley: {journal}: cannot be opened: Is a directory" in result.stderr
+    assert "simulate_shard failed (job" in result.stderr
+    assert f"  {paths.log('small', 'simulate_shard', 'scripted', 'shard=0')}\n" in result.stderr
+    assert f"    parley: {record}: cannot be written: File exists" in result.stderr
     assert "At least one job did not complete successfully" in result.stderr
     assert "Traceback" not in result.stderr
 

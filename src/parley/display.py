@@ -10,7 +10,7 @@ from rich.text import Text
 
 from parley.pace import duration
 from parley.progress_problems import Problem
-from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, TO_DO, Stage
+from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, Stage
 from parley.progress_state import Cell, Snapshot
 from parley.text import one_line
 

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from parley import paths
 from parley.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player, Simulation
-from parley.engine.models import FolderSource, ModelEntry, ServiceSource, load_models, recorded_entry
+from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded_entry
+from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
 from parley.expand import NOBODY
 from parley.games import game_class
@@ -197,10 +198,12 @@ def _recorded_player(game: type[Game], group: Mapping[str, Any]) -> Player:
 
 
 def _content(entry: ModelEntry) -> dict[str, Any]:
-    """Return the keys of a models file that make the entry; no record says where a service is."""
+    """Return the keys of a models file that make the entry; no record says where a service or a file is."""
     found = entry.identity()
     if isinstance(entry.source, ServiceSource):
         found["source"] = {"url": entry.source.url, **found["source"]}
+    elif isinstance(entry.source, GgufSource):
+        found["source"] = {**found["source"], "from": [{"path": UNKNOWN_PATH}]}
     return found
 
 
@@ -208,6 +211,7 @@ def _models_text(models: dict[str, Any]) -> str:
     kinds = {type(ModelEntry.model_validate(entry).source) for entry in models["models"].values()}
     notes = {
         FolderSource: "# Of a local folder only the last part is recorded: put the folder's path there.\n",
+        GgufSource: "# Where a GGUF file is had is not recorded: put the path of the file with this SHA-256 there.\n",
         ServiceSource: "# Where a service answers is not recorded: put its URL there, and its key_variable.\n",
     }
     return "".join(note for kind, note in notes.items() if kind in kinds) + _yaml(models)

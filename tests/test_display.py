@@ -182,3 +182,14 @@ def test_a_stage_that_was_over_between_two_looks_is_told(study_factory: StudyFac
     list(plain.look(snapshot(cells), 0.0))
     stages = [*STAGES[:3], Stage("tables", "done")]
     assert list(plain.look(snapshot(cells, stages=stages), 1.0)) == ["small: tables done"]
+
+
+def test_degenerate_replies_are_warned_of_once_the_study_is_over(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 2)
+    finish(cells[0], 4, replies=200)
+    cells[0].of_models, cells[0].degenerate = 100, 2
+    warning = "warning: 2.0% degenerate (see the report)"
+    assert warning in plain_line(snapshot(cells, over=True))
+    assert warning not in plain_line(snapshot(cells))
+    cells[1].of_models = 1
+    assert "degenerate" not in plain_line(snapshot(cells, over=True))

@@ -135,6 +135,7 @@ def summarize(study: str, models: Path | None) -> None:
     \b
     Example:  parley summarize demo
     """
+    from parley.degenerate_rates import degenerate_warnings
     from parley.files import mark_done
     from parley.tables import axes, print_conditions
     from parley.tables import summarize as run
@@ -145,6 +146,8 @@ def summarize(study: str, models: Path | None) -> None:
     click.echo(print_conditions(table, axes(loaded), loaded.game))
     for name, note in loaded.notes().items():
         click.echo(f"{name}: {note}")
+    for line in degenerate_warnings(table, axes(loaded)):
+        say(f"warning: {line}")
 
 
 @click.command()

@@ -8,6 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from parley.degenerate import WARN_FROM
 from parley.pace import duration
 from parley.progress_problems import Problem
 from parley.progress_stages import DONE, FAILED_STAGE, RUNNING, Stage
@@ -83,6 +84,8 @@ def facts(snapshot: Snapshot) -> list[str]:
     if replies:
         share = unusable / replies
         found.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
+    if snapshot.over and snapshot.degenerate_share >= WARN_FROM:
+        found.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
     if snapshot.rates is not None:
         each, read, written = snapshot.rates
         found.append(f"{_number(each)} replies/s")

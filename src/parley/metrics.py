@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
+from parley.degenerate_rates import RATE, outcome_cells, with_counts
 from parley.files import write_atomically
 from parley.games.base import Game
 from parley.study import Study
@@ -34,7 +35,9 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame) -
 
 
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:
-    """Return the number of simulations of one condition, rates and limits, and the failed reply rate.
+    """Return the number of simulations of one condition, rates and limits, and the rates of failed replies.
+
+    Where models are asked, the rate of degenerate replies, too.
 
     Rates are those of each outcome, and under `indicators` of each indicator of the game, from its rows in `rates`.
     All are in [0, 1]; missing (None) are those of nothing: the condition cannot have the outcome, no simulation has an
@@ -44,6 +47,7 @@ def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[s
         "simulations": int(row["simulations"]),
         **{o.name: {part: _number(row[f"{o.name}_{part}"]) for part in _LIMITS} for o in game.outcomes},
         "failed_reply_rate": _number(row["failed_reply_rate"]),
+        **({RATE: _number(row[RATE])} if RATE in row else {}),
     }
     if game.indicators:
         metrics["indicators"] = {
@@ -59,7 +63,8 @@ def _number(value: Any) -> float | None:
 def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
     """Return a row per condition and outcome that it can have: axes, `simulations`, `count`, `rate`, `low`, `high`.
 
-    Plots are drawn from it: a tidy table needs no knowledge of the game's outcomes.
+    Where models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a
+    tidy table needs no knowledge of the game's outcomes.
     """
     rows = []
     for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
@@ -67,5 +72,6 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
         for outcome in study.game.outcomes:
             values = {part: row[f"{outcome.name}_{part}"] for part in ("count", *_LIMITS)}
             if not math.isnan(values["rate"]):
-                rows.append({**of, "outcome": outcome.name, "simulations": row["simulations"], **values})
-    return pd.DataFrame(rows)
+                told = {"outcome": outcome.name, "simulations": row["simulations"], **values}
+                rows.append({**of, **told, **outcome_cells(row)})
+    return with_counts(pd.DataFrame(rows))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from parley import paths
 from parley.condition import SCRIPTED
+from parley.degenerate import degenerate_of
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.files import is_locked
 from parley.pace import KEPT_SECONDS, Pace, TimeLeft, together
@@ -217,11 +218,14 @@ class Progress:
                 told = read_summary(cell.records.path / name).telemetry
                 calls, unusable = int(told["calls"]), int(told["failed_replies"])
                 tokens = int(told["prompt_tokens"]), int(told["completion_tokens"])
+                of_models, degenerate = degenerate_of(told)
             except (ParleyError, LookupError, TypeError, ValueError):
                 continue  # the tables will say what is wrong with it
             cell.counted += 1
             cell.replies += calls
             cell.unusable += unusable
+            cell.of_models += of_models
+            cell.degenerate += degenerate
             seen = followed.journal if followed else None
             at = _modified(cell, name)
             more = calls - (seen.replies if seen else 0)

@@ -40,6 +40,8 @@ class Cell:
     counted: int = 0  # finished simulations whose replies are known
     replies: int = 0  # of these
     unusable: int = 0
+    of_models: int = 0  # replies of finished simulations whose degenerate ones are known
+    degenerate: int = 0
 
     @property
     def unfinished(self) -> list[Playing]:
@@ -111,6 +113,12 @@ class Snapshot:
         """Replies of models so far, and how many of them could not be used."""
         counts = [cell.answered for cell in self.cells]
         return sum(count for count, _ in counts), sum(unusable for _, unusable in counts)
+
+    @property
+    def degenerate_share(self) -> float:
+        """Share of degenerate replies among those of models in finished simulations; 0 where none are known."""
+        known = sum(cell.of_models for cell in self.cells)
+        return sum(cell.degenerate for cell in self.cells) / known if known else 0.0
 
 
 def cells_of(study: Study) -> list[Cell]:

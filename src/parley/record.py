@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parley.condition import Group, Simulation
+from parley.condition import Group, Player, Simulation
+from parley.degenerate import count_degenerate
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES
@@ -61,7 +62,9 @@ class Summary:
 
     simulation: Mapping[str, Any]  # id, seed, game, axes, spec, parameters, groups, prompt
     outcome: Mapping[str, Any]  # parley.games.base.Outcome without its trace
-    telemetry: Mapping[str, Any]  # calls, tokens, failures by class, times (those by phase not in older records)
+    telemetry: Mapping[
+        str, Any
+    ]  # calls, tokens, failures by class, times, degenerate replies (older records lack some)
     digest: str  # content digest
     provenance: Mapping[str, Any]
 
@@ -70,17 +73,18 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
     """Write the record of a finished simulation; raises RecordError if the disk refuses."""
     outcome = play.outcome.as_json()
     trace = outcome.pop("trace")
+    players = simulation.players(simulation.game())
     meta = {
         "format": FORMAT,
         "simulation": describe(simulation),
         "outcome": outcome,
-        "telemetry": _telemetry(play),
+        "telemetry": _telemetry(play, players),
         "digest": play.digest,
         "provenance": dict(provenance),
     }
     metadata = {_KEY: json.dumps(meta).encode(), _TRACE_KEY: json.dumps(trace).encode()}
     metadata[CHECK_KEY] = checksum(metadata)
-    table = _rows(simulation, play).replace_schema_metadata(metadata)
+    table = _rows(play, players).replace_schema_metadata(metadata)
     write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd", write_page_checksum=True))
 
 
@@ -109,9 +113,10 @@ def _describe_group(group: Group) -> dict[str, Any]:
     return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity()}
 
 
-def _telemetry(play: Play) -> dict[str, Any]:
+def _telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
     failures = Counter(x.reply.failure for x in play.exchanges if x.reply.failure)
     entries = [x.entry for x in play.exchanges]
+    of_models = [x for x in play.exchanges if players[x.ask.agent].entry is not None]
     return {
         "calls": len(entries),
         "failed_replies": sum(failures.values()),
@@ -121,18 +126,18 @@ def _telemetry(play: Play) -> dict[str, Any]:
         "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
         "request_seconds": round(sum(e.seconds for e in entries), 3),
         **times(entries),
+        **({"degenerate": count_degenerate(of_models)} if of_models else {}),  # not in older records
     }
 
 
-def _rows(simulation: Simulation, play: Play) -> pa.Table:
-    players = {name: player.label for name, player in simulation.players(simulation.game()).items()}
+def _rows(play: Play, players: Mapping[str, Player]) -> pa.Table:
     rows = [
         {
             "round": x.entry.round,
             "phase": x.entry.phase,
             "agent": x.entry.agent,
             "role": x.ask.role,
-            "player": players[x.ask.agent],
+            "player": players[x.ask.agent].label,
             "attempt": x.entry.attempt,
             "seed": x.entry.seed,
             "temperature": x.ask.sampling.temperature,

@@ -16,6 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from parley import __version__, paths, tables
+from parley.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import write_atomically
@@ -52,6 +53,8 @@ def report(study: Study) -> Path:
             outcomes=outcomes,
             confidence=f"{CONFIDENCE:.0%}",
             conditions=[condition_row(row, by, outcomes) for _, row in conditions.iterrows()],
+            degenerate=degenerate_rows(conditions, by),
+            degenerate_warnings=degenerate_warnings(conditions, by),
             endings=endings(simulations, by),
             rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
             quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),

@@ -14,6 +14,7 @@ import pandas as pd
 from parley import paths
 from parley.condition import Simulation
 from parley.contrasts import NONE_IMPOSSIBLE, Impossible, contrast_table
+from parley.degenerate_rates import condition_cells, simulation_cells, with_counts
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import FAILURE_CLASSES, Game
@@ -48,7 +49,9 @@ def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
     """
     simulations = list(study.simulations())
     summaries = read_summaries(study, simulations)
-    rows = pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
+    rows = with_counts(
+        pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
+    )
     by = axes(study)
     impossible = impossible_outcomes(study, rows)
     conditions = condition_table(rows, by, study.game, impossible)
@@ -115,6 +118,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "finished_early": outcome["finished_early"],
         **{key: _cell(value) for key, value in outcome["metrics"].items()},
         **{key: summary.telemetry[key] for key in _TELEMETRY},
+        **simulation_cells(summary.telemetry, bool(simulation.condition.models)),
         **_seconds(summary.telemetry),
         "engine": engine_label(summary.provenance),
         "spec": simulation.condition.spec,
@@ -181,7 +185,8 @@ def condition_table(
     `threat_model` says whether the paper allows its adversaries ("none", "paper", "beyond: ...", "unknown: ...").
 
     `median_rounds` is the Kaplan-Meier median of the rounds until the game stopped, missing where fewer than half
-    did. Tokens and calls are means per simulation; failed replies are a share of all calls.
+    did. Tokens and calls are means per simulation; failed replies are a share of all calls, degenerate ones of what
+    was asked of models.
     """
     table = []
     for values, group in by_condition(rows, by):
@@ -204,10 +209,11 @@ def condition_table(
         for failure in FAILURE_CLASSES:
             row[failure] = int(group[failure].sum())
         row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()
+        row |= condition_cells(group)
         row["engines"] = group["engine"].nunique()
         table.append(row)
     counts = [f"{outcome.name}_count" for outcome in game.outcomes if table]
-    return pd.DataFrame(table).astype(dict.fromkeys(counts, "Int64"))
+    return with_counts(pd.DataFrame(table)).astype(dict.fromkeys(counts, "Int64"))
 
 
 def write_table(table: pd.DataFrame, study: str, name: str) -> None:

@@ -113,6 +113,7 @@ VALUES = {
     "--initial-value": "18",
     "--current-value": "21",
     "--neighbors": "agent_2",
+    "--reply-format": "text",
 }
 OF_A_SAMPLE = {**VALUES, "--game": "consensus", "--prompt": "may_exist", "--template": None, "--strategy": "stall"}
 OF_A_STUDY = {"--where": "n=3", "--against": "n=4", "--seed": "1", "--models": "models.yaml"}
@@ -191,6 +192,7 @@ OTHER: dict[str, Any] = {
     "initial_value": 18,
     "current_value": 21,
     "neighbors": "agent_2",
+    "reply_format": "text",
 }
 SAMPLES = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote", "turn"), ("system", "user")))
 

@@ -17,7 +17,8 @@ from answering import (
     as_recorded,
     completion,
     record_with_model,
-    said,
+    recorded_reply,
+    schema_of,
     standing_in,
 )
 from conftest import StudyFactory
@@ -94,7 +95,7 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was(path: Path, tmp_
         assert body["temperature"] == pytest.approx(row["temperature"])
         assert [message["content"] for message in body["messages"]] == [row["system"], row["user"]]
         assert body["chat_template_kwargs"] == {"thinking": False}
-        schema = body["response_format"]["json_schema"]["schema"]
+        schema = schema_of(body)
         assert ("decision" in schema["properties"]) == (row["phase"] == "vote")
     assert {body["seed"] for body in bodies[: len(rows)]} == {row["seed"] for row in rows}
 
@@ -129,7 +130,7 @@ def test_so_many_requests_are_in_flight_as_the_batch_says(path: Path, tmp_path: 
 def test_the_share_of_cached_tokens_is_told(path: Path, tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         cached = 30 if len(server.bodies) > 3 * len(attempts_of_the_model(path)) else 0
-        return completion(*said(body["response_format"]["json_schema"]["name"], body["seed"]), cached=cached)
+        return completion(*recorded_reply(body), cached=cached)
 
     with standing_in(tmp_path, answer) as (endpoint, server):
         results = run(path, endpoint)
@@ -143,7 +144,7 @@ def other_reply(seed: int, *, text: str | None = None, finish_reason: str = "sto
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if body["seed"] != seed:
             return as_recorded(body)
-        recorded = said(body["response_format"]["json_schema"]["name"], seed)[0]
+        recorded = recorded_reply(body)[0]
         return completion(recorded if text is None else text, finish_reason)
 
     return answer

@@ -4,15 +4,19 @@ The paper ("Achieving Unanimous Consensus Through Multi-Agent Deliberation", sec
 nor numbers beyond agents and turns; each default here says what it is.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.games.base import GameParameters, Sampling
+from parley.games.reply_text import ReplyModel
 from parley.games.share import Share, ShareOrNone
+from parley.problems.problem import Kind
 from parley.problems.sources import Arithmetic, ProblemSource
+from parley.text import one_line
 from parley.topology import Complete, Topology
 
 
@@ -91,21 +95,45 @@ class DeliberationParameters(GameParameters):
         return self
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _DeliberationReply(ReplyModel):
+    free: ClassVar[str] = "argument"
+    labels: ClassVar[Mapping[str, str]] = {"policies": "Policy"}
 
 
 @cache
-def reply_model(style: str, options: int, answer_chars: int, argument_chars: int) -> type[BaseModel]:
+def reply_model(
+    style: str, kind: Kind, options: tuple[str, ...], answer_chars: int, argument_chars: int
+) -> type[BaseModel]:
     """Return the model of an answer: a value and an argument (Definition XI.3), or policies and one (XI.4).
 
-    A `zero_shot` answer comes before its argument, any other after it. With `options` above 0 the answer is a list of
-    at most so many policies.
+    A `zero_shot` answer comes before its argument, any other after it. The schema allows what the `kind` of problem,
+    with its `options`, can have as an answer; the model itself allows any text of `answer_chars`, and each policy.
     """
-    text = Annotated[str, Field(max_length=answer_chars)]
-    answer: dict[str, Any] = {"answer": (text, ...)}
-    if options:
-        answer = {"policies": (Annotated[list[text], Field(max_length=options)], ...)}
+    if kind == "policies":
+        longest = max([answer_chars, *map(len, options)])  # each policy can be named in full
+        offered = {"items": {"type": "string", "enum": [one_line(option) for option in options]}, "minItems": 1}
+        policy = Annotated[str, Field(max_length=longest)]
+        listed = Annotated[list[policy], Field(max_length=len(options), json_schema_extra=offered)]
+        answer: dict[str, Any] = {"policies": (listed, ...)}
+    else:
+        hint = answer_pattern(kind, options, answer_chars)
+        extra: dict[str, Any] = {} if hint is None else {"pattern": hint}
+        answer = {"answer": (Annotated[str, Field(max_length=answer_chars, json_schema_extra=extra)], ...)}
     argument: dict[str, Any] = {"argument": (Annotated[str, Field(max_length=argument_chars)], ...)}
     fields = {**answer, **argument} if style == "zero_shot" else {**argument, **answer}
-    return create_model("Answer", __base__=_Strict, **fields)
+    return create_model("Answer", __base__=_DeliberationReply, **fields)
+
+
+_NUMBER_PATTERN = (
+    r"^-?\$?([0-9]{1,12}(\.[0-9]{1,6})?|[1-9][0-9]{0,2}(,[0-9]{3}){1,3}(\.[0-9]{1,6})?|[0-9]{1,9}/[1-9][0-9]{0,8})$"
+)
+_LONGEST_NUMBER = 24  # characters
+
+
+def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
+    """Return the pattern of answers that can be read, a number or a selection of cards; None if they may be longer."""
+    if kind == "number":
+        return _NUMBER_PATTERN if answer_chars >= _LONGEST_NUMBER else None
+    card = f"({'|'.join(options)})"
+    longest = len(options) * (max(map(len, options)) + len(", "))
+    return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None

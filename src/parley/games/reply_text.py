@@ -6,7 +6,7 @@ holds one field; a field that is a list has a line for each item. What else was 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -117,13 +117,13 @@ def _typed(value: str, schema: Mapping[str, Any]) -> str | int:
 def text_pattern(model: type[BaseModel]) -> str:
     """Return the regular expression of the replies that a model may write: any lines, and the labeled ones.
 
-    A line that begins with the first label is no free line, so that a reply ends after the labeled ones.
+    A line that begins with a label is no free line, so that a reply ends after the labeled ones.
     """
     named = labels(model)
     lines = [_lines(label, schema_of(model)[name]) for name, label in named.items()]
     if labels_first(model):
         return "\n".join(lines).replace("\n", r"\n") + r"(\n[^\n]*)*"
-    other = _not_beginning(f"{next(iter(named.values()))}:")
+    other = _not_beginning([f"{label}:" for label in named.values()])
     return rf"(({other})?\n)*" + r"\n".join(lines)
 
 
@@ -153,14 +153,12 @@ def _integers(low: int | None, high: int | None) -> str:
     return "|".join(str(number) for number in range(low, high + 1))
 
 
-def _not_beginning(text: str) -> str:
-    """Return the regular expression of lines, of one character at least, that do not begin with `text`."""
-    found = ""
-    for place in range(len(text) - 1, -1, -1):
-        sign = text[place]
-        longer = f"|{_escaped(sign)}({found})?" if found else ""
-        found = rf"[^{_escaped(sign)}\n][^\n]*{longer}"
-    return found
+def _not_beginning(texts: Collection[str]) -> str:
+    """Return the regular expression of lines, of one character at least, that begin with none of `texts`."""
+    longer = {text[0]: [other[1:] for other in texts if other[0] == text[0]] for text in texts}
+    found = [f"[^{''.join(map(_escaped, longer))}\\n][^\\n]*"]
+    found += [f"{_escaped(sign)}({_not_beginning(rest)})?" for sign, rest in longer.items() if "" not in rest]
+    return "|".join(found)
 
 
 def _escaped(text: str) -> str:

@@ -70,15 +70,15 @@ class DeliberationParameters(GameParameters):
         description="How often a hung problem is deliberated again, each time by another set of agents "
         "(Definition XI.2).",
     )
-    argument_chars: int = Field(default=600, ge=1, le=10_000, description="Longest argument.")
+    argument_chars: int = Field(default=1_500, ge=1, le=10_000, description="Longest argument.")
     answer_chars: int = Field(
         default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
     )
     shown_chars: int = Field(
         default=300, ge=0, le=10_000, description="An argument is cut to so many characters where others are shown it."
     )
-    initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="First answers.")
-    reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="Later answers.")
+    initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
+    reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")
 
     @property
     def longest(self) -> int:
@@ -124,16 +124,29 @@ def reply_model(
     return create_model("Answer", __base__=_DeliberationReply, **fields)
 
 
-_NUMBER_PATTERN = (
-    r"^-?\$?([0-9]{1,12}(\.[0-9]{1,6})?|[1-9][0-9]{0,2}(,[0-9]{3}){1,3}(\.[0-9]{1,6})?|[0-9]{1,9}/[1-9][0-9]{0,8})$"
-)
-_LONGEST_NUMBER = 24  # characters
-
-
 def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
-    """Return the pattern of answers that can be read, a number or a selection of cards; None if they may be longer."""
+    """Return the pattern of the answers of so many characters that can be read; None if there is no room for it.
+
+    A number in digits, with thousands, decimals or a fraction, or a selection of the cards.
+    """
     if kind == "number":
-        return _NUMBER_PATTERN if answer_chars >= _LONGEST_NUMBER else None
+        return _number_pattern(answer_chars - len("-$"))
     card = f"({'|'.join(options)})"
     longest = len(options) * (max(map(len, options)) + len(", "))
     return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None
+
+
+def _number_pattern(room: int) -> str | None:
+    """Return the pattern of numbers that have, besides sign and currency, at most `room` characters."""
+
+    def decimals(taken: int) -> str:
+        most = min(6, room - taken - 1)
+        return rf"(\.[0-9]{{1,{most}}})?" if most > 0 else ""
+
+    if room < len("1,000"):
+        return None
+    digits, groups, part = min(12, room), min(3, (room - 3) // 4), min(9, (room - 1) // 2)
+    plain = rf"[0-9]{{1,{digits}}}{decimals(digits)}"
+    grouped = rf"[1-9][0-9]{{0,2}}(,[0-9]{{3}}){{1,{groups}}}{decimals(3 + 4 * groups)}"
+    fraction = rf"[0-9]{{1,{part}}}/[1-9][0-9]{{0,{part - 1}}}"
+    return rf"^-?\$?({plain}|{grouped}|{fraction})$" if groups else rf"^-?\$?({plain}|{fraction})$"

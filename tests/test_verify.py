@@ -21,6 +21,7 @@ from answering import (
     schema_of,
     standing_in,
 )
+from answering_in_format import FREELY, Answering
 from conftest import StudyFactory
 from parley import record, verify
 from parley.condition import Simulation
@@ -293,6 +294,58 @@ def test_a_record_that_does_not_say_who_played_is_refused(path: Path, groups: An
 
 
 # What cannot be asked
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change what a record says of its simulation."""
+    table = pq.read_table(path, partitioning=None)
+    content = json.loads(table.schema.metadata[b"parley"])
+    change(content["simulation"])
+    metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
+    metadata[record.CHECK_KEY] = record.checksum(metadata)
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+@pytest.mark.parametrize("before", [None, "xgrammar, JSON schema, white space up to 99"])
+def test_replies_that_another_grammar_held_are_not_asked_again(path: Path, tmp_path: Path, before: str | None) -> None:
+    def change(simulation: dict[str, Any]) -> None:
+        for group in simulation["groups"]:
+            if "grammar" in group:
+                group["grammar"] = before
+                if before is None:
+                    del group["grammar"]
+
+    changed(path, change)
+    told = "no white space" if before is None else "white space up to 99"
+    with standing_in(tmp_path) as (endpoint, server):
+        with pytest.raises(RecordError, match=rf"seed=\d+\.parquet: its replies were held to another .*{told}; now"):
+            run(path, endpoint)
+        assert server.bodies == []
+
+
+@pytest.mark.parametrize("written", ["text", "two_steps"])
+def test_replies_in_other_formats_are_asked_as_they_were(
+    study_factory: StudyFactory, tmp_path: Path, written: str
+) -> None:
+    models = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}}}
+    study = study_factory(
+        {"model": "tiny", "n": 2, "prompt": "may_exist"},
+        models=models,
+        parameters={"max_rounds": 1, "reply_format": written},
+    )
+    policy = Answering()
+    found = record_with_model(next(study.simulations()), policy=policy)
+    asked = {json.dumps(ask.messages): ask for ask in policy.asks}
+
+    def answer(body: dict[str, Any]) -> Any:
+        ask = asked[json.dumps(body["messages"])]
+        held = {"free": set(), "text": {"regex"}, "json": {"structural_tag"}}[ask.reply_format]
+        assert set(body.get("structured_outputs", {})) == held
+        return completion(FREELY if ask.reply_format == "free" else policy.said(ask))
+
+    with standing_in(tmp_path, answer) as (endpoint, _):
+        results = run(found, endpoint)
+    assert [(result.asked, result.different) for result in results] == [(len(asked), 0)] * 4
 
 
 def test_scripted_players_leave_nothing_to_ask(study_factory: StudyFactory, tmp_path: Path) -> None:

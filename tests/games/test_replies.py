@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
+from answering_in_format import FREELY, Answering
 from deliberating import CHOICES, new_deliberation
 from hunting import chosen, new_hunt
 from parley.errors import UsageError
@@ -20,45 +20,6 @@ from parley.runner import Exchange, Play, play
 from playing import new_consensus
 
 ID = "b" * 64
-FREELY = "I thought about it.\nThat is all."
-
-
-class Answering:
-    """Answers in the format of each ask, and keeps what it was asked."""
-
-    def __init__(self, free: str = FREELY, finish: Mapping[str, str] | None = None) -> None:
-        self.asks: list[Ask] = []
-        self._free = free
-        self._finish = finish or {}
-
-    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-        self.asks.append(ask)
-        text = self._free if ask.reply_format == "free" else self._said(ask)
-        return Completion(text, self._finish.get(ask.phase, "stop"), 1, 1, 0)
-
-    def _said(self, ask: Ask) -> str:
-        known: dict[str, Any] = {
-            "internal_strategy": FREELY,
-            "value": 7,
-            "public_reasoning": "seven",
-            "vote": "continue",
-            "decision": "continue",
-            "argument": FREELY,
-            "answer": "18",
-            "policies": ["Lend tools", "Buy more books"],
-            "reasoning": FREELY,
-            "word": "stag",
-            "action": "Hunt Stag",
-        }
-        fields = {name: known[name] for name in ask.reply_model.model_fields}
-        if ask.reply_format == "json":
-            return json.dumps(fields)
-        labels = {"value": "Value", "public_reasoning": "Public", "vote": "Vote", "decision": "Decision"}
-        labels |= {"answer": "Answer", "word": "Word", "action": "Action"}
-        lines = [f"{labels[name]}: {value}" for name, value in fields.items() if name in labels]
-        lines += [f"Policy: {policy}" for policy in fields.get("policies", [])]
-        first = next(iter(fields)) in ("answer", "policies")
-        return "\n".join([*lines, FREELY] if first else [FREELY, *lines])
 
 
 def run(game: Game, policy: Policy, others: Mapping[str, Policy] | None = None) -> Play:
@@ -113,7 +74,7 @@ def test_prompts_for_text_name_each_label_and_no_json(name: str) -> None:
     run(GAMES[name](reply_format="text"), policy)
     for ask in policy.asks:
         assert "JSON" not in ask.system + ask.user
-        for line in policy._said(ask).split("\n"):
+        for line in policy.said(ask).split("\n"):
             label, colon, _ = line.partition(": ")
             assert not colon or f'"{label}:"' in ask.user
 

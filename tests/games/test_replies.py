@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -152,6 +153,13 @@ def test_in_json_playing_is_playing() -> None:
     for game in (new_consensus("hb"), new_hunt("hh"), new_deliberation("hh", reply_format="json")):
         asks = next(playing(game))
         assert [(ask.reply_format, ask.earlier, ask.follow_up) for ask in asks] == [("json", (), "")] * len(asks)
+
+
+def test_another_format_or_another_first_step_is_another_question() -> None:
+    ask = next(new_consensus("h").play())[0]
+    others = [replace(ask, reply_format="text"), replace(ask, earlier=(("user", "x"),))]
+    others += [replace(ask, earlier=(("user", "y"),))]
+    assert len({other.digest for other in [ask, *others]}) == 4
 
 
 def test_free_text_is_read_as_it_is() -> None:

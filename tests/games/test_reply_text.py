@@ -169,6 +169,12 @@ def test_an_answer_that_may_be_longer_than_the_study_allows_has_no_pattern() -> 
     assert "pattern" not in reply_model("cot", "number", (), 6, 40).model_json_schema()["properties"]["answer"]
 
 
+def test_schemas_have_the_patterns() -> None:
+    assert signal_model(600).model_json_schema()["properties"]["word"]["pattern"] == WORD_PATTERN
+    answer = REASONED.model_json_schema()["properties"]["answer"]
+    assert (answer["pattern"], answer["maxLength"]) == (answer_pattern("number", (), 60), 60)
+
+
 def test_policies_are_those_that_are_offered() -> None:
     schema = POLICIES.model_json_schema()["properties"]["policies"]
     assert schema["items"]["enum"] == list(CHOICES.options)

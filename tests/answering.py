@@ -75,8 +75,20 @@ def completion(text: str, finish_reason: str = "stop", cached: int = 0) -> tuple
     return 200, {"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage}
 
 
+def schema_of(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema that goes with a request to a server of ours or to a service."""
+    if "structured_outputs" in body:
+        return dict(json.loads(body["structured_outputs"]["structural_tag"])["format"]["json_schema"])
+    return dict(body["response_format"]["json_schema"]["schema"])
+
+
+def recorded_reply(body: dict[str, Any]) -> tuple[str, str]:
+    """Return text and finish reason of the reply to a request."""
+    return said("vote" if "decision" in schema_of(body)["properties"] else "propose", body["seed"])
+
+
 def as_recorded(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    return completion(*said(body["response_format"]["json_schema"]["name"], body["seed"]))
+    return completion(*recorded_reply(body))
 
 
 class _Answering(socketserver.ThreadingMixIn):

@@ -113,6 +113,7 @@ VALUES = {
     "--initial-value": "18",
     "--current-value": "21",
     "--neighbors": "agent_2",
+    "--reply-format": "text",
 }
 OF_A_SAMPLE = {**VALUES, "--game": "consensus", "--prompt": "may_exist", "--template": None, "--strategy": "stall"}
 OF_A_STUDY = {"--where": "n=3", "--against": "n=4", "--seed": "1", "--models": "models.yaml"}
@@ -171,6 +172,8 @@ def test_a_sample_has_no_schema(parley: Parley) -> None:
 @pytest.mark.parametrize("game", sorted({*GAMES} - {"consensus"}))
 @pytest.mark.parametrize("part", ["system", "user"])
 def test_a_fixed_sample_is_given_no_value(parley: Parley, game: str, part: str, name: str, value: str) -> None:
+    if (name, part) == ("--reply-format", "user"):
+        pytest.skip("user prompts have one in each format")
     message = one_line_error(parley("prompts", "--game", game, "--part", part, name, value), 2)
     assert message.startswith(f"parley: {name}: not used in the sample {game}, honest, ")
     assert "--study STUDY" in message
@@ -191,6 +194,7 @@ OTHER: dict[str, Any] = {
     "initial_value": 18,
     "current_value": 21,
     "neighbors": "agent_2",
+    "reply_format": "text",
 }
 SAMPLES = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote", "turn"), ("system", "user")))
 

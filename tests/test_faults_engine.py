@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from answering import schema_of
 from conftest import StudyFactory
 from parley import paths
 from parley.engine import client
@@ -31,7 +32,7 @@ def http(status: int, body: bytes) -> bytes:
 def proper_answer(body: bytes, **changes: Any) -> bytes:
     """Answer a request as an engine does: of the asked shape, and by its seed."""
     asked = json.loads(body)
-    schema = asked["response_format"]["json_schema"]["schema"]["properties"]
+    schema = schema_of(asked)["properties"]
     number = asked["seed"] % 51
     reply = {"decision": "continue"} if "decision" in schema else dict.fromkeys(schema, "word") | {"value": number}
     choice = {"message": {"content": json.dumps(reply)}, "finish_reason": "stop"}

@@ -7,9 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from answering import record_with_model
+from answering_in_format import Answering
 from conftest import StudyFactory
 from parley import record
 from parley.errors import ParleyError, RecordError
+from parley.games import GAMES
 from parley.games.consensus import ConsensusGame
 from parley.record import read_summary, write_record
 from parley.replay import replay
@@ -165,3 +168,36 @@ def test_a_file_that_is_no_record_is_refused(folder: Path) -> None:
     (folder / "x.parquet").write_bytes(b"nothing")
     with pytest.raises(RecordError, match=r"x\.parquet: cut short or not Parquet"):
         replay(folder / "x.parquet")
+
+
+# Formats of replies
+
+
+@pytest.mark.parametrize("written", ["text", "two_steps"])
+@pytest.mark.parametrize("game", ["consensus", "deliberation", "stag_hunt"])
+def test_every_format_replays(study_factory: StudyFactory, game: str, written: str) -> None:
+    prompt = next(iter(GAMES[game].prompts))
+    grid = {"model": "tiny", "n": 3, "b": 1, "byzantine": "random" if game != "stag_hunt" else "betray"}
+    study = study_factory({**grid, "prompt": prompt}, game=game, parameters={"reply_format": written})
+    path = record_with_model(next(study.simulations()), policy=Answering())
+    result = replay(path)
+    assert result.difference is None
+    assert result.summary.simulation["parameters"]["reply_format"] == written
+    rows = pq.read_table(path, partitioning=None).to_pylist()
+    assert {row["failure"] for row in rows} == {None}
+    assert any(row["phase"].endswith("_think") for row in rows) is (written == "two_steps")
+
+
+def test_a_record_of_other_prompts_says_so_in_one_line(path: Path, rewrite: Rewrite) -> None:
+    rewrite(
+        rows=lambda rows: rows[0].update(ask="0" * 64),
+        meta=lambda meta: meta["simulation"]["prompt_digests"].update(honest_propose_user="0" * 64),
+    )
+    difference = replay(path).difference
+    assert difference is not None
+    assert "another question was recorded (with other prompts than this version has; use" in difference
+
+
+def test_an_altered_question_is_no_matter_of_prompts(path: Path, rewrite: Rewrite) -> None:
+    rewrite(rows=lambda rows: rows[0].update(ask="0" * 64))
+    assert str(replay(path).difference).endswith("another question was recorded")

@@ -17,9 +17,11 @@ from answering import (
     as_recorded,
     completion,
     record_with_model,
-    said,
+    recorded_reply,
+    schema_of,
     standing_in,
 )
+from answering_in_format import FREELY, Answering
 from conftest import StudyFactory
 from parley import record, verify
 from parley.condition import Simulation
@@ -94,7 +96,7 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was(path: Path, tmp_
         assert body["temperature"] == pytest.approx(row["temperature"])
         assert [message["content"] for message in body["messages"]] == [row["system"], row["user"]]
         assert body["chat_template_kwargs"] == {"thinking": False}
-        schema = body["response_format"]["json_schema"]["schema"]
+        schema = schema_of(body)
         assert ("decision" in schema["properties"]) == (row["phase"] == "vote")
     assert {body["seed"] for body in bodies[: len(rows)]} == {row["seed"] for row in rows}
 
@@ -129,7 +131,7 @@ def test_so_many_requests_are_in_flight_as_the_batch_says(path: Path, tmp_path: 
 def test_the_share_of_cached_tokens_is_told(path: Path, tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         cached = 30 if len(server.bodies) > 3 * len(attempts_of_the_model(path)) else 0
-        return completion(*said(body["response_format"]["json_schema"]["name"], body["seed"]), cached=cached)
+        return completion(*recorded_reply(body), cached=cached)
 
     with standing_in(tmp_path, answer) as (endpoint, server):
         results = run(path, endpoint)
@@ -143,7 +145,7 @@ def other_reply(seed: int, *, text: str | None = None, finish_reason: str = "sto
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if body["seed"] != seed:
             return as_recorded(body)
-        recorded = said(body["response_format"]["json_schema"]["name"], seed)[0]
+        recorded = recorded_reply(body)[0]
         return completion(recorded if text is None else text, finish_reason)
 
     return answer
@@ -292,6 +294,58 @@ def test_a_record_that_does_not_say_who_played_is_refused(path: Path, groups: An
 
 
 # What cannot be asked
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change what a record says of its simulation."""
+    table = pq.read_table(path, partitioning=None)
+    content = json.loads(table.schema.metadata[b"parley"])
+    change(content["simulation"])
+    metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
+    metadata[record.CHECK_KEY] = record.checksum(metadata)
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+@pytest.mark.parametrize("before", [None, "xgrammar, JSON schema, white space up to 99"])
+def test_replies_that_another_grammar_held_are_not_asked_again(path: Path, tmp_path: Path, before: str | None) -> None:
+    def change(simulation: dict[str, Any]) -> None:
+        for group in simulation["groups"]:
+            if "grammar" in group:
+                group["grammar"] = before
+                if before is None:
+                    del group["grammar"]
+
+    changed(path, change)
+    told = "no white space" if before is None else "white space up to 99"
+    with standing_in(tmp_path) as (endpoint, server):
+        with pytest.raises(RecordError, match=rf"seed=\d+\.parquet: its replies were held to another .*{told}; now"):
+            run(path, endpoint)
+        assert server.bodies == []
+
+
+@pytest.mark.parametrize("written", ["text", "two_steps"])
+def test_replies_in_other_formats_are_asked_as_they_were(
+    study_factory: StudyFactory, tmp_path: Path, written: str
+) -> None:
+    models = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}}}
+    study = study_factory(
+        {"model": "tiny", "n": 2, "prompt": "may_exist"},
+        models=models,
+        parameters={"max_rounds": 1, "reply_format": written},
+    )
+    policy = Answering()
+    found = record_with_model(next(study.simulations()), policy=policy)
+    asked = {json.dumps(ask.messages): ask for ask in policy.asks}
+
+    def answer(body: dict[str, Any]) -> Any:
+        ask = asked[json.dumps(body["messages"])]
+        held = {"free": set(), "text": {"regex"}, "json": {"structural_tag"}}[ask.reply_format]
+        assert set(body.get("structured_outputs", {})) == held
+        return completion(FREELY if ask.reply_format == "free" else policy.said(ask))
+
+    with standing_in(tmp_path, answer) as (endpoint, _):
+        results = run(found, endpoint)
+    assert [(result.asked, result.different) for result in results] == [(len(asked), 0)] * 4
 
 
 def test_scripted_players_leave_nothing_to_ask(study_factory: StudyFactory, tmp_path: Path) -> None:

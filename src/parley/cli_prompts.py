@@ -23,8 +23,9 @@ _SAMPLE: Mapping[str, Any] = {
     "initial_value": 17,
     "current_value": None,
     "neighbors": None,
+    "reply_format": "json",
 }
-_SET_IN_STUDY = ("max_rounds", "value_min", "value_max", "initial_value", "current_value", "neighbors")
+_SET_IN_STUDY = ("max_rounds", "value_min", "value_max", "initial_value", "current_value", "neighbors", "reply_format")
 
 # Options that mean nothing in a mode, and what to use instead.
 _NO_SAMPLE: Mapping[str, str] = {
@@ -66,7 +67,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     type=click.Choice(["system", "user", "reply"]),
     default="system",
     show_default=True,
-    help="Which text; reply is the JSON schema that goes with it (--study).",
+    help="Which text; reply is the JSON schema or pattern that goes with it (--study).",
 )
 @click.option("--template", is_flag=True, help="Print the template, unrendered.")
 @click.option(
@@ -98,6 +99,11 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     "--neighbors",
     metavar="NAME,NAME",
     help="Add to a sample what an agent with these neighbors, one of eight, is told of its network.",
+)
+@click.option(
+    "--reply-format",
+    type=click.Choice(["json", "text", "two_steps"]),
+    help="How the agent of a sample is asked to reply; default: json. With two_steps it is the first step.",
 )
 @click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
 @click.option(

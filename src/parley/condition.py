@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
+from parley.engine.grammar import grammar_name
 from parley.engine.models import ModelEntry
 from parley.engine.terms import DEFAULT_CONCURRENT
 from parley.games import base
@@ -43,7 +44,10 @@ class Player:
 
     def identity(self) -> dict[str, Any]:
         """Return what can change its replies; a model's name in models.yaml cannot."""
-        return self.policy.identity() | ({} if self.entry is None else {"model": self.entry.identity()})
+        if self.entry is None:
+            return self.policy.identity()
+        held_by = grammar_name(self.entry.is_service)
+        return self.policy.identity() | {"model": self.entry.identity(), "grammar": held_by}
 
 
 @dataclass(frozen=True)

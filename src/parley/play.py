@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.condition import Condition, Simulation
-from parley.engine.client import json_schema
+from parley.engine.grammar import json_schema
 from parley.engine.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.runner import Exchange

@@ -16,11 +16,14 @@ from parley.condition import Condition, Player, Simulation
 from parley.errors import UsageError
 from parley.games.base import Ask, Game, Reply, Seat, parse_reply
 from parley.games.kinds import Rule
+from parley.games.replies import FreeText, playing
+from parley.games.reply_text import text_pattern
 from parley.identity import stream
 from parley.study import Study
 from parley.text import by_number
 
-PARTS = ("system", "user", "reply")  # the last one is the JSON schema that goes with the request
+PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or a pattern
+_FREELY = "(what the agent wrote in the first step)"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class PromptSent:
     player: Player
 
     def text(self, part: str) -> str:
-        """Return the system prompt, the user prompt, or the JSON schema of the reply."""
+        """Return the system prompt, the user prompt, or what the reply is held to: a JSON schema, or a pattern."""
         return part_text(self.ask, part)
 
     def about(self) -> Iterator[str]:
@@ -99,6 +102,10 @@ def asked(game: Game, seed: int, last_round: int | None = None) -> Iterator[Ask]
 
 def part_text(ask: Ask, part: str) -> str:
     """Return one of the PARTS of what is asked."""
+    if part == "reply" and ask.reply_format == "free":
+        return "(free text)"
+    if part == "reply" and ask.reply_format == "text":
+        return text_pattern(ask.reply_model)
     if part == "reply":
         return json.dumps(ask.reply_model.model_json_schema(), indent=1)
     return {"system": ask.system, "user": ask.user}[part]
@@ -124,12 +131,12 @@ def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: s
 
 def _asked(game: Game, seed: int) -> Iterator[Ask]:
     rules = {seat.name: _rule(type(game), seat) for seat in game.seats}
-    playing = game.play()
-    asks = next(playing)
+    asked_in_steps = playing(game)
+    asks = next(asked_in_steps)
     while True:
         yield from asks
         try:
-            asks = playing.send([_answer(ask, rules[ask.agent], seed) for ask in asks])
+            asks = asked_in_steps.send([_answer(ask, rules[ask.agent], seed) for ask in asks])
         except StopIteration:
             return
 
@@ -145,4 +152,9 @@ def _rule(game: type[Game], seat: Seat) -> Rule:
 
 def _answer(ask: Ask, rule: Rule, seed: int) -> Reply:
     rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
-    return parse_reply(json.dumps(rule(ask.view, rng)), "stop", ask.reply_model)
+    if ask.reply_format == "free":
+        return Reply(FreeText(text=_FREELY))
+    said = rule(ask.view, rng)
+    if ask.earlier:  # what it wrote in the first step is not asked for again
+        said = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
+    return parse_reply(json.dumps(said), "stop", ask.reply_model)

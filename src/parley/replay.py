@@ -66,7 +66,15 @@ def replay(path: Path) -> Replayed:
 def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
     """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
     recorded = RecordedPolicy(entries)
-    return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
+    try:
+        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
+    except RecordError as error:
+        prompts = game.prompt_digests(game.prompt, [seat.role for seat in game.seats], game.parameters)
+        if summary.simulation.get("prompt_digests", prompts) == prompts:
+            raise
+        raise RecordError(
+            f"{error} (with other prompts than this version has; use the release that made it)"
+        ) from None
 
 
 def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:

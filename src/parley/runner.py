@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from parley.errors import BudgetError, JournalError
-from parley.games.base import Ask, Game, Outcome, Reply, parse_reply
+from parley.games.base import Ask, Game, Outcome, Reply
+from parley.games.replies import playing, read_reply
 from parley.identity import digest, request_seed
 from parley.journal import Entry, Journal
 from parley.policies import Policy, token_count
@@ -66,7 +67,7 @@ async def play_async(
     on_phase: Callable[[list[Exchange]], None] | None = None,
 ) -> Play:
     """Like `play`, inside a running event loop."""
-    generator = game.play()
+    generator = playing(game)
     exchanges: list[Exchange] = []
     retries = game.parameters.retries
     asks = next(generator)
@@ -128,7 +129,7 @@ async def _answer(
             entry = await _request(simulation_id, ask, policy, attempt)
             if journal is not None:
                 journal.append(entry)
-        reply = parse_reply(entry.text, entry.finish_reason, ask.reply_model)
+        reply = read_reply(ask, entry.text, entry.finish_reason)
         took += entry.milliseconds
         attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
         if reply.failure is None:

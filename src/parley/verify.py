@@ -1,7 +1,7 @@
 """Verify: ask the model again for what a record holds, and compare the replies (level 3 of reproduction).
 
 The asks come from a replay of the record, so the model is asked exactly what it was asked then: messages, sampling,
-seed, and the JSON schema of the reply. A reply is equal if its text and its finish reason are.
+seed, and what the reply is held to. A reply is equal if its text and its finish reason are.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any
 
 from parley.engine.client import Engine
 from parley.engine.endpoint import read_endpoint
+from parley.engine.grammar import OF_SERVICES, grammar_name
 from parley.engine.models import model_entry
 from parley.engine.service import Service, service_of
 from parley.engine.temporary import temporary_engine
@@ -204,6 +205,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
         raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
     try:
         groups = [dict(group) for group in summary.simulation["groups"]]
+        _require_grammar(path, groups)
         # Code of the user's own that asks a model may ask it something else than the game does.
         names = {
             seat.name: group["model_name"]
@@ -224,6 +226,23 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
     if not found:
         raise UsageError(f"{path}: no language model answered it by itself; there is nothing to ask again")
     return found
+
+
+def _require_grammar(path: Path, groups: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RecordError if a model's replies were held to another grammar than they would be now.
+
+    Records older than the key are of JSON without white space, which servers of ours no longer ask for.
+    """
+    for group in groups:
+        if "model" in group:
+            of_service = set(group["model"]["source"]) == {"served"}
+            now = grammar_name(of_service)
+            before = group.get("grammar", OF_SERVICES if of_service else "xgrammar, JSON schema, no white space")
+            if before != now:
+                raise RecordError(
+                    f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}; now {now}); "
+                    "verify it with the release that made it"
+                )
 
 
 def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from answering import schema_of
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
@@ -122,7 +123,7 @@ def test_a_request_carries_seed_schema_sampling_and_template_arguments(tmp_path:
     assert sent["messages"] == ask.messages
     assert sent["chat_template_kwargs"] == {"enable_thinking": False}
     assert "cache_salt" not in sent  # other servers than vLLM know none
-    schema = sent["response_format"]["json_schema"]["schema"]
+    schema = schema_of(sent)
     assert schema["properties"]["value"] | {"title": ""} == {
         "type": "integer",
         "minimum": 0,

@@ -100,7 +100,7 @@ def test_an_unknown_prompt_is_an_error_that_names_the_known_ones(wrong: Any) -> 
 def test_samples_show_each_prompt_as_an_agent_gets_it(style: str, part: str) -> None:
     text = DeliberationGame.sample_prompt("improve", "byzantine", style, part, {})
     assert not re.search(r"\{[a-z]+\}", text)
-    assert "Reply with JSON only" in text
+    assert ("Reply with JSON that" in text) is (part == "user")
 
 
 def test_the_answer_of_an_agent_that_could_not_be_read_is_shown_as_it_said_it() -> None:

@@ -141,8 +141,8 @@ def test_explicit_on_a_complete_graph_adds_the_section_and_nothing_else() -> Non
     for one, other in zip(plain.phases, explicit.phases, strict=True):
         for a, b in zip(one, other, strict=True):
             assert a.user == b.user
-            start = b.system.index("\n=== COMMUNICATION VISIBILITY")
-            end = b.system.index("seen or not.\n") + len("seen or not.\n")
+            start = b.system.index("\n\n=== COMMUNICATION VISIBILITY")
+            end = b.system.index("seen or not.") + len("seen or not.")
             assert b.system[:start] + b.system[end:] == a.system
             assert "those of: player_1, player_2, player_3. They" in b.system
             assert "from them: 0." in b.system
@@ -300,18 +300,24 @@ def hostile_round(text: str) -> list[Ask]:
 def test_identity_has_the_templates_that_are_sent() -> None:
     def sent(**given: Any) -> set[str]:
         parameters = StagHuntParameters(**given)
-        assert set(templates("plain", parameters)) <= set(PROMPTS["plain"])
+        assert {name for name in templates("plain", parameters) if "_reply_" not in name} <= set(PROMPTS["plain"])
         return set(StagHuntGame.prompt_digests("plain", ["honest"], parameters))
 
     base = sent()
     assert base == {
         f"honest_{name}"
-        for name in ("system", "players_told", "payoffs_all", "talk", "signal_user", "act_after_words_user")
+        for name in (
+            *("system", "players_told", "payoffs_all", "talk", "signal_user", "act_after_words_user"),
+            *("reply_signal_json", "reply_act_json"),
+        )
     }
     assert sent(disclosure="explicit") - base == {"honest_visibility", "honest_seen_some", "honest_seen_nobody"}
     assert sent(disclosure="silent") - base == {"honest_players_untold"}
     assert sent(cheap_talk=False) - base == {"honest_act_user"}
-    assert base - sent(cheap_talk=False) == {"honest_talk", "honest_signal_user", "honest_act_after_words_user"}
+    talked = {"talk", "signal_user", "act_after_words_user", "reply_signal_json"}
+    assert base - sent(cheap_talk=False) == {f"honest_{name}" for name in talked}
+    assert sent(reply_format="text") - base == {"honest_reply_signal_text", "honest_reply_act_text"}
+    assert {name.rpartition("_")[2] for name in sent(reply_format="two_steps") - base} == {"free", "then"}
     assert sent(needed=2) - base == {"honest_payoffs_some"}
     both = set(StagHuntGame.prompt_digests("plain", ["honest", "byzantine"], StagHuntParameters()))
     assert "byzantine_byzantine_aim" in both

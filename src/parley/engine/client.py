@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import astuple
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from pydantic import BaseModel
 
 from parley.engine.endpoint import FAILED, read_endpoint
+from parley.engine.grammar import constraint
 from parley.engine.hosted import Hosted, Send
 from parley.engine.limits import estimated_tokens
 from parley.engine.service import Service, error_message
@@ -50,6 +49,7 @@ class Engine:
         `say` is told what requests wait for. What they use is counted in `purse`, which may refuse them.
         """
         self._server = Hosted(place, say) if isinstance(place, Service) else _OwnServer(place)
+        self._of_service = isinstance(place, Service)
         self._model = place.model if isinstance(place, Service) else self._server.served
         self._purse = purse
         self._stack = AsyncExitStack()
@@ -94,21 +94,17 @@ class Engine:
     async def chat(
         self, ask: Ask, seed: int, chat_template_kwargs: dict[str, Any], cache_salt: str | None = None
     ) -> Completion:
-        """Ask the model; the JSON schema of the reply goes with the request, and is enforced by the server.
+        """Ask the model; what the reply must look like goes with the request, and is enforced by the server.
 
         Requests share vLLM's prefix cache only with those of the same `cache_salt`.
         """
-        schema = json_schema(ask.reply_model)
         body = {
             "model": self._server.served,
             "messages": ask.messages,
             "temperature": ask.sampling.temperature,
             "max_tokens": ask.sampling.max_tokens,
             "seed": seed,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": ask.phase, "schema": schema, "strict": True},
-            },
+            **constraint(ask, self._of_service),
         }
         if chat_template_kwargs:  # other servers than vLLM know none of the two
             body["chat_template_kwargs"] = chat_template_kwargs
@@ -119,7 +115,7 @@ class Engine:
         most = Tokens(prompt=len(content), completion=ask.sampling.max_tokens)  # no token is less than a byte
         if self._purse is not None:
             await self._purse.require(self._model, most)  # before it waits for limits
-        prompt_bytes = len(ask.system.encode()) + len(ask.user.encode())
+        prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
         response = await self._server.send(
             lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, ask.sampling.max_tokens)
         )
@@ -245,12 +241,6 @@ class LLMPolicy:
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
         return await self._engine.chat(ask, seed, self._chat_template_kwargs)
-
-
-@cache
-def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a reply, with its bounds and lengths."""
-    return model.model_json_schema()
 
 
 def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Completion:

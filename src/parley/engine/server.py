@@ -84,8 +84,8 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         "max-model-len": entry.max_model_len,
         # The folder's own sampling defaults would be applied where a study names none.
         "generation-config": "vllm",
-        # Grammar-legal white space could fill a whole reply.
-        "structured-outputs-config": json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}),
+        # How much white space a reply may have is said with each request (parley.engine.grammar).
+        "structured-outputs-config": json.dumps({"backend": "xgrammar"}),
         "enable-prompt-tokens-details": True,
         "disable-uvicorn-access-log": True,
         "tensor-parallel-size": max(1, entry.gpus),

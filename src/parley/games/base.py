@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,6 +28,10 @@ from parley.topology import check as check_topology
 
 FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
+
+# How a study asks for replies. An ask's own format may also be the first of two steps: "free".
+ReplyFormat = Literal["json", "text", "two_steps"]
+REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
 
 _RANGE_ERRORS = {
     "greater_than",
@@ -62,6 +66,12 @@ class GameParameters(BaseModel):
     topology: Topology = Field(
         default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
     )
+    reply_format: ReplyFormat = Field(
+        default="json",
+        description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
+        "then in JSON (two_steps).",
+        exclude_if=lambda value: bool(value == "json"),  # identities are older than this parameter
+    )
 
     @property
     def longest(self) -> int | None:
@@ -92,7 +102,9 @@ class Group:
 class Ask:
     """One question to one agent.
 
-    `view` is what the agent may see, as data: scripted policies read it where a model reads the messages.
+    `view` is what the agent may see, as data: scripted policies read it where a model reads the messages. With the
+    format `two_steps` the reply is `free` first, and `follow_up` asks for the rest (`parley.games.replies`). `earlier`
+    are messages between the system prompt and `user`, as role and text.
     """
 
     agent: str
@@ -104,16 +116,23 @@ class Ask:
     reply_model: type[BaseModel]
     sampling: Sampling
     view: Any = field(compare=False)
+    reply_format: Literal[ReplyFormat, "free"] = "json"
+    follow_up: str = ""
+    earlier: tuple[tuple[str, str], ...] = ()
 
     @property
     def messages(self) -> list[dict[str, str]]:
         """The chat messages, in OpenAI's form."""
-        return [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
+        said = [("system", self.system), *self.earlier, ("user", self.user)]
+        return [{"role": role, "content": text} for role, text in said]
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of what is asked: the messages and how they are sampled."""
-        return digest([self.system, self.user, self.sampling.model_dump()])
+        """SHA-256 of what is asked: the messages, how they are sampled, and the format if it is not JSON."""
+        asked: list[Any] = [self.system, self.user, self.sampling.model_dump()]
+        if self.earlier or self.reply_format != "json":
+            asked += [self.reply_format, self.earlier]
+        return digest(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +215,10 @@ class Game(ABC):
     def set_up(self) -> None:
         """Draw and keep what this game needs before it is played; called once, by the constructor."""
 
+    def format_for(self, seat: Seat) -> ReplyFormat:
+        """Return how a seat replies: the study's format, and JSON from a scripted rule."""
+        return "json" if seat.policy.kind.rule is not None else self.parameters.reply_format
+
     @property
     def about(self) -> str:
         """What this game is about, for people; "" for nothing."""
@@ -218,7 +241,7 @@ class Game(ABC):
     @classmethod
     def sample_values(cls, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
         """Return the names of the values that a sample of this prompt reads from `given`."""
-        return frozenset()
+        return frozenset({"reply_format"} if part == "user" else ())
 
     @classmethod
     def trajectory(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Trajectory:

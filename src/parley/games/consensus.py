@@ -7,12 +7,14 @@ stops when enough of all agents vote to stop, else at the deadline.
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel
 
+from parley.errors import UsageError
 from parley.games import consensus_swarms, consensus_swarms_prompts
 from parley.games.base import (
     Ask,
@@ -31,6 +33,7 @@ from parley.games.consensus_prompts import (
     Proposal,
     proposals_text,
     render,
+    reply_templates,
     sample,
     sample_values,
     template,
@@ -167,8 +170,9 @@ class ConsensusGame(Game):
         """Return the files of the templates of the protocol that is played, and of what is told of the network."""
         assert isinstance(parameters, ConsensusParameters)
         if parameters.protocol == "swarms":
-            return consensus_swarms_prompts.templates(prompt, parameters.leaks)
-        return {**super().templates(prompt, parameters), **disclosed_templates(parameters, cls.roles)}
+            return consensus_swarms_prompts.templates(prompt, parameters.leaks, parameters.reply_format)
+        replies = reply_templates(("propose", "vote"), parameters.reply_format)
+        return {**super().templates(prompt, parameters), **disclosed_templates(parameters, cls.roles), **replies}
 
     @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
@@ -191,8 +195,21 @@ class ConsensusGame(Game):
     def sample_values(cls, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
         """Return the names of the values that the template has a place for."""
         if phase == "turn":
-            return consensus_swarms_prompts.sample_values(prompt, role, part)
-        return sample_values(prompt, role, phase, part) | ({"neighbors"} if part == "system" else frozenset())
+            return consensus_swarms_prompts.sample_values(prompt, role, part) | {"reply_format"}
+        found = sample_values(prompt, role, phase, part) | {"reply_format"}
+        return found | {"neighbors"} if part == "system" else found
+
+    @classmethod
+    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
+        """Raise UsageError if there is no such network, or if replies in this format cannot say what they should."""
+        super().check(parameters, groups)
+        assert isinstance(parameters, ConsensusParameters)
+        own = [group for group in groups if group.role == BYZANTINE and group.policy.kind.is_plugin]
+        if own and parameters.equivocation and parameters.reply_format == "text":
+            raise UsageError(
+                f"reply_format: text: {own[0].policy.kind.name} may tell each peer a value of its own (equivocation), "
+                "which has no line in free text; set json or two_steps"
+            )
 
     @classmethod
     def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
@@ -253,6 +270,8 @@ class ConsensusGame(Game):
             this_round="" if proposals is None else proposals_text(agent.name, self.visible(agent, proposals)),
             notes=self._notes_text(agent),
         )
+        written = self.format_for(agent.seat)
+        prompted = partial(render, self.prompt, role, phase, values=values, reply_format=written)
         model: type[BaseModel]
         if phase == "propose":
             peers = self.links.peers_of(agent.seat, p)
@@ -264,10 +283,10 @@ class ConsensusGame(Game):
             role=role,
             round=number,
             phase=phase,
-            system=with_instructions(
-                render(self.prompt, role, phase, "system", values) + self.told_of_network(agent), agent.seat.policy
-            ),
-            user=render(self.prompt, role, phase, "user", values),
+            system=with_instructions(prompted("system") + self.told_of_network(agent), agent.seat.policy),
+            user=prompted("user"),
+            follow_up=prompted("follow_up"),
+            reply_format=written,
             reply_model=model,
             sampling=p.propose if phase == "propose" else p.vote,
             view=self._view(agent, number, phase, proposals),

@@ -1,13 +1,13 @@
 """What a study may set in the consensus game, and the shapes of its replies (section 3, Figures 5 to 14)."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     TypeAdapter,
     WithJsonSchema,
@@ -17,6 +17,7 @@ from pydantic import (
 
 from parley.games.base import GameParameters, Sampling
 from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
+from parley.games.reply_text import ReplyModel
 from parley.games.roles import BYZANTINE
 from parley.games.share import Share
 
@@ -97,17 +98,18 @@ class ConsensusParameters(GameParameters):
         return self
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _ProposalReply(ReplyModel):
+    free: ClassVar[str] = "internal_strategy"
+    labels: ClassVar[Mapping[str, str]] = {"public_reasoning": "Public"}
 
 
-class HonestVote(_Strict):
+class HonestVote(ReplyModel):
     """A vote of an honest agent (Figure 10)."""
 
     decision: Literal["stop", "continue"]
 
 
-class ByzantineVote(_Strict):
+class ByzantineVote(ReplyModel):
     """A vote of a Byzantine agent, which may abstain (Figure 7)."""
 
     decision: Literal["stop", "continue", "abstain"]
@@ -129,7 +131,7 @@ def proposal_model(
         by_peer["peer_values"] = (_by_peer(value, peers), Field(default_factory=dict))
     return create_model(
         f"{role.capitalize()}Proposal",
-        __base__=_Strict,
+        __base__=_ProposalReply,
         internal_strategy=(Annotated[str, Field(max_length=strategy)], ...),
         value=(value, ...),
         public_reasoning=(Annotated[str, Field(max_length=reasoning)], ...),

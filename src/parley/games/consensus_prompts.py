@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from parley.errors import UsageError
+from parley.games.base import ReplyFormat
+from parley.games.reply_instructions import instruction, instruction_files, without_json
 from parley.games.roles import BYZANTINE
 
 FOLDER = Path(__file__).parent.parent / "prompts" / "consensus"
@@ -132,9 +134,42 @@ def template(prompt: str, role: str, phase: str, part: str) -> str:
     return path.read_text(encoding="utf-8").rstrip("\n")
 
 
-def render(prompt: str, role: str, phase: str, part: str, values: PromptValues) -> str:
+def reply_kind(role: str, phase: str) -> str:
+    """Return the kind of a reply (parley.games.reply_instructions)."""
+    return f"consensus_{role}_{phase}"
+
+
+def reply_templates(phases: Sequence[str], reply_format: ReplyFormat) -> dict[str, Path]:
+    """Return the files that tell of replies in a format other than the paper's JSON, by role, phase and part."""
+    if reply_format == "json":
+        return {}
+    return {
+        f"{role}_reply_{phase}_{part}": path
+        for role in ("honest", BYZANTINE)
+        for phase in phases
+        for part, path in instruction_files(reply_kind(role, phase), reply_format).items()
+    }
+
+
+def in_format(printed: str, role: str, phase: str, part: str, reply_format: ReplyFormat) -> str:
+    """Return a printed prompt for a reply format: what asks for JSON gives way to the format's own instruction.
+
+    In JSON it stays as printed. The part `follow_up` is the second prompt of two steps; of other formats it is "".
+    """
+    if part == "follow_up":
+        return "" if reply_format == "json" else instruction(reply_kind(role, phase), reply_format).follow_up
+    if reply_format == "json":
+        return printed
+    told = f"\n{instruction(reply_kind(role, phase), reply_format).reply}" if part == "user" else ""
+    return without_json(printed) + told
+
+
+def render(
+    prompt: str, role: str, phase: str, part: str, values: PromptValues, reply_format: ReplyFormat = "json"
+) -> str:
     """Return one prompt as an agent receives it; each expression is replaced once, in one pass."""
-    text = template(prompt, role, phase, part)
+    printed = template(prompt, role, phase, "user" if part == "follow_up" else part)
+    text = in_format(printed, role, phase, part, reply_format)
     return _PATTERN.sub(lambda match: _EXPRESSIONS[match.group(0)](values), text)
 
 
@@ -195,4 +230,5 @@ def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, in
         this_round=peers if phase == "vote" else "",
         notes=f"Round {number - 1}: Most agents are close to 20." if number > 1 else "",
     )
-    return render(prompt, role, phase, part, values)
+    reply_format: ReplyFormat = given.get("reply_format") or "json"  # type: ignore[assignment]
+    return render(prompt, role, phase, part, values, reply_format)

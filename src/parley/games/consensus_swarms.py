@@ -27,6 +27,7 @@ vote is none, which counts as not stop. A Byzantine agent that abstains keeps it
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,15 +122,17 @@ class _Rounds:
             "current_value": agent.current_value,
             "private_notes": _last_note(agent, number) or "None.",
         }
+        written = game.format_for(agent.seat)
+        prompted = partial(template, game.prompt, role, leaks=p.leaks, reply_format=written)
         return Ask(
             agent=agent.name,
             role=role,
             round=number,
             phase="turn",
-            system=with_instructions(
-                filled(template(game.prompt, role, "system", p.leaks), values), agent.seat.policy
-            ),
-            user=filled(template(game.prompt, role, "user", p.leaks), values),
+            system=with_instructions(filled(prompted("system"), values), agent.seat.policy),
+            user=filled(prompted("user"), values),
+            follow_up=filled(prompted("follow_up"), values),
+            reply_format=written,
             reply_model=turn_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars),
             sampling=p.turn,
             view=self._view(agent, number),

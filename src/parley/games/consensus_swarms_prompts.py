@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.consensus_prompts import FOLDER, Proposal, check_given
+from parley.games.base import ReplyFormat
+from parley.games.consensus_prompts import FOLDER, Proposal, check_given, in_format, reply_templates
 from parley.games.consensus_swarms_parameters import EARLY_VOTE, SWARMS_DEFAULTS
 from parley.games.roles import BYZANTINE, HONEST
 
@@ -28,30 +29,40 @@ _OWN_SENTENCE = "turn_vote_on_last_round"
 
 
 @cache
-def templates(prompt: str, leaks: tuple[str, ...] = ()) -> Mapping[str, Path]:
+def templates(prompt: str, leaks: tuple[str, ...] = (), reply_format: ReplyFormat = "json") -> Mapping[str, Path]:
     """Return the files that agents are sent, by role, phase and part; raises KeyError for an unknown prompt."""
     found: dict[str, Path] = {}
     for role, system in ((HONEST, _HONEST[prompt]), (BYZANTINE, _FOLDER / "byzantine_prompt.txt")):
         found |= {f"{role}_turn_system": system, f"{role}_turn_user": _FOLDER / "round_prompt.txt"}
         if EARLY_VOTE not in leaks:
             found[f"{role}_{_OWN_SENTENCE}"] = _FOLDER / "vote_on_last_round.txt"
-    return found
+    return found | reply_templates(("turn",), reply_format)
 
 
 @cache
-def template(prompt: str, role: str, part: str, leaks: tuple[str, ...] = ()) -> str:
-    """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
+def template(
+    prompt: str, role: str, part: str, leaks: tuple[str, ...] = (), reply_format: ReplyFormat = "json"
+) -> str:
+    """Return the unrendered text of one prompt; raises UsageError for an unknown one.
+
+    The part `follow_up` is the second prompt of two steps ("" in other formats).
+    """
     try:
         files = templates(prompt, leaks)
-        paths = [files[f"{role}_turn_{part}"]]
+        path = files[f"{role}_turn_{'user' if part == 'follow_up' else part}"]
     except KeyError:
         raise UsageError(
             f"no prompt for {prompt}, {role}, turn, {part}; prompts: {', '.join(_HONEST)}; roles: {BYZANTINE}, "
             f"{HONEST}; parts: system, user"
         ) from None
+    text = in_format(_text(path), role, "turn", part, reply_format)
     if part == "system" and f"{role}_{_OWN_SENTENCE}" in files:
-        paths.append(files[f"{role}_{_OWN_SENTENCE}"])
-    return "\n\n".join(path.read_text(encoding="utf-8").rstrip("\n") for path in paths)
+        return f"{text}\n\n{_text(files[f'{role}_{_OWN_SENTENCE}'])}"
+    return text
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").rstrip("\n")
 
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
@@ -113,4 +124,5 @@ def sample(prompt: str, role: str, part: str, given: Mapping[str, int | str | No
         "history": format_proposals([peer]) if number > 1 else "No previous rounds.",
         "private_notes": "Most agents are close to 20." if number > 1 else "None.",
     }
-    return filled(template(prompt, role, part), values)
+    reply_format: ReplyFormat = given.get("reply_format") or "json"  # type: ignore[assignment]
+    return filled(template(prompt, role, part, reply_format=reply_format), values)

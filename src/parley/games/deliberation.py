@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import floor
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -153,16 +154,23 @@ class DeliberationGame(Game):
         return "paper" if adversaries else "none"
 
     @classmethod
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files that are sent with these problems, in this format."""
+        assert isinstance(parameters, DeliberationParameters)
+        definitive = parameters.problems.problem_kind != "policies"
+        return texts.templates(prompt, definitive, parameters.reply_format)
+
+    @classmethod
     def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
         """Return the unrendered text of one prompt; the phases are cot, zero_shot and reflect."""
         return texts.template(prompt, role, phase, part)
 
     @classmethod
     def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt filled with the first problem of the default source; nothing else is `given`."""
+        """Return one prompt filled with the first problem of the default source; the reply format is `given`."""
         problem = DeliberationParameters().problems.problem(0)
         target = problem.wrong(np.random.default_rng(0))
-        return texts.sample(prompt, role, phase, part, problem, target)
+        return texts.sample(prompt, role, phase, part, problem, target, given.get("reply_format", "json"))
 
     @classmethod
     def series(
@@ -217,11 +225,11 @@ class DeliberationGame(Game):
         others = [before.answers[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
         target = self.target if role == BYZANTINE else None
+        reply_format = self.format_for(seat)
+        told_reply = texts.told_reply(style, self.problem.definitive, reply_format)
         values = texts.PromptValues(
-            agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars
+            agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars, told_reply.reply
         )
-        policies = () if self.problem.definitive else self.problem.options
-        longest = max([p.answer_chars, *map(len, policies)])  # each policy can be named in full
         return Ask(
             agent=agent.name,
             role=role,
@@ -229,8 +237,10 @@ class DeliberationGame(Game):
             phase="reflect" if before else "initial",
             system=with_instructions(texts.render(self.prompt, role, style, "system", values), seat.policy),
             user=texts.render(self.prompt, role, style, "user", values),
-            reply_model=reply_model(style, len(policies), longest, p.argument_chars),
+            reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, p.argument_chars),
             sampling=p.reflect if before else p.initial,
+            reply_format=reply_format,
+            follow_up=told_reply.follow_up,
             view=DeliberationView(
                 phase="reflect" if before else "initial",
                 agent=agent.name,

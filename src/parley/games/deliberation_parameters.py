@@ -4,15 +4,19 @@ The paper ("Achieving Unanimous Consensus Through Multi-Agent Deliberation", sec
 nor numbers beyond agents and turns; each default here says what it is.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.games.base import GameParameters, Sampling
+from parley.games.reply_text import ReplyModel
 from parley.games.share import Share, ShareOrNone
+from parley.problems.problem import Kind
 from parley.problems.sources import Arithmetic, ProblemSource
+from parley.text import one_line
 from parley.topology import Complete, Topology
 
 
@@ -66,15 +70,15 @@ class DeliberationParameters(GameParameters):
         description="How often a hung problem is deliberated again, each time by another set of agents "
         "(Definition XI.2).",
     )
-    argument_chars: int = Field(default=600, ge=1, le=10_000, description="Longest argument.")
+    argument_chars: int = Field(default=1_500, ge=1, le=10_000, description="Longest argument.")
     answer_chars: int = Field(
         default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
     )
     shown_chars: int = Field(
         default=300, ge=0, le=10_000, description="An argument is cut to so many characters where others are shown it."
     )
-    initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="First answers.")
-    reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=400), description="Later answers.")
+    initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
+    reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")
 
     @property
     def longest(self) -> int:
@@ -91,21 +95,58 @@ class DeliberationParameters(GameParameters):
         return self
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _DeliberationReply(ReplyModel):
+    free: ClassVar[str] = "argument"
+    labels: ClassVar[Mapping[str, str]] = {"policies": "Policy"}
 
 
 @cache
-def reply_model(style: str, options: int, answer_chars: int, argument_chars: int) -> type[BaseModel]:
+def reply_model(
+    style: str, kind: Kind, options: tuple[str, ...], answer_chars: int, argument_chars: int
+) -> type[BaseModel]:
     """Return the model of an answer: a value and an argument (Definition XI.3), or policies and one (XI.4).
 
-    A `zero_shot` answer comes before its argument, any other after it. With `options` above 0 the answer is a list of
-    at most so many policies.
+    A `zero_shot` answer comes before its argument, any other after it. The schema allows what the `kind` of problem,
+    with its `options`, can have as an answer; the model itself allows any text of `answer_chars`, and each policy.
     """
-    text = Annotated[str, Field(max_length=answer_chars)]
-    answer: dict[str, Any] = {"answer": (text, ...)}
-    if options:
-        answer = {"policies": (Annotated[list[text], Field(max_length=options)], ...)}
+    if kind == "policies":
+        longest = max([answer_chars, *map(len, options)])  # each policy can be named in full
+        offered = {"items": {"type": "string", "enum": [one_line(option) for option in options]}, "minItems": 1}
+        policy = Annotated[str, Field(max_length=longest)]
+        listed = Annotated[list[policy], Field(max_length=len(options), json_schema_extra=offered)]
+        answer: dict[str, Any] = {"policies": (listed, ...)}
+    else:
+        hint = answer_pattern(kind, options, answer_chars)
+        extra: dict[str, Any] = {} if hint is None else {"pattern": hint}
+        answer = {"answer": (Annotated[str, Field(max_length=answer_chars, json_schema_extra=extra)], ...)}
     argument: dict[str, Any] = {"argument": (Annotated[str, Field(max_length=argument_chars)], ...)}
     fields = {**answer, **argument} if style == "zero_shot" else {**argument, **answer}
-    return create_model("Answer", __base__=_Strict, **fields)
+    return create_model("Answer", __base__=_DeliberationReply, **fields)
+
+
+def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
+    """Return the pattern of the answers of so many characters that can be read; None if there is no room for it.
+
+    A number in digits, with thousands, decimals or a fraction, or a selection of the cards.
+    """
+    if kind == "number":
+        return _number_pattern(answer_chars - len("-$"))
+    card = f"({'|'.join(options)})"
+    longest = len(options) * (max(map(len, options)) + len(", "))
+    return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None
+
+
+def _number_pattern(room: int) -> str | None:
+    """Return the pattern of numbers that have, besides sign and currency, at most `room` characters."""
+
+    def decimals(taken: int) -> str:
+        most = min(6, room - taken - 1)
+        return rf"(\.[0-9]{{1,{most}}})?" if most > 0 else ""
+
+    if room < len("1,000"):
+        return None
+    digits, groups, part = min(12, room), min(3, (room - 3) // 4), min(9, (room - 1) // 2)
+    plain = rf"[0-9]{{1,{digits}}}{decimals(digits)}"
+    grouped = rf"[1-9][0-9]{{0,2}}(,[0-9]{{3}}){{1,{groups}}}{decimals(3 + 4 * groups)}"
+    fraction = rf"[0-9]{{1,{part}}}/[1-9][0-9]{{0,{part - 1}}}"
+    return rf"^-?\$?({plain}|{grouped}|{fraction})$" if groups else rf"^-?\$?({plain}|{fraction})$"

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from parley.errors import UsageError
+from parley.games.base import ReplyFormat
 from parley.games.deliberation_state import Answer, Value
+from parley.games.reply_instructions import Instruction, instruction, instruction_files
 from parley.games.roles import BYZANTINE, HONEST
 from parley.problems.problem import Problem
 from parley.text import one_line
@@ -51,6 +53,7 @@ class PromptValues:
     heard: Sequence[Answer]
     target: Value | None
     shown_chars: int
+    reply: str  # what is said of the form of the reply
 
 
 _FORMS = {
@@ -79,12 +82,26 @@ def _form(problem: Problem) -> str:
     return _FORMS[problem.kind].replace("{options}", options)
 
 
-def _reply(style: str, problem: Problem) -> str:
-    """Return the shape of the reply, with its keys in the order in which they are asked for."""
-    answer = '"policies": ["...", "..."]' if problem.kind == "policies" else '"answer": "..."'
-    if style == "zero_shot":
-        return f'{{{answer}, "argument": "why, in one sentence"}}'
-    return f'{{"argument": "your reasoning, step by step", {answer}}}'
+def _kind(style: str, definitive: bool) -> str:
+    """Return the kind of a reply (parley.games.reply_instructions), by what is asked for and in which order."""
+    order = "zero_shot" if style == "zero_shot" else "reasoned"
+    return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
+
+
+def told_reply(style: str, definitive: bool, reply_format: ReplyFormat) -> Instruction:
+    """Return what is said of the form of the reply to a style, on problems that have a right answer or not."""
+    return instruction(_kind(style, definitive), reply_format)
+
+
+def templates(prompt: str, definitive: bool, reply_format: ReplyFormat) -> Mapping[str, Path]:
+    """Return the files that are sent, by name; raises KeyError for an unknown prompt."""
+    replies = {
+        f"{role}_reply_{_kind(style, definitive)}_{part}": path
+        for role in (HONEST, BYZANTINE)
+        for style in STYLES
+        for part, path in instruction_files(_kind(style, definitive), reply_format).items()
+    }
+    return {**PROMPTS[prompt], **replies}
 
 
 _PLACEHOLDER = re.compile(r"\{(agent|agents|turn|turns|problem|form|own|heard|target|reply)\}")
@@ -127,12 +144,14 @@ def render(prompt: str, role: str, style: str, part: str, values: PromptValues) 
             or "  (nobody's answer reached you)"
         ),
         "target": lambda: value_text(values.target),
-        "reply": lambda: _reply(style, values.problem),
+        "reply": lambda: values.reply,
     }
     return _PLACEHOLDER.sub(lambda match: filled[match[1]](), template(prompt, role, style, part))
 
 
-def sample(prompt: str, role: str, style: str, part: str, problem: Problem, target: Value) -> str:
+def sample(
+    prompt: str, role: str, style: str, part: str, problem: Problem, target: Value, reply_format: ReplyFormat
+) -> str:
     """Return one prompt filled with sample values (for `parley prompts`)."""
     value = problem.answer or "; ".join(problem.options[:1])
     own = Answer("agent_1", value, value, "I worked it out step by step.")
@@ -140,5 +159,7 @@ def sample(prompt: str, role: str, style: str, part: str, problem: Problem, targ
         Answer("agent_2", value_text(target), value_text(target), "I read the question another way."),
         Answer("agent_3", None, silent=True),
     ]
-    values = PromptValues("agent_1", 3, 1, 2, problem, own, peers, target if role == BYZANTINE else None, 300)
+    pushed = target if role == BYZANTINE else None
+    reply = told_reply(style, problem.definitive, reply_format).reply
+    values = PromptValues("agent_1", 3, 1, 2, problem, own, peers, pushed, 300, reply)
     return render(prompt, role, style, part, values)

@@ -126,9 +126,9 @@ class StagHuntGame(Game):
 
     @classmethod
     def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt of the default game, of its second round; nothing is `given`."""
+        """Return one prompt of the default game, of its second round; only the reply format is `given`."""
         texts.template(prompt, role, phase, part)
-        return texts.sample(role, phase, part)
+        return texts.sample(role, phase, part, given.get("reply_format", "json"))
 
     @classmethod
     def series(
@@ -165,6 +165,8 @@ class StagHuntGame(Game):
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
         history = self._history[name][max(0, len(self.rounds) - kept) :]
         others = [label for label in known.values() if label != YOU]
+        reply_format = self.format_for(seat)
+        told_reply = texts.told_reply(phase, reply_format)
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         return Ask(
             agent=name,
@@ -172,9 +174,11 @@ class StagHuntGame(Game):
             round=number,
             phase=phase,
             system=with_instructions(texts.render_system(seat.role, p, values), seat.policy),
-            user=texts.render_user(phase, p, values),
+            user=texts.render_user(phase, p, values, told_reply.reply),
             reply_model=(signal_model if phase == "signal" else act_model)(p.reasoning_chars),
             sampling=p.signal if phase == "signal" else p.act,
+            reply_format=reply_format,
+            follow_up=told_reply.follow_up,
             view=StagHuntView(
                 phase=phase,
                 role=seat.role,

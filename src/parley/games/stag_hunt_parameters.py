@@ -7,11 +7,12 @@ rest: those defaults are Parley's.
 import re
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
 from parley.games.base import GameParameters, Sampling
+from parley.games.reply_text import ReplyModel
 from parley.games.share import Share
 from parley.games.stag_hunt_state import Action, one_word
 from parley.topology import Complete
@@ -130,25 +131,35 @@ class StagHuntParameters(GameParameters):
         return n if self.needed == ALL else int(self.needed)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _StagHuntReply(ReplyModel):
+    free: ClassVar[str] = "reasoning"
 
 
 def _reasoning(chars: int) -> Any:
     return (Annotated[str, Field(max_length=chars)], ...)
 
 
+# Letters of the large scripts and digits: all of them are one word to every reader, and no form of them is another.
+_LETTERS = (
+    r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0391-\u03a1\u03a3-\u03c9\u0400-\u0481\u048a-\u052f"
+    r"\u05d0-\u05ea\u0620-\u064a\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
+)
+WORD_PATTERN = rf"^[{_LETTERS}][{_LETTERS}'-]{{0,{LONGEST_WORD - 1}}}$"
+
+
 @cache
 def signal_model(reasoning: int) -> type[BaseModel]:
     """Return the model of a word, which has no white space and none of JSON's own signs.
 
-    The schema goes with the request, so that engines that follow it let a model write nothing else.
+    The schema goes with the request. It allows less, so that engines that follow it let a model write nothing but what
+    can be read as one word.
     """
-    text = Annotated[str, Field(pattern=rf'^[^\s"\\]{{1,{LONGEST_WORD}}}$')]
-    return create_model("Signal", __base__=_Strict, reasoning=_reasoning(reasoning), word=(text, ...))
+    plain = rf'^[^\s"\\]{{1,{LONGEST_WORD}}}$'
+    text = Annotated[str, Field(pattern=plain, json_schema_extra={"pattern": WORD_PATTERN})]
+    return create_model("Signal", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), word=(text, ...))
 
 
 @cache
 def act_model(reasoning: int) -> type[BaseModel]:
     """Return the model of an action."""
-    return create_model("Act", __base__=_Strict, reasoning=_reasoning(reasoning), action=(Action, ...))
+    return create_model("Act", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), action=(Action, ...))

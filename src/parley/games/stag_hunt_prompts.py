@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from parley.errors import UsageError
+from parley.games.base import ReplyFormat
+from parley.games.reply_instructions import Instruction, instruction, instruction_files
 from parley.games.roles import BYZANTINE, HONEST
 from parley.games.stag_hunt_parameters import ALL, StagHuntParameters
 from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Seen
@@ -19,6 +21,7 @@ from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Seen
 FOLDER = Path(__file__).parent.parent / "prompts" / "stag_hunt"
 PHASES = ("signal", "act")
 PLAIN = "plain"
+_REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.reply_instructions)
 _ROLES = (HONEST, BYZANTINE)
 _ALL_FILES = {f"{role}_{path.stem}": path for role in _ROLES for path in sorted(FOLDER.glob("*.txt"))}
 PROMPTS: Mapping[str, Mapping[str, Path]] = {PLAIN: _ALL_FILES}
@@ -56,7 +59,19 @@ def _names(parameters: StagHuntParameters) -> list[str]:
 def templates(prompt: str, parameters: StagHuntParameters) -> Mapping[str, Path]:
     """Return the files of the templates that are sent, by name; raises KeyError for an unknown prompt."""
     names = [f"{role}_{name}" for role in _ROLES for name in _names(parameters)]
-    return {name: PROMPTS[prompt][name] for name in [*names, f"{BYZANTINE}_byzantine_aim"]}
+    replies = {
+        f"{role}_reply_{phase}_{part}": path
+        for role in _ROLES
+        for phase in PHASES
+        if phase == "act" or parameters.cheap_talk
+        for part, path in instruction_files(_REPLIES[phase], parameters.reply_format).items()
+    }
+    return {name: PROMPTS[prompt][name] for name in [*names, f"{BYZANTINE}_byzantine_aim"]} | replies
+
+
+def told_reply(phase: str, reply_format: ReplyFormat) -> Instruction:
+    """Return what is said of the form of the reply in a phase."""
+    return instruction(_REPLIES[phase], reply_format)
 
 
 def template(prompt: str, role: str, phase: str, part: str) -> str:
@@ -108,11 +123,11 @@ def render_system(role: str, parameters: StagHuntParameters, values: PromptValue
     return _filled("system", pieces)
 
 
-def render_user(phase: str, parameters: StagHuntParameters, values: PromptValues) -> str:
-    """Return the user prompt of a phase: what was seen, and the task."""
+def render_user(phase: str, parameters: StagHuntParameters, values: PromptValues, reply: str) -> str:
+    """Return the user prompt of a phase: what was seen, the task, and what is said of the `reply`."""
     words = "\n".join(f"  {name}: {_word(word)}" for name, word in values.words.items())
     name = "signal_user" if phase == "signal" else "act_after_words_user" if parameters.cheap_talk else "act_user"
-    return _filled(name, {"history": _history(values), "words": words})
+    return _filled(name, {"history": _history(values), "words": words, "reply": reply})
 
 
 def _history(values: PromptValues) -> str:
@@ -138,7 +153,7 @@ def _word(word: str | None) -> str:
     return "(no word)" if word is None else json.dumps(word, ensure_ascii=False)
 
 
-def sample(role: str, phase: str, part: str) -> str:
+def sample(role: str, phase: str, part: str, reply_format: ReplyFormat) -> str:
     """Return one prompt of the default game filled with sample values (for `parley prompts`)."""
     others = ("player_1", "player_2", "player_3")
     names = (YOU, *others)
@@ -146,4 +161,6 @@ def sample(role: str, phase: str, part: str) -> str:
     words: dict[str, str | None] = {**dict.fromkeys(names, "stag"), others[0]: "together"}
     values = PromptValues(4, others, [round_text(Seen(1, words, actions, None))], 2, words if phase == "act" else {})
     parameters = StagHuntParameters()
-    return render_system(role, parameters, values) if part == "system" else render_user(phase, parameters, values)
+    if part == "system":
+        return render_system(role, parameters, values)
+    return render_user(phase, parameters, values, told_reply(phase, reply_format).reply)

@@ -1,0 +1,45 @@
+"""What holds a model to the form of a reply: the grammar that goes with each request, and how an identity tells it."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from parley.games.base import Ask
+from parley.games.reply_text import text_pattern
+
+MOST_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
+OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MOST_WHITE_SPACE}"
+OF_SERVICES = "json_schema"
+
+
+def grammar_name(of_service: bool) -> str:
+    """Return what an identity and a record say of the grammar of a model's replies."""
+    return OF_SERVICES if of_service else OF_OWN_SERVERS
+
+
+def constraint(ask: Ask, of_service: bool) -> Mapping[str, Any]:
+    """Return the fields of a request that hold the model to the form that is asked for.
+
+    Services get OpenAI's `response_format`. Servers of ours get xgrammar's structural tag, which leaves a model the
+    white space that it would write by itself, and bounds it; JSON without any damages replies. Of free text with
+    labeled lines only servers of ours are told.
+    """
+    if ask.reply_format == "free":
+        return {}
+    if ask.reply_format == "text":
+        return {} if of_service else {"structured_outputs": {"regex": text_pattern(ask.reply_model)}}
+    schema = json_schema(ask.reply_model)
+    if of_service:
+        named = {"name": ask.phase, "schema": schema, "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    form = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MOST_WHITE_SPACE}
+    return {"structured_outputs": {"structural_tag": json.dumps({"type": "structural_tag", "format": form})}}
+
+
+@cache
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a reply, with its bounds and lengths."""
+    return model.model_json_schema()

@@ -1,0 +1,107 @@
+"""The formats of replies: how each is read, and how an ask in two steps becomes two asks.
+
+With `two_steps` an agent is first asked for free text, then, in the same chat, for JSON with the other fields. Each
+step is an ask of its own with its own retries, so journal, record and replay know nothing of it. What was written
+freely becomes the free field of the reply, cut to its length. A first step that is cut off at max_tokens counts as far
+as it came. One that is refused or empty fails: the reply has its failure, and there is no second step.
+"""
+
+from collections.abc import Generator
+from dataclasses import replace
+from functools import cache
+from typing import Annotated
+
+from pydantic import BaseModel, Field, create_model
+
+from parley.games.base import Ask, Game, Outcome, Reply, parse_reply
+from parley.games.reply_text import ReplyModel, free_field, read_text, schema_of
+
+FIRST_STEP = "_think"  # what its phase is called besides
+
+
+class FreeText(ReplyModel):
+    """What an agent wrote freely."""
+
+    text: Annotated[str, Field(max_length=1_000_000)]
+
+
+def read_reply(ask: Ask, text: str, finish_reason: str) -> Reply:
+    """Parse one reply in the format that was asked for: a value, or a failure by class."""
+    if ask.reply_format == "text":
+        return read_text(text, finish_reason, ask.reply_model)
+    if ask.reply_format != "free":
+        return parse_reply(text, finish_reason, ask.reply_model)
+    if finish_reason == "content_filter" or (finish_reason == "length" and not text.strip()):
+        return parse_reply(text, finish_reason, ask.reply_model)
+    if not text.strip():
+        return Reply(None, "invalid_json", "nothing was written")
+    return Reply(FreeText(text=text[:1_000_000]))
+
+
+def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
+    """Play a game like `Game.play`, with the asks that have two steps asked one after the other."""
+    inner = game.play()
+    asks = next(inner)
+    while True:
+        replies = yield from _answered(asks)
+        try:
+            asks = inner.send(replies)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+
+def _answered(asks: list[Ask]) -> Generator[list[Ask], list[Reply], list[Reply]]:
+    """Yield the asks of one phase of a game, in two steps where they have two; return the replies to all."""
+    stepped = [place for place, ask in enumerate(asks) if ask.reply_format == "two_steps"]
+    if not stepped:
+        return (yield asks)
+    firsts = yield [_first_step(asks[place]) for place in stepped]
+    thoughts = dict(zip(stepped, firsts, strict=True))
+    replies = {place: thought for place, thought in thoughts.items() if thought.value is None}
+    rest = [place for place in range(len(asks)) if place not in replies]
+    if rest:
+        seconds = yield [_second_step(asks[p], thoughts[p]) if p in thoughts else asks[p] for p in rest]
+        for place, reply in zip(rest, seconds, strict=True):
+            replies[place] = _whole(asks[place], thoughts[place], reply) if place in thoughts else reply
+    return [replies[place] for place in range(len(asks))]
+
+
+def _first_step(ask: Ask) -> Ask:
+    return replace(ask, phase=ask.phase + FIRST_STEP, reply_format="free", reply_model=FreeText, follow_up="")
+
+
+def _second_step(ask: Ask, thought: Reply) -> Ask:
+    return replace(
+        ask,
+        reply_format="json",
+        reply_model=_without_free(ask.reply_model),
+        user=ask.follow_up,
+        follow_up="",
+        earlier=(("user", ask.user), ("assistant", _text(thought))),
+    )
+
+
+def _text(thought: Reply) -> str:
+    return thought.value.text if isinstance(thought.value, FreeText) else ""
+
+
+def _whole(ask: Ask, thought: Reply, reply: Reply) -> Reply:
+    """Return the reply to an ask in two steps: the fields of the second, and the text of the first."""
+    took = thought.milliseconds + reply.milliseconds
+    free = free_field(ask.reply_model)
+    if reply.value is None or not free:
+        return replace(reply, milliseconds=took)
+    text = _text(thought).strip()[: schema_of(ask.reply_model)[free].get("maxLength")]
+    fields = reply.value.model_dump(exclude_unset=True)
+    return replace(reply, value=ask.reply_model.model_validate({**fields, free: text}), milliseconds=took)
+
+
+@cache
+def _without_free(model: type[BaseModel]) -> type[BaseModel]:
+    """Return the model of a reply without its free field."""
+    free = free_field(model)
+    if not free:
+        return model
+    fields = {name: (field.annotation, field) for name, field in model.model_fields.items() if name != free}
+    return create_model(model.__name__, __base__=ReplyModel, **fields)  # type: ignore[call-overload, no-any-return]

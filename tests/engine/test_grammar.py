@@ -1,0 +1,120 @@
+"""What holds a model to the form of a reply, in requests and in identities."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from parley.condition import Condition, Group, Player
+from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
+from parley.engine.models import ModelEntry
+from parley.games.base import REPLY_FORMATS, Ask
+from parley.games.consensus import ConsensusGame, ConsensusParameters
+from parley.games.consensus_rules import SCRIPTED
+from parley.games.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
+from parley.games.stag_hunt_rules import POLICIES
+from playing import new_consensus
+
+OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
+SERVICE = ModelEntry.model_validate({"source": {"url": "http://127.0.0.1:1/v1", "served": "x"}})
+
+
+def ask() -> Ask:
+    return next(new_consensus("h").play())[0]
+
+
+def test_servers_of_ours_get_a_grammar_with_bounded_white_space() -> None:
+    sent = constraint(ask(), of_service=False)
+    assert set(sent) == {"structured_outputs"}
+    tag = json.loads(sent["structured_outputs"]["structural_tag"])
+    assert tag["type"] == "structural_tag"
+    assert tag["format"]["max_whitespace_cnt"] == MOST_WHITE_SPACE
+    assert tag["format"]["json_schema"] == ask().reply_model.model_json_schema()
+
+
+def test_services_get_openai_s_schema() -> None:
+    sent = constraint(ask(), of_service=True)
+    assert set(sent) == {"response_format"}
+    assert sent["response_format"]["json_schema"]["name"] == "propose"
+
+
+def test_free_text_is_held_to_nothing_and_labeled_lines_by_servers_of_ours_alone() -> None:
+    text, free = (replace(ask(), reply_format=name) for name in ("text", "free"))  # type: ignore[arg-type]
+    assert "Value: " in constraint(text, of_service=False)["structured_outputs"]["regex"]
+    assert (constraint(text, of_service=True), constraint(free, True), constraint(free, False)) == ({}, {}, {})
+
+
+def accepts(sent: Any, text: str) -> bool:
+    """Whether xgrammar lets a model write a text and stop there."""
+    xgrammar = pytest.importorskip("xgrammar")
+    from xgrammar.testing import _is_grammar_accept_string
+
+    given = sent["structured_outputs"]
+    if "regex" in given:
+        grammar = xgrammar.Grammar.from_regex(given["regex"])
+    else:
+        grammar = xgrammar.Grammar.from_structural_tag(given["structural_tag"])
+    return bool(_is_grammar_accept_string(grammar, text))
+
+
+@pytest.mark.parametrize(
+    ("between", "accepted"),
+    [("", True), (" ", True), ("\n  ", True), (" " * MOST_WHITE_SPACE, True), (" " * (MOST_WHITE_SPACE + 1), False)],
+)
+def test_white_space_is_allowed_and_bounded(between: str, accepted: bool) -> None:
+    text = (
+        f'{{{between}"internal_strategy":{between}"x",{between}"value": 3,{between}"public_reasoning": "y"{between}}}'
+    )
+    assert accepts(constraint(ask(), of_service=False), text) is accepted
+
+
+def test_free_text_goes_on_until_its_labeled_lines_and_ends_there() -> None:
+    sent = constraint(replace(ask(), reply_format="text"), of_service=False)
+    end = "Value: 20\nPublic: It is in the middle."
+    assert accepts(sent, end)
+    assert accepts(sent, f"I think.\n\nVery well: Value\n{end}")
+    for text in ("I think.", "Value: 51\nPublic: x", "Value: 20", f"{end}\nAnd more.", f"Value: 3\n{end}"):
+        assert not accepts(sent, text)
+
+
+# Identities
+
+
+def test_what_holds_the_replies_is_identity_where_a_model_is_asked() -> None:
+    for entry, name in ((OWN, OF_OWN_SERVERS), (SERVICE, OF_SERVICES)):
+        identity = Player(BY_MODEL, "m", entry).identity()
+        assert identity == {"policy": "llm", "version": 1, "model": entry.identity(), "grammar": name}
+        assert "grammar" not in entry.identity()
+    assert OF_OWN_SERVERS == "xgrammar, JSON schema, white space up to 12"  # a change of it is a new identity
+    own_code = ChosenPolicy(replace(LLM, name="a:b", fingerprint="f"), PolicyParameters())
+    assert Player(own_code, "m", OWN).identity()["grammar"] == OF_OWN_SERVERS
+    assert "grammar" not in Player(own_code).identity()
+
+
+def test_scripted_players_are_identified_as_before() -> None:
+    scripted = ChosenPolicy(POLICIES["always_stag"], PolicyParameters())
+    assert Player(scripted).identity() == {"policy": "always_stag", "version": 1}
+
+
+def scripted_condition(**parameters: Any) -> Condition:
+    policy = ChosenPolicy(SCRIPTED["majority"], SCRIPTED["majority"].Parameters())
+    axes = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
+    groups = (Group("honest", 3, Player(policy)),)
+    return Condition(ConsensusGame, axes, ConsensusParameters(**parameters), groups, "may_exist", range(1))
+
+
+def test_scripted_conditions_and_their_asks_are_identified_as_before() -> None:
+    """The hashes were taken before formats of replies existed."""
+    condition = scripted_condition()
+    assert condition.identity == "d6a539495ed570872cffc4d0a5e91d55fc554cb8d47b93c267557a3af627a797"
+    assert condition.spec == "ec0af9f7"
+    assert ask().digest == "7f6388b8486f7cf4666767c9242054ae7914ec660fcaf610519504b7264ecec3"
+
+
+def test_a_format_is_identity_unless_it_is_json() -> None:
+    specs = {scripted_condition(reply_format=name).spec for name in REPLY_FORMATS}
+    assert len(specs) == 3
+    assert scripted_condition(reply_format="json").spec == scripted_condition().spec
+    assert "reply_format" not in scripted_condition().parameters.model_dump(mode="json")
+    assert scripted_condition(reply_format="text").parameters.model_dump(mode="json")["reply_format"] == "text"

@@ -1,0 +1,103 @@
+"""What agents are told of the form of replies: what is cut from printed prompts, and what ours never show."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parley.games import GAMES
+from parley.games.base import REPLY_FORMATS
+from parley.games.consensus_prompts import FOLDER as PRINTED
+from parley.games.consensus_swarms_parameters import LEAKS
+from parley.games.reply_instructions import FOLDER, without_json
+
+PROMPTS = FOLDER.parent
+
+# What each printed prompt ends with when it is not for JSON; all before it stays, all after it is cut.
+CUT = {
+    "fig05_byzantine_propose_system": "=== OUTPUT FORMAT ===\nRespond in JSON with exactly three fields:",
+    "fig06_byzantine_propose_user": 'Respond with JSON only:\n{\n  "internal_strategy": "your SECRET tactics"',
+    "fig07_byzantine_vote_user": 'Respond: {"decision": "stop"}, {"decision": "continue"}, or',
+    "fig08_byzantine_vote_system": "=== OUTPUT FORMAT ===\nRespond with JSON only:",
+    "fig09_honest_propose_user": 'Respond with JSON only:\n{\n  "internal_strategy": "your private observations"',
+    "fig10_honest_vote_user": 'Respond: {"decision": "stop"} or {"decision": "continue"}',
+    "fig11_honest_may_exist_propose_system": "=== OUTPUT FORMAT ===\nRespond in JSON with exactly these three",
+    "fig12_honest_none_exist_propose_system": "=== OUTPUT FORMAT ===\nRespond in JSON with exactly these three",
+    "fig13_honest_may_exist_vote_system": "=== OUTPUT FORMAT ===\nRespond with JSON only:",
+    "fig14_honest_none_exist_vote_system": "=== OUTPUT FORMAT ===\nRespond with JSON only:",
+    "swarms/byzantine_prompt": 'Respond only with valid JSON:\n{{\n  "internal_strategy": "secret tactics"',
+    "swarms/cooperative_prompt": 'Respond only with valid JSON:\n{{\n  "internal_strategy": "private notes"',
+    "swarms/honest_prompt": 'Respond only with valid JSON:\n{{\n  "internal_strategy": "private notes"',
+    "swarms/round_prompt": "Return JSON only.",
+}
+
+
+def printed() -> Iterator[Path]:
+    yield from PRINTED.glob("fig*.txt")
+    yield from (path for path in (PRINTED / "swarms").glob("*.txt") if path.stem != "vote_on_last_round")
+
+
+def ours() -> Iterator[Path]:
+    yield from (path for path in PROMPTS.rglob("*.txt") if path not in {*printed()})
+
+
+def test_each_printed_prompt_is_known() -> None:
+    assert {str(path.relative_to(PRINTED).with_suffix("")) for path in printed()} == {*CUT}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_what_asks_for_json_is_cut_and_nothing_else(name: str) -> None:
+    text = (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
+    kept = without_json(text)
+    assert text.startswith(kept)
+    assert text[len(kept) :].lstrip().startswith(CUT[name])
+    assert "JSON" not in kept
+    assert len(kept) > 100
+
+
+def test_a_prompt_that_does_not_ask_for_json_stays_whole() -> None:
+    text = (PRINTED / "network" / "disclosed.txt").read_text(encoding="utf-8")
+    assert without_json(text) == text.rstrip()
+
+
+# A key with a text in quotes that a model could copy, an ellipsis, and words in quotes that stand for others.
+_WORDS = r"(?:your|the|a|an|why|what|one|secret|fake|private)"
+_COPIED = re.compile(rf"""\"\w+":\s*["[{{]|\.\.\.|…|["'`]{_WORDS}\s[^"':]*["'`]""", re.IGNORECASE)
+
+
+def test_no_prompt_of_ours_shows_a_placeholder() -> None:
+    assert _COPIED.search('{"argument": "why, in one sentence"}')
+    assert _COPIED.search('"answer": "..."')
+    assert _COPIED.search('with the word "your word"')
+    texts = {path: path.read_text(encoding="utf-8") for path in ours()}
+    assert len(texts) > 50
+    assert {str(path): found[0] for path, text in texts.items() if (found := _COPIED.search(text))} == {}
+
+
+@pytest.mark.parametrize("name", sorted(GAMES))
+@pytest.mark.parametrize("written", REPLY_FORMATS)
+def test_every_file_that_is_sent_is_identity(name: str, written: str) -> None:
+    game = GAMES[name]
+    prompt = next(iter(game.prompts))
+    files = game.templates(prompt, game.Parameters(reply_format=written))  # type: ignore[arg-type]
+    replies = {path for path in files.values() if FOLDER in path.parents}
+    steps = {"json": {"json"}, "text": {"text"}, "two_steps": {"replies", "then"}}
+    expected = set() if (name, written) == ("consensus", "json") else steps[written]  # printed prompts have their own
+    assert {path.parent.name for path in replies} == expected
+    for role in game.roles:
+        digests = game.prompt_digests(prompt, [role], game.Parameters(reply_format=written))  # type: ignore[arg-type]
+        assert {path for key, path in files.items() if key.startswith(role)} >= replies or name == "consensus"
+        assert len(digests) == len([key for key in files if key.startswith(f"{role}_")])
+
+
+def test_every_file_is_of_some_reply() -> None:
+    used: set[Path] = set()
+    for game in GAMES.values():
+        for written in REPLY_FORMATS:
+            for more in ({}, {"protocol": "swarms"}, {"problems": "policies"}):
+                known = {key: value for key, value in more.items() if key in game.Parameters.model_fields}
+                parameters = game.Parameters.model_validate({"reply_format": written, **known})
+                used |= {*game.templates(next(iter(game.prompts)), parameters).values()}
+    assert set(FOLDER.rglob("*.txt")) <= used
+    assert LEAKS  # the swarms protocol is among them

@@ -13,6 +13,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from parley import paths
+from parley.calibration.results import planned_report
 from parley.condition import OWN_CODE, SCRIPTED
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
@@ -64,6 +65,8 @@ PLAYED = sorted({mark_of(record) for record in UNPLAYED})
 UNFINISHED = MISSING + PLAYED
 # What the ledger rule marks; nothing for a game that keeps none.
 LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
+# The report shows the calibrations of the study's models, too: another one makes another plan.
+REPORT_PLAN = planned_report(STUDY, new=workflow.is_main_process)
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION

@@ -107,14 +107,16 @@ def test_a_choice_of_words_is_no_text() -> None:
 def test_words_and_answers_are_texts_too() -> None:
     hunt = next(new_hunt().play())[0]
     assert found(hunt, {"reasoning": "Together we win.", "word": "stag"}) is None
-    assert found(hunt, {"reasoning": "your reasoning, step by step", "word": "stag"}) == "placeholder"
+    assert "your reasoning, step by step" in hunt.user
+    assert found(hunt, {"reasoning": "Your reasoning, step by step.", "word": "stag"}) == "placeholder"
+    assert found(hunt, {"reasoning": "Your reasoning", "word": "reasoning"}) is None  # could be said by chance
     assert found(hunt, '{"reasoning": "Together we win.", "word": "}"}') == "no_letter"
     answer = next(new_deliberation(cot_share=1).play())[0]
     assert found(answer, {"argument": "Nine times two.", "answer": "18"}) is None
     assert found(answer, {"argument": "Nine times two.", "answer": "}"}) == "no_letter"
     policies = next(new_deliberation(problem=CHOICES).play())[0]
     assert found(policies, {"policies": ["Lend tools"], "argument": "They are dear."}) is None
-    assert found(policies, {"policies": ["Lend tools", ","], "argument": "They are dear."}) == "no_letter"
+    assert found(policies, {"policies": ["Lend tools"], "argument": ","}) == "no_letter"
 
 
 LOOP = "I think we should all agree on the value. " * 12

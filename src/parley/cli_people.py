@@ -7,9 +7,13 @@ from typing import Any
 import click
 
 from parley import paths
-from parley.cli_options import MODELS, STUDY, TIMEOUT, WHERE, axis_values, load
+from parley.cli_options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, say
 from parley.errors import ParleyError, UsageError
 from parley.text import one_line, table
+
+# As parley.calibration.arms and parley.games.base have them, whose imports take longer than --help may.
+_CALIBRATED = ("deliberation_cot", "deliberation_zero_shot", "consensus", "stag_hunt")
+_FORMATS = ("json", "text", "two_steps")
 
 
 @click.command()
@@ -214,10 +218,49 @@ def show(record: Path, study: Path | None) -> None:
     click.echo(f"---\n{text}", nl=False)
 
 
+@click.command()
+@click.argument("model")
+@click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
+@click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
+@click.option("--games", multiple=True, type=click.Choice(_CALIBRATED), help="May be repeated; default: all.")
+@click.option("--formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all.")
+@click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
+@MODELS_FILE
+@TIMEOUT
+def calibrate(
+    model: str,
+    problems: str,
+    number: int,
+    games: tuple[str, ...],
+    formats: tuple[Any, ...],
+    endpoint: Path | None,
+    models: Path,
+    engine_timeout: float,
+) -> None:
+    """Ask a model the same questions plainly and in each game's reply formats, and print what the formats change.
+
+    Accuracy has Wilson's interval, its difference to the plain question Newcombe's for pairs (95%). The result is kept
+    under results/calibrations/, where the reports of studies that use the model find it. Interrupted, it goes on; arms
+    that are finished are not asked again. A service is paid for each request.
+
+    \b
+    Examples:  parley calibrate smollm2-135m --number 50
+               parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --games deliberation_cot
+    """
+    from parley.calibration.arms import all_arms, source_of
+    from parley.calibration.results import HEADER, cells
+    from parley.calibration.run import calibrate as run
+
+    arms = all_arms(games or _CALIBRATED, formats or _FORMATS)
+    found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout, say)
+    _print_table(HEADER, [cells(row) for row in found["arms"]])
+    click.echo(str(found["path"]))
+
+
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> None:
     if rows:
         for line in table(header, rows):
             click.echo(line)
 
 
-COMMANDS = (play, status, prune, replay, verify, show)
+COMMANDS = (play, status, prune, replay, verify, calibrate, show)

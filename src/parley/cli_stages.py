@@ -192,13 +192,15 @@ def report(study: str, models: Path | None) -> None:
     \b
     Example:  parley report demo
     """
+    from parley.calibration.results import planned_report
     from parley.files import mark_done, require_done
     from parley.report import report as run
 
     loaded = load(study, models)
     require_done(loaded.name, "figures", loaded.plan, "figures")
+    plan = planned_report(loaded, new=False)
     path = run(loaded)
-    mark_done(loaded.name, "report", loaded.plan)
+    mark_done(loaded.name, "report", plan)
     click.echo(str(path))
 
 

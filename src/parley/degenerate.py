@@ -7,7 +7,7 @@ mean that the format, or the sampling, shapes what a model writes.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ ASKED = "model_replies"  # in the telemetry: attempts that a model answered
 _GRAM = 4  # words
 _FEWEST = 20  # of those; less text cannot be told from a short answer
 _REPEATED = 0.5  # share of them from which a text is a loop
+_FEWEST_SPACES = 2  # in words of the prompt that no agent would say by chance
 _WORD = re.compile(r"\w+|[^\w\s]")
 _SHAPE = re.compile(r'"(\w+)"\s*:\s*(?:\[\s*)?"((?:[^"\\]|\\.)*)"')
 
@@ -45,8 +46,7 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
         return None
     longest = _text_fields(ask.reply_model)
     texts = list(_texts(_fields(text, value), longest))
-    shown = _placeholders(ask, longest) if texts else frozenset()
-    if any(_normal(said) in shown for _, said in texts):
+    if _placeholder(ask, [_normal(said) for _, said in texts], longest):
         return "placeholder"
     if any(not any(map(str.isalnum, said)) for _, said in texts):
         return "no_letter"
@@ -115,13 +115,16 @@ def _texts(fields: Mapping[str, Any], longest: Mapping[str, int | None]) -> Iter
                 yield name, said
 
 
-def _placeholders(ask: Ask, longest: Mapping[str, int | None]) -> frozenset[str]:
-    """Return what the shape of the reply that the prompt shows has in place of texts.
+def _placeholder(ask: Ask, texts: Sequence[str], longest: Mapping[str, int | None]) -> bool:
+    """Whether one of these texts is what the prompt's shape of the reply has in place of texts, or says of them.
 
-    The shape stands last, and what agents said stands in quotes, whose own are escaped: their words are none.
+    The shape stands last, or its last line tells of it in words. What agents said stands in quotes, whose own are
+    escaped: their words are none.
     """
     shape = {name: shown for name, shown in _SHAPE.findall(f"{ask.system}\n{ask.user}") if name in longest}
-    return frozenset(map(_normal, shape.values()))
+    shown = set(map(_normal, shape.values()))
+    told = ask.user.rstrip().rpartition("\n")[2].casefold()
+    return any(text in shown or (text.count(" ") >= _FEWEST_SPACES and text in told) for text in texts)
 
 
 def _normal(text: str) -> str:

@@ -185,6 +185,11 @@ def report(study: str) -> Path:
     return results(study) / "report" / "report.html"
 
 
+def calibration(model: str, key: str, suffix: str) -> Path:
+    """One calibration of a model: `.json` what came of it, `.parquet` its replies, `.jsonl` its journal."""
+    return RESULTS / "calibrations" / model / f"{key}{suffix}"
+
+
 def benchmark(study: str, stage: str, *parts: str) -> Path:
     """Snakemake's measurements of one job (seconds, memory)."""
     return Path(f"{log(study, stage, *parts)}".removesuffix(".log") + ".benchmark.tsv")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley import paths
+from parley.calibration.results import planned_report
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.weights import model_marker
 from parley.errors import EngineError
@@ -100,7 +101,8 @@ def last_stages(study: Study, since: float | None) -> list[FileStage]:
     stages = [("tables", "tables", "summarize", study.plan)]
     if study.game.keeps_ledger:
         stages.append(("ledger", "ledger", "ledger", study.ledger_plan))
-    stages += [("figures", "figures", "figures", study.plan), ("report", "report", "report", study.plan)]
+    stages.append(("figures", "figures", "figures", study.plan))
+    stages.append(("report", "report", "report", planned_report(study, new=False)))
     tables, figures = (paths.stamp(study.name, folder, study.plan) for folder in ("tables", "figures"))
     before = {"figures": tables, "report": figures}
     return [

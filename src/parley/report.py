@@ -16,6 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from parley import __version__, paths, tables
+from parley.calibration.results import HEADER, calibration_tables
 from parley.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
@@ -47,6 +48,8 @@ def report(study: Study) -> Path:
             facts=_facts(study, conditions),
             parameters=parameters(study, by),
             models=_models(study),
+            calibration_header=HEADER,
+            calibrations=calibration_tables(study),
             notes=study.notes(),
             mixed=mixed_engines(conditions, simulations, by),
             axes=by,

@@ -5,7 +5,7 @@ rule report:
         ledger=ancient(LEDGER),
         figures=ancient(str(paths.stamp("{study}", "figures", STUDY.plan))),
     output:
-        stamp=str(paths.stamp("{study}", "report", STUDY.plan)),
+        stamp=str(paths.stamp("{study}", "report", REPORT_PLAN)),
         html=str(paths.report("{study}")),
     log:
         str(paths.log("{study}", "report")),

@@ -1,0 +1,147 @@
+"""What a calibration found: a row per arm, kept beside the results, printed, and shown in reports."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parley import paths
+from parley.calibration.arms import GAMES, Arm, all_arms, prompts_digest, questions
+from parley.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
+from parley.engine.grammar import grammar_name
+from parley.engine.models import ModelEntry
+from parley.errors import RecordError
+from parley.games.base import REPLY_FORMATS
+from parley.identity import digest
+from parley.problems.sources import Arithmetic
+from parley.runner import Exchange
+from parley.stats import paired_difference, wilson_interval
+from parley.study import Study
+from parley.timing import times
+
+FORMAT = 1
+_REPORT_PLAN = "PARLEY_REPORT_PLAN"
+HEADER = (
+    *("arm", "right", "accuracy", "minus plain", "unreadable", *DEGENERATE_CLASSES),
+    *("tokens in", "tokens out", "seconds"),
+)
+
+
+def identity_of(entry: ModelEntry) -> dict[str, Any]:
+    """Return what a calibration is of: the model, the grammar that holds its replies, and all prompts and shapes."""
+    every = all_arms(GAMES, REPLY_FORMATS)
+    prompts = prompts_digest(questions(Arithmetic(), 1)[0], every)
+    return {"model": entry.identity(), "grammar": grammar_name(entry.is_service), "prompts": prompts}
+
+
+def arm_row(
+    arm: Arm, right: Sequence[bool], plain: Sequence[bool], readable: Sequence[bool], said: Sequence[Exchange]
+) -> dict[str, Any]:
+    """Return what came of one arm, as JSON values, from its answers and those of the plain arm, question by question.
+
+    Shares and their limits are in [0, 1]; the difference to plain is Newcombe's for pairs. Tokens are means for one
+    question, `said` has all attempts, `seconds` is from the first question to the last reply.
+    """
+    n, x, y = len(right), np.array(plain, dtype=bool), np.array(right, dtype=bool)
+    low, high = wilson_interval(int(y.sum()), n)
+    pairs = [int(found.sum()) for found in (x & y, x & ~y, ~x & y, ~x & ~y)]
+    limits = [float(limit) for limit in paired_difference(*pairs)]
+    counts = count_degenerate(said)
+    return {
+        "arm": arm.name,
+        "questions": n,
+        "right": int(y.sum()),
+        "accuracy": [float(y.mean()), low, high],
+        "difference": None if arm.reply_format is None else [float(y.mean() - x.mean()), *limits],
+        "unreadable": 1 - sum(readable) / n,
+        "degenerate": {name: counts[name] / counts[ASKED] for name in DEGENERATE_CLASSES},
+        "prompt_tokens": sum(x.entry.prompt_tokens or 0 for x in said) / n,
+        "completion_tokens": sum(x.entry.completion_tokens or 0 for x in said) / n,
+        "seconds": times(x.entry for x in said)["wall_seconds"],
+    }
+
+
+def cells(row: Mapping[str, Any]) -> list[str]:
+    """Return one row of the table under HEADER, as text; differences to plain are in percentage points."""
+    share, low, high = (100 * part for part in row["accuracy"])
+    difference = "-"
+    if row["difference"] is not None:
+        change, least, most = (100 * part for part in row["difference"])
+        difference = f"{change:+.1f} [{least:+.1f}, {most:+.1f}]"
+    return [
+        row["arm"],
+        f"{row['right']} of {row['questions']}",
+        f"{share:.1f}% [{low:.1f}, {high:.1f}]",
+        difference,
+        f"{row['unreadable']:.1%}",
+        *(f"{row['degenerate'][name]:.1%}" for name in DEGENERATE_CLASSES),
+        *(f"{row[name]:.0f}" for name in ("prompt_tokens", "completion_tokens", "seconds")),
+    ]
+
+
+def read_calibration(path: Path) -> dict[str, Any] | None:
+    """Return what a file says; None if it is no calibration. Raises RecordError if it is cut short."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        raise RecordError(f"{path}: cut short or no JSON; delete it and run: parley calibrate") from None
+    return found if isinstance(found, dict) and found.get("calibration") == FORMAT else None
+
+
+def _files() -> list[Path]:
+    return sorted(Path().glob(str(paths.calibration("*", "*", ".json"))))
+
+
+def calibrations_of(entry: ModelEntry) -> list[dict[str, Any]]:
+    """Return the calibrations of a model as it is now, whatever it was called; those of the most questions first."""
+    read = [one for path in _files() if (one := read_calibration(path)) is not None]
+    identity = identity_of(entry) if read else {}
+    found = [one for one in read if one["identity"] == identity]
+    return sorted(found, key=lambda one: (-one["number"], one["problems_label"]))
+
+
+def calibration_tables(study: Study) -> list[dict[str, Any]]:
+    """Return, for the report, each model that the study asks with the tables of its calibrations, as text."""
+    names = sorted({name for condition in study.conditions for name in condition.models})
+    return [
+        {
+            "model": name,
+            "tables": [
+                {
+                    "title": f"{one['number']} questions of {one['problems_label']}",
+                    "rows": [cells(row) for row in one["arms"]],
+                }
+                for one in calibrations_of(study.models[name])
+            ],
+        }
+        for name in names
+    ]
+
+
+def report_plan(study: Study) -> str:
+    """Return the hash over what the report of a study is made of: its simulations, and its models' calibrations.
+
+    Without any it is the study's plan.
+    """
+    names = sorted({name for condition in study.conditions for name in condition.models})
+    found = [one for name in names for one in calibrations_of(study.models[name])]
+    return digest([study.plan, found])[:8] if found else study.plan
+
+
+def planned_report(study: Study, new: bool) -> str:
+    """Return the `report_plan` of this run of the workflow, which a `new` run makes for all of its jobs.
+
+    What is calibrated meanwhile is in the report of the next run. Outside of a run it is the plan of now.
+    """
+    if new:
+        os.environ[_REPORT_PLAN] = f"{study.plan} {report_plan(study)}"
+    of, _, plan = os.environ.get(_REPORT_PLAN, "").partition(" ")
+    return plan if of == study.plan else report_plan(study)
+
+
+def key_of(identity: Mapping[str, Any], problems: Mapping[str, Any], number: int) -> str:
+    """Return what names the files of a calibration."""
+    return digest([FORMAT, identity, problems, number])[:12]

@@ -1,0 +1,217 @@
+"""The command `calibrate`: asks, goes on after an interruption, and keeps what it found.
+
+The runner asks, as it does in games: an arm is a phase, a question an agent. So replies are journaled as they come.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parley import __version__, paths
+from parley.calibration.arms import GAMES, PLAIN, TEMPERATURE, Arm, Source, all_arms, questions
+from parley.calibration.results import FORMAT, arm_row, identity_of, key_of, read_calibration
+from parley.degenerate import degenerate_class
+from parley.engine.client import Engine, LLMPolicy
+from parley.engine.endpoint import read_endpoint
+from parley.engine.models import ModelEntry, model_entry
+from parley.engine.service import Service, service_of
+from parley.engine.temporary import temporary_engine
+from parley.errors import UsageError
+from parley.files import write_atomically
+from parley.games.base import REPLY_FORMATS, Ask, Game, GameParameters, Outcome, Reply
+from parley.games.replies import FIRST_STEP
+from parley.identity import digest
+from parley.journal import Journal
+from parley.pace import duration
+from parley.policies import Completion, Policy
+from parley.problems.problem import Problem
+from parley.runner import Exchange, play_async
+
+_AT_ONCE = 64  # requests; more wait here, not at the engine, whose patience ends
+_SAY_SECONDS = 10.0
+_FEWEST_TIMED = 10  # replies; the first ones say too little of the pace
+
+Say = Callable[[str], None]
+_Exchanges = dict[str, dict[str, list[Exchange]]]  # by arm and agent
+
+
+class _Questions:
+    """What the runner plays: every arm asks every question, once."""
+
+    parameters = GameParameters(retries=0)
+
+    def __init__(self, arms: Sequence[Arm], problems: Sequence[Problem]) -> None:
+        self._phases = [[arm.ask(problem, number) for number, problem in enumerate(problems)] for arm in arms]
+
+    def play(self) -> Generator[list[Ask], list[Reply], Outcome | None]:
+        for asks in self._phases:  # noqa: UP028 (a list takes no replies)
+            yield asks
+        return None
+
+
+class _Telling:
+    """A policy that lets some requests through at once, and tells how far it is and how long the rest takes."""
+
+    def __init__(self, policy: Policy, total: int, say: Say) -> None:
+        self._policy, self._total, self._say = policy, total, say
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._began = self._told = time.monotonic()
+        self._done = 0
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        async with self._turn:
+            reply = await self._policy.answer(ask, seed, attempt)
+        self._done += 1
+        now = time.monotonic()
+        if now - self._told >= _SAY_SECONDS:
+            self._told = now
+            seconds = (now - self._began) / self._done * (self._total - self._done)
+            left = f", about {duration(seconds)} left" if self._done >= _FEWEST_TIMED else ""
+            self._say(f"{ask.phase}: {self._done} of {self._total} replies{left}")
+        return reply
+
+
+def calibrate(
+    model: str,
+    models_file: Path,
+    source: Source,
+    number: int,
+    arms: Sequence[Arm],
+    endpoint: Path | None,
+    engine_timeout: float,
+    say: Say,
+) -> dict[str, Any]:
+    """Ask `number` questions of a source in each arm, plainly too, and return what came of it; write it to files.
+
+    Arms that an earlier calibration of the same finished are kept, and not asked again. An engine is started unless an
+    `endpoint` is given, the model is a service, or nothing is left to ask. Raises UsageError for what cannot be asked,
+    EngineError if the engine fails, JournalError if another process calibrates the same.
+    """
+    entry = model_entry(model, models_file)
+    place = _place(model, entry, endpoint)
+    problems = questions(source, number)
+    identity, asked = identity_of(entry), source.model_dump(mode="json")
+    key = key_of(identity, asked, number)
+    path = paths.calibration(model, key, ".json")
+    earlier = read_calibration(path) if path.exists() else None
+    finished = {row["arm"] for row in earlier["arms"]} if earlier else set()
+    wanted = {PLAIN, *finished, *(arm.name for arm in arms)}
+    every = [arm for arm in all_arms(GAMES, REPLY_FORMATS) if arm.name in wanted]
+    left = [arm for arm in every if arm.name not in finished]
+    # Seeds follow from the name: the same for each model.
+    name = digest(["calibration", asked])
+    with Journal(paths.calibration(model, key, ".jsonl"), name) as journal:
+        known = Counter(entry.phase.removesuffix(FIRST_STEP) for entry in journal.entries.values())
+        total = sum(arm.steps * number - known[arm.name] for arm in left)
+        engine: AbstractContextManager[Path | Service | None] = nullcontext(place if left else None)
+        if left and place is None:
+            engine = temporary_engine(model, models_file, say)
+        with engine as where:
+            answering = _answering(where, entry, total, engine_timeout, say)
+            exchanges = asyncio.run(_exchanges(name, every, problems, answering, journal))
+    found = {
+        "calibration": FORMAT,
+        "model": model,
+        "identity": identity,
+        "problems": asked,
+        "problems_label": source.label,
+        "number": number,
+        "temperature": TEMPERATURE,
+        "parley": __version__,
+        "arms": _write_rows(path.with_suffix(".parquet"), every, problems, exchanges),
+    }
+    text = json.dumps(found, indent=1, allow_nan=False) + "\n"
+    write_atomically(path, lambda file: file.write(text.encode()))
+    return found | {"path": path}
+
+
+def _place(model: str, entry: ModelEntry, endpoint: Path | None) -> Path | Service | None:
+    """Return where to ask; None if an engine has to be started."""
+    if entry.is_service:
+        if endpoint is not None:
+            raise UsageError(f"{model}: a service answers for it, which needs no --endpoint; leave it out")
+        return service_of(model, entry)
+    if endpoint is not None:
+        read_endpoint(endpoint).require(model, endpoint)
+    return endpoint
+
+
+@asynccontextmanager
+async def _answering(
+    place: Path | Service | None, entry: ModelEntry, total: int, engine_timeout: float, say: Say
+) -> AsyncIterator[Policy]:
+    """Yield what answers `total` requests; without a place nothing is asked, since the journal has all."""
+    if place is None:
+        yield cast(Policy, None)
+        return
+    async with Engine(place, say) as engine:
+        await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
+        yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs), total, say)
+
+
+async def _exchanges(
+    name: str,
+    arms: Sequence[Arm],
+    problems: Sequence[Problem],
+    answering: AbstractAsyncContextManager[Policy],
+    journal: Journal,
+) -> _Exchanges:
+    """Return what was said, by arm and agent; what the journal has is not asked again."""
+    found: _Exchanges = defaultdict(lambda: defaultdict(list))
+    async with answering as policy:
+        policies = {f"question_{at}": policy for at in range(len(problems))}
+        play = await play_async(name, cast(Game, _Questions(arms, problems)), policies, journal)
+    for exchange in play.exchanges:
+        found[exchange.ask.phase.removesuffix(FIRST_STEP)][exchange.ask.agent].append(exchange)
+    return found
+
+
+def _write_rows(
+    path: Path, arms: Sequence[Arm], problems: Sequence[Problem], exchanges: _Exchanges
+) -> list[dict[str, Any]]:
+    """Write every reply to a Parquet file, and return a row per arm."""
+    replies: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    plain: list[bool] = []
+    for arm in arms:
+        asked = [exchanges[arm.name][f"question_{at}"] for at in range(len(problems))]
+        answers = [arm.answer(problem, said[-1]) for problem, said in zip(problems, asked, strict=True)]
+        right = [answer == problem.answer for answer, problem in zip(answers, problems, strict=True)]
+        plain = plain or right
+        every = [exchange for said in asked for exchange in said]
+        rows.append(arm_row(arm, right, plain, [answer is not None for answer in answers], every))
+        for problem, answer, said in zip(problems, answers, asked, strict=True):
+            replies += [_reply(arm, problem, answer if x is said[-1] else None, x) for x in said]
+    table = pa.Table.from_pylist(replies)
+    write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd"))
+    return rows
+
+
+def _reply(arm: Arm, problem: Problem, answer: str | None, x: Exchange) -> dict[str, Any]:
+    entry = x.entry
+    return {
+        "arm": arm.name,
+        "problem": problem.id,
+        "step": x.ask.phase,
+        "system": x.ask.system,
+        "user": x.ask.user,
+        "seed": entry.seed,
+        "text": entry.text,
+        "finish_reason": entry.finish_reason,
+        "failure": x.reply.failure,
+        "degenerate": degenerate_class(x.ask, entry.text, entry.finish_reason, x.reply.value),
+        "answer": answer,
+        "right_answer": problem.answer,
+        "right": answer == problem.answer,
+        "prompt_tokens": entry.prompt_tokens,
+        "completion_tokens": entry.completion_tokens,
+        "seconds": entry.seconds,
+    }

@@ -1,0 +1,174 @@
+"""What calibrations come to, and where reports find them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from answering import record_with_model, standing_in
+from calibrating import answering
+from conftest import MODELS, StudyFactory
+from parley import paths
+from parley.calibration import results
+from parley.calibration.arms import Arm
+from parley.calibration.results import (
+    HEADER,
+    calibration_tables,
+    calibrations_of,
+    cells,
+    planned_report,
+    report_plan,
+)
+from parley.calibration.run import calibrate
+from parley.cli import commands
+from parley.errors import RecordError
+from parley.problems.sources import Arithmetic
+from parley.report import report
+from parley.study import Study, load_study
+from parley.tables import summarize
+
+CONSENSUS = Arm("consensus", "json")
+ROW = {
+    "arm": "consensus-json",
+    "questions": 40,
+    "right": 10,
+    "accuracy": [0.25, 0.142, 0.402],
+    "difference": [-0.075, -0.211, 0.063],
+    "unreadable": 0.05,
+    "degenerate": {"placeholder": 0.0, "no_letter": 0.3, "repetition": 0.0, "cut_off": 0.025},
+    "prompt_tokens": 98.4,
+    "completion_tokens": 61.2,
+    "seconds": 71.3,
+}
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return study_factory({"model": "tiny", "n": 3}, parameters={"max_rounds": 1})
+
+
+@pytest.fixture
+def calibrated(study: Study, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    def make(model: str = "tiny", number: int = 4, arm: Arm = CONSENSUS) -> dict[str, Any]:
+        with standing_in(tmp_path, answering(), model) as (endpoint, _):
+            return calibrate(model, study.models_file, Arithmetic(), number, [arm], endpoint, 5.0, lambda text: None)
+
+    return make
+
+
+def test_a_row_says_all_in_percent_and_points() -> None:
+    shown = dict(zip(HEADER, cells(ROW), strict=True))
+    assert shown["right"] == "10 of 40"
+    assert shown["accuracy"] == "25.0% [14.2, 40.2]"
+    assert shown["minus plain"] == "-7.5 [-21.1, +6.3]"
+    assert (shown["unreadable"], shown["no_letter"], shown["cut_off"]) == ("5.0%", "30.0%", "2.5%")
+    assert (shown["tokens in"], shown["tokens out"], shown["seconds"]) == ("98", "61", "71")
+    assert dict(zip(HEADER, cells(ROW | {"difference": None}), strict=True))["minus plain"] == "-"
+
+
+def test_a_study_finds_the_calibrations_of_its_models(study: Study, calibrated: Callable[..., dict[str, Any]]) -> None:
+    assert calibration_tables(study) == [{"model": "tiny", "tables": []}]
+    calibrated(number=4)
+    calibrated("other")
+    calibrated(number=6)
+    [shown] = calibration_tables(study)
+    assert [table["title"] for table in shown["tables"]] == ["6 questions of arithmetic", "4 questions of arithmetic"]
+    assert shown["tables"][1]["rows"][1][:2] == ["consensus-json", "4 of 4"]
+
+
+@pytest.mark.parametrize("what", ["model", "grammar", "prompts"])
+def test_a_calibration_of_something_else_is_none(
+    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    calibrated()
+    entry = study.models["tiny"]
+    assert len(calibrations_of(entry)) == 1
+    if what == "model":
+        entry = entry.model_copy(update={"dtype": "float32"})
+    elif what == "grammar":
+        monkeypatch.setattr(results, "grammar_name", lambda of_service: "another")
+    else:
+        monkeypatch.setattr("parley.calibration.arms._PLAIN_TASK", "Answer.")
+    assert calibrations_of(entry) == []
+
+
+def test_a_model_is_known_by_what_it_is_and_not_by_its_name(
+    study: Study, calibrated: Callable[..., dict[str, Any]]
+) -> None:
+    calibrated()
+    models = {"models": {**MODELS["models"], "renamed": MODELS["models"]["tiny"]}}
+    study.models_file.write_text(yaml.safe_dump(models))
+    again = load_study(study.file)
+    assert len(calibrations_of(again.models["renamed"])) == 1
+    assert calibrations_of(again.models["other"]) == []
+
+
+def test_files_that_are_none_are_left_alone_and_cut_ones_are_told(study: Study) -> None:
+    path = paths.calibration("tiny", "0" * 12, ".json")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"plan": "of a study called calibrations"}')
+    assert calibrations_of(study.models["tiny"]) == []
+    path.write_text('{"calibration": 1, "mod')
+    with pytest.raises(RecordError, match="cut short or no JSON; delete it and run: parley calibrate"):
+        calibrations_of(study.models["tiny"])
+
+
+def test_another_calibration_is_another_plan_of_the_report(
+    study: Study, calibrated: Callable[..., dict[str, Any]]
+) -> None:
+    assert report_plan(study) == study.plan
+    calibrated("other")
+    assert report_plan(study) == study.plan  # it does not ask that model
+    calibrated()
+    first = report_plan(study)
+    assert first != study.plan
+    assert report_plan(study) == first
+    calibrated(arm=Arm("consensus", "text"))
+    assert report_plan(study) not in (first, study.plan)
+
+
+def test_all_jobs_of_a_run_have_one_plan_of_the_report(
+    study: Study,
+    study_factory: StudyFactory,
+    calibrated: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARLEY_REPORT_PLAN", "")
+    planned = planned_report(study, new=True)
+    calibrated()
+    assert planned_report(study, new=False) == planned == study.plan
+    assert planned_report(study, new=True) == report_plan(study) != planned
+    other = study_factory({"model": "other", "n": 4}, name="second")
+    assert planned_report(other, new=False) == other.plan
+
+
+def test_the_report_shows_them_or_how_to_make_one(
+    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, quiet: Any
+) -> None:
+    monkeypatch.setattr("parley.report._figures", lambda study: ())
+    for simulation in study.simulations():
+        record_with_model(simulation)
+    summarize(study, quiet)
+    page = report(study).read_text()
+    assert "<code>parley calibrate tiny</code>" in page
+    calibrated()
+    page = report(study).read_text()
+    assert "<code>parley calibrate tiny</code>" not in page
+    assert "<h3>tiny, 4 questions of arithmetic</h3>" in page
+    assert "100.0% [51.0, 100.0]" in page  # Wilson, 4 of 4
+    assert report(study).read_text() == page
+
+
+def test_the_command_prints_the_table_and_the_file(study: Study, tmp_path: Path) -> None:
+    with standing_in(tmp_path, answering()) as (endpoint, _):
+        options = ["--number", "4", "--games", "consensus", "--formats", "json", "--endpoint", str(endpoint)]
+        printed = CliRunner().invoke(commands, ["calibrate", "tiny", "--models", str(study.models_file), *options])
+    assert printed.exit_code == 0, printed.output
+    lines = printed.output.splitlines()
+    assert lines[0].split("  ")[0] == "arm"
+    assert [line.split()[0] for line in lines[1:3]] == ["plain", "consensus-json"]
+    assert json.loads(Path(lines[-1]).read_text())["number"] == 4

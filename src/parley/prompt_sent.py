@@ -17,7 +17,6 @@ from parley.errors import UsageError
 from parley.games.base import Ask, Game, Reply, Seat, parse_reply
 from parley.games.kinds import Rule
 from parley.games.replies import FreeText, playing
-from parley.games.reply_text import text_pattern
 from parley.identity import stream
 from parley.study import Study
 from parley.text import by_number
@@ -102,10 +101,8 @@ def asked(game: Game, seed: int, last_round: int | None = None) -> Iterator[Ask]
 
 def part_text(ask: Ask, part: str) -> str:
     """Return one of the PARTS of what is asked."""
-    if part == "reply" and ask.reply_format == "free":
+    if part == "reply" and ask.reply_format in ("free", "text"):
         return "(free text)"
-    if part == "reply" and ask.reply_format == "text":
-        return text_pattern(ask.reply_model)
     if part == "reply":
         return json.dumps(ask.reply_model.model_json_schema(), indent=1)
     return {"system": ask.system, "user": ask.user}[part]

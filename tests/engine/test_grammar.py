@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -39,10 +39,10 @@ def test_services_get_openai_s_schema() -> None:
     assert sent["response_format"]["json_schema"]["name"] == "propose"
 
 
-def test_free_text_is_held_to_nothing_and_labeled_lines_by_servers_of_ours_alone() -> None:
-    text, free = (replace(ask(), reply_format=name) for name in ("text", "free"))  # type: ignore[arg-type]
-    assert "Value: " in constraint(text, of_service=False)["structured_outputs"]["regex"]
-    assert (constraint(text, of_service=True), constraint(free, True), constraint(free, False)) == ({}, {}, {})
+@pytest.mark.parametrize("of_service", [False, True])
+@pytest.mark.parametrize("written", ["text", "free"])
+def test_free_text_is_held_to_nothing(written: Literal["text", "free"], of_service: bool) -> None:
+    assert constraint(replace(ask(), reply_format=written), of_service) == {}
 
 
 def accepts(sent: Any, text: str) -> bool:
@@ -50,11 +50,7 @@ def accepts(sent: Any, text: str) -> bool:
     xgrammar = pytest.importorskip("xgrammar")
     from xgrammar.testing import _is_grammar_accept_string
 
-    given = sent["structured_outputs"]
-    if "regex" in given:
-        grammar = xgrammar.Grammar.from_regex(given["regex"])
-    else:
-        grammar = xgrammar.Grammar.from_structural_tag(given["structural_tag"])
+    grammar = xgrammar.Grammar.from_structural_tag(sent["structured_outputs"]["structural_tag"])
     return bool(_is_grammar_accept_string(grammar, text))
 
 
@@ -67,15 +63,6 @@ def test_white_space_is_allowed_and_bounded(between: str, accepted: bool) -> Non
         f'{{{between}"internal_strategy":{between}"x",{between}"value": 3,{between}"public_reasoning": "y"{between}}}'
     )
     assert accepts(constraint(ask(), of_service=False), text) is accepted
-
-
-def test_free_text_goes_on_until_its_labeled_lines_and_ends_there() -> None:
-    sent = constraint(replace(ask(), reply_format="text"), of_service=False)
-    end = "Value: 20\nPublic: It is in the middle."
-    assert accepts(sent, end)
-    assert accepts(sent, f"I think.\n\nVery well: Value\n{end}")
-    for text in ("I think.", "Value: 51\nPublic: x", "Value: 20", f"{end}\nAnd more.", f"Value: 3\n{end}"):
-        assert not accepts(sent, text)
 
 
 # Identities

@@ -13,7 +13,7 @@ from deliberating import CARDS, CHOICES, EIGHTEEN
 from parley.games.base import parse_reply
 from parley.games.consensus_parameters import ByzantineVote, HonestVote, proposal_model, turn_model
 from parley.games.deliberation_parameters import answer_pattern, reply_model
-from parley.games.reply_text import read_text, text_pattern
+from parley.games.reply_text import read_text
 from parley.games.stag_hunt_parameters import LONGEST_WORD, WORD_PATTERN, act_model, signal_model
 from parley.games.stag_hunt_state import one_word
 from parley.problems.problem import Problem
@@ -113,36 +113,6 @@ def test_a_label_that_is_repeated_with_the_same_value_is_one() -> None:
     assert values(REASONED, "x\n**Answer: 18**\nAnswer: 18")["answer"] == "18"
 
 
-@given(st.data())
-@settings(max_examples=200, deadline=None)
-def test_whatever_the_grammar_allows_can_be_read(data: st.DataObject) -> None:
-    model = data.draw(st.sampled_from(MODELS))
-    text = data.draw(st.from_regex(re.compile(text_pattern(model)), fullmatch=True))
-    reply = read_text(text, "stop", model)
-    assert reply.failure is None, (text, reply.detail)
-
-
-@pytest.mark.parametrize(
-    ("model", "text", "allowed"),
-    [
-        (REASONED, "I add.\n\nAt last: A\nAn end\nAnswer: 18", True),
-        (REASONED, "Answer: 18", True),
-        (REASONED, "Answer: 18\nAnswer: 18", False),
-        (REASONED, "Answer: eighteen", False),
-        (REASONED, "I add.", False),
-        (ZERO_SHOT, "Answer: 18\nBecause.\n\nIt is so.", True),
-        (ZERO_SHOT, "Because.\nAnswer: 18", False),
-        (POLICIES, "x\nPolicy: Lend tools\nPolicy: Open on Sundays", True),
-        (POLICIES, "x\nPolicy: Burn books", False),
-        (PROPOSAL, "Public: no\nValue: 3\nPublic: yes", False),
-        (TURN, "V\nVal\nVotes: 3\nValue 3\nValue: 3\nPublic: yes\nVote: stop", True),
-        (TURN, "Vote: stop\nValue: 3\nPublic: yes\nVote: stop", False),
-    ],
-)
-def test_the_grammar_allows_labeled_lines_at_their_end_alone(model: type[BaseModel], text: str, allowed: bool) -> None:
-    assert (re.fullmatch(text_pattern(model), text) is not None) is allowed
-
-
 # What a schema allows, a game can read
 
 
@@ -197,6 +167,12 @@ def test_an_answer_that_may_be_longer_than_the_study_allows_has_no_pattern() -> 
     assert answer_pattern("number", (), 6) is None
     assert answer_pattern("cards", CARDS.options, 5) is None
     assert "pattern" not in reply_model("cot", "number", (), 6, 40).model_json_schema()["properties"]["answer"]
+
+
+def test_schemas_have_the_patterns() -> None:
+    assert signal_model(600).model_json_schema()["properties"]["word"]["pattern"] == WORD_PATTERN
+    answer = REASONED.model_json_schema()["properties"]["answer"]
+    assert (answer["pattern"], answer["maxLength"]) == (answer_pattern("number", (), 60), 60)
 
 
 def test_policies_are_those_that_are_offered() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.games.base import Ask
-from parley.games.reply_text import text_pattern
 
 MOST_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
 OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MOST_WHITE_SPACE}"
@@ -24,13 +23,11 @@ def constraint(ask: Ask, of_service: bool) -> Mapping[str, Any]:
     """Return the fields of a request that hold the model to the form that is asked for.
 
     Services get OpenAI's `response_format`. Servers of ours get xgrammar's structural tag, which leaves a model the
-    white space that it would write by itself, and bounds it; JSON without any damages replies. Of free text with
-    labeled lines only servers of ours are told.
+    white space that it would write by itself, and bounds it; JSON without any damages replies. Free text is held by
+    nothing: a model that may not stop before its last line goes on after its end (docs/engines.md).
     """
-    if ask.reply_format == "free":
+    if ask.reply_format != "json":
         return {}
-    if ask.reply_format == "text":
-        return {} if of_service else {"structured_outputs": {"regex": text_pattern(ask.reply_model)}}
     schema = json_schema(ask.reply_model)
     if of_service:
         named = {"name": ask.phase, "schema": schema, "strict": True}

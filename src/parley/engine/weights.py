@@ -41,7 +41,7 @@ _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # How much larger than their GGUF file prepared weights are at most, if it has 4 bits or more per weight.
 _GROWTH = {None: 4.0, "int8": 3.0}
-_MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
+MAKE_ROOM = f"free some, or make {paths.MODELS} a link to a folder on another disk, and the same command goes on"
 
 
 def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
@@ -106,8 +106,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     appears by a rename, so that a killed fetch leaves nothing half done. Raises UsageError for a service, which has
     nothing to prepare, and EngineError if the weights cannot be had, converted or written.
     """
-    if isinstance(entry.source, ServiceSource):
-        raise UsageError(f"{name}: a service that somebody else runs; there is nothing to fetch or to serve")
+    refuse_service(name, entry)
     folder = model_folder(name, entry, models_file)
     marker = model_marker(name, entry)
     if _is_prepared(marker, folder):
@@ -125,8 +124,19 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise EngineError(f"{name}: no room on the disk of {paths.MODELS}/; {_MAKE_ROOM}") from error
+        raise EngineError(f"{name}: no room on the disk of {paths.MODELS}/; {MAKE_ROOM}") from error
     return marker
+
+
+def refuse_service(name: str, entry: ModelEntry) -> None:
+    """Raise UsageError for a service."""
+    if isinstance(entry.source, ServiceSource):
+        raise UsageError(f"{name}: a service that somebody else runs; there is nothing to fetch or to serve")
+
+
+def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
+    """Whether a model is prepared and its weights did not change since."""
+    return _is_prepared(model_marker(name, entry), model_folder(name, entry, models_file))
 
 
 def _is_prepared(marker: Path, folder: Path) -> bool:
@@ -195,11 +205,11 @@ def _place(parts: Sequence[Path]) -> str:
 def check_room(name: str, entry: ModelEntry, parts: Sequence[Path] = ()) -> None:
     """Raise EngineError if the disk has no room for preparing the model; nothing is checked if its size is unknown."""
     size = sum(part.stat().st_size for part in parts) or entry.download_bytes or 0
-    needed, free = preparing_bytes(entry, size), shutil.disk_usage(_existing(paths.MODELS)).free
+    needed, free = preparing_bytes(entry, size), shutil.disk_usage(existing(paths.MODELS)).free
     if free < needed:
         raise EngineError(
             f"{name}: no room on the disk of {paths.MODELS}/: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB "
-            f"are free; {_MAKE_ROOM}"
+            f"are free; {MAKE_ROOM}"
         )
 
 
@@ -210,7 +220,7 @@ def preparing_bytes(entry: ModelEntry, size: int) -> int:
     return int(size * (1 + _GROWTH[entry.quantization]))
 
 
-def _existing(folder: Path) -> Path:
+def existing(folder: Path) -> Path:
     """Return the folder, or the first above it that exists."""
     folder = folder.absolute()
     return next(path for path in (folder, *folder.parents) if path.exists())

@@ -225,7 +225,7 @@ class DeliberationGame(Game):
         others = [before.answers[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
         target = self.target if role == BYZANTINE else None
-        reply_format = self.format_for(seat)
+        reply_format = texts.format_of(style, self.format_for(seat))
         told_reply = texts.told_reply(style, self.problem.definitive, reply_format)
         values = texts.PromptValues(
             agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars, told_reply.reply

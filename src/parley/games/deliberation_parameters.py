@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from parley.games.base import GameParameters, Sampling
+from parley.games.base import GameParameters, ReplyFormat, Sampling
 from parley.games.reply_text import ReplyModel
 from parley.games.share import Share, ShareOrNone
 from parley.problems.problem import Kind
@@ -69,6 +69,12 @@ class DeliberationParameters(GameParameters):
         le=100,
         description="How often a hung problem is deliberated again, each time by another set of agents "
         "(Definition XI.2).",
+    )
+    reply_format: ReplyFormat = Field(
+        default="two_steps",
+        description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
+        "then in JSON (two_steps), but for answers that come before their argument, which are JSON. A small model "
+        "that reasons inside of JSON loses half of its right answers (docs/engines.md).",
     )
     argument_chars: int = Field(default=1_500, ge=1, le=10_000, description="Longest argument.")
     answer_chars: int = Field(

@@ -88,9 +88,14 @@ def _kind(style: str, definitive: bool) -> str:
     return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
 
 
+def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
+    """Return how the reply to a style is asked for: an answer before its argument is no second step after a first."""
+    return "json" if style == "zero_shot" and reply_format == "two_steps" else reply_format
+
+
 def told_reply(style: str, definitive: bool, reply_format: ReplyFormat) -> Instruction:
     """Return what is said of the form of the reply to a style, on problems that have a right answer or not."""
-    return instruction(_kind(style, definitive), reply_format)
+    return instruction(_kind(style, definitive), format_of(style, reply_format))
 
 
 def templates(prompt: str, definitive: bool, reply_format: ReplyFormat) -> Mapping[str, Path]:
@@ -99,7 +104,7 @@ def templates(prompt: str, definitive: bool, reply_format: ReplyFormat) -> Mappi
         f"{role}_reply_{_kind(style, definitive)}_{part}": path
         for role in (HONEST, BYZANTINE)
         for style in STYLES
-        for part, path in instruction_files(_kind(style, definitive), reply_format).items()
+        for part, path in instruction_files(_kind(style, definitive), format_of(style, reply_format)).items()
     }
     return {**PROMPTS[prompt], **replies}
 

@@ -1,4 +1,4 @@
-"""Replies in free text with labeled lines (`reply_format: text`): how they are read, and the grammar that allows them.
+"""Replies in free text with labeled lines (`reply_format: text`), and how they are read.
 
 The labeled lines are the last ones of a reply, or the first where the answer is asked for before the argument. Each
 holds one field; a field that is a list has a line for each item. What else was written becomes the free field.
@@ -6,7 +6,7 @@ holds one field; a field that is a list has a line for each item. What else was 
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from parley.games.base import Reply, parse_reply
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-_MOST_LISTED = 1_000  # integers that a grammar lists one by one
 
 
 class ReplyModel(BaseModel):
@@ -108,64 +107,3 @@ def _typed(value: str, schema: Mapping[str, Any]) -> str | int:
     """Return a value as JSON would have it: an integer where one is asked for, else text."""
     kinds = {kind.get("type") for kind in schema.get("anyOf", [schema])}
     return int(value) if "integer" in kinds and _INTEGER.fullmatch(value) else value
-
-
-# The grammar
-
-
-@cache
-def text_pattern(model: type[BaseModel]) -> str:
-    """Return the regular expression of the replies that a model may write: any lines, and the labeled ones.
-
-    A line that begins with a label is no free line, so that a reply ends after the labeled ones.
-    """
-    named = labels(model)
-    lines = [_lines(label, schema_of(model)[name]) for name, label in named.items()]
-    if labels_first(model):
-        return "\n".join(lines).replace("\n", r"\n") + r"(\n[^\n]*)*"
-    other = _not_beginning([f"{label}:" for label in named.values()])
-    return rf"(({other})?\n)*" + r"\n".join(lines)
-
-
-def _lines(label: str, schema: Mapping[str, Any]) -> str:
-    if schema.get("type") == "array":
-        one = f"{_escaped(label)}: ({_value(schema['items'])})"
-        return rf"{one}(\n{one}){{0,{schema.get('maxItems', 100) - 1}}}"
-    return f"{_escaped(label)}: ({_value(schema)})"
-
-
-def _value(schema: Mapping[str, Any]) -> str:
-    """Return the regular expression of the values that a JSON schema allows, on one line."""
-    if "anyOf" in schema:
-        return "|".join(_value(part) for part in schema["anyOf"])
-    if "const" in schema or "enum" in schema:
-        return "|".join(_escaped(str(value)) for value in schema.get("enum", [schema.get("const")]))
-    if schema.get("type") == "integer":
-        return _integers(schema.get("minimum"), schema.get("maximum"))
-    if "pattern" in schema:
-        return str(schema["pattern"]).removeprefix("^").removesuffix("$")
-    return rf"[^\n]{{1,{schema.get('maxLength', 1_000)}}}"
-
-
-def _integers(low: int | None, high: int | None) -> str:
-    if low is None or high is None or high - low >= _MOST_LISTED:
-        return "-?(0|[1-9][0-9]{0,17})"
-    return "|".join(str(number) for number in range(low, high + 1))
-
-
-def _not_beginning(texts: Collection[str]) -> str:
-    """Return the regular expression of lines, of one character at least, that begin with none of `texts`."""
-    longer = {text[0]: [other[1:] for other in texts if other[0] == text[0]] for text in texts}
-    found = [f"[^{''.join(map(_escaped, longer))}\\n][^\\n]*"]
-    found += [f"{_escaped(sign)}({_not_beginning(rest)})?" for sign, rest in longer.items() if "" not in rest]
-    return "|".join(found)
-
-
-def _escaped(text: str) -> str:
-    """Return a text as a regular expression that every engine reads alike."""
-    return "".join(_escapes(text))
-
-
-def _escapes(text: str) -> Iterator[str]:
-    for sign in text:
-        yield f"\\{sign}" if sign in r".^$*+?{}[]\|()" else sign

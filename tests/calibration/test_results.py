@@ -26,7 +26,9 @@ from parley.calibration.results import (
 from parley.calibration.run import calibrate
 from parley.cli import commands
 from parley.errors import RecordError
+from parley.files import mark_done
 from parley.problems.sources import Arithmetic
+from parley.progress_stages import DONE, last_stages
 from parley.report import report
 from parley.study import Study, load_study
 from parley.tables import summarize
@@ -129,6 +131,15 @@ def test_another_calibration_is_another_plan_of_the_report(
     assert report_plan(study) == first
     calibrated(arm=Arm("consensus", "text"))
     assert report_plan(study) not in (first, study.plan)
+
+
+def test_the_display_waits_for_the_report_of_now(study: Study, calibrated: Callable[..., dict[str, Any]]) -> None:
+    mark_done(study.name, "report", study.plan)
+    assert last_stages(study, None)[-1].look(0.0).state == DONE
+    calibrated()
+    assert last_stages(study, None)[-1].look(0.0).state != DONE
+    mark_done(study.name, "report", report_plan(study))
+    assert last_stages(study, None)[-1].look(0.0).state == DONE
 
 
 def test_all_jobs_of_a_run_have_one_plan_of_the_report(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from answering import standing_in
+from answering import completion, standing_in
 from calibrating import RIGHT, answering, question_of
 from conftest import MODELS
 from parley import paths
@@ -92,6 +92,19 @@ def test_what_cannot_be_read_is_unreadable_and_degenerate_replies_have_their_cla
     assert rows["consensus-json"]["unreadable"] == 0.0
 
 
+def test_a_reply_that_is_no_reply_is_not_asked_for_again(models: Path, tmp_path: Path) -> None:
+    right = answering()
+
+    def sometimes(body: dict[str, Any]) -> Any:
+        in_json = "structured_outputs" in body
+        return completion("no JSON") if in_json and question_of(body) == next(iter(RIGHT)) else right(body)
+
+    with standing_in(tmp_path, sometimes) as (endpoint, server):
+        rows = rows_of(calibrated(models, endpoint))
+    assert len(server.bodies) == 5 * NUMBER
+    assert all(rows[arm.name]["unreadable"] == pytest.approx(1 / NUMBER) for arm in JSON_ARMS[1:])
+
+
 def test_an_interrupted_calibration_goes_on_and_comes_to_the_same(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,9 +120,12 @@ def test_an_interrupted_calibration_goes_on_and_comes_to_the_same(
     [journal] = Path("results/calibrations/tiny").iterdir()
     kept = len(journal.read_bytes().splitlines()) - 1
     assert NUMBER <= kept <= 30
+    monkeypatch.setattr(run, "_SAY_SECONDS", 0.0)
+    said: list[str] = []
     with standing_in(tmp_path, answering()) as (endpoint, server):
-        found = calibrated(models, endpoint)
+        found = calibrated(models, endpoint, say=said.append)
     assert len(server.bodies) == 5 * NUMBER - kept
+    assert said[0].endswith(f": 1 of {5 * NUMBER - kept} replies")
     for path in paths.RESULTS.rglob("*.*"):
         path.unlink()
     with standing_in(tmp_path, answering()) as (endpoint, _):

@@ -1,0 +1,125 @@
+"""GGUF files become weights that vLLM reads: a tiny model with random weights through the real transformers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from parley.engine.convert import convert
+from parley.errors import EngineError
+
+# What torch warns of when compressed-tensors imports its fx package.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")]
+
+WIDTH, INNER, VOCABULARY = 32, 64, 40
+LAYER = "model.layers.0.mlp.down_proj"
+
+
+def write(path: Path, architecture: str = "qwen2") -> dict[str, np.ndarray[Any, Any]]:
+    """Write a model of one layer, and return its tensors by their names in the file."""
+    random = np.random.default_rng(7)
+    shapes = {"token_embd.weight": (VOCABULARY, WIDTH), "output_norm.weight": (WIDTH,)}
+    block = {
+        "attn_norm.weight": (WIDTH,),
+        "ffn_norm.weight": (WIDTH,),
+        "attn_q.weight": (WIDTH, WIDTH),
+        "attn_q.bias": (WIDTH,),
+        "attn_k.weight": (WIDTH // 2, WIDTH),
+        "attn_k.bias": (WIDTH // 2,),
+        "attn_v.weight": (WIDTH // 2, WIDTH),
+        "attn_v.bias": (WIDTH // 2,),
+        "attn_output.weight": (WIDTH, WIDTH),
+        "ffn_gate.weight": (INNER, WIDTH),
+        "ffn_up.weight": (INNER, WIDTH),
+        "ffn_down.weight": (WIDTH, INNER),
+    }
+    shapes |= {f"blk.0.{name}": shape for name, shape in block.items()}
+    tensors = {name: random.normal(0, 0.02, shape).astype(np.float32) for name, shape in shapes.items()}
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_name("tiny")
+    writer.add_block_count(1)
+    writer.add_context_length(64)
+    writer.add_embedding_length(WIDTH)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([*"abcdefghijklmnopqrstuvwxyz0123456789.", "ab", "<|end|>", "<|pad|>"])
+    writer.add_token_types([1] * 38 + [3, 3])
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(38)
+    for name, tensor in tensors.items():
+        writer.add_tensor(name, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return tensors
+
+
+def read(folder: Path, name: str) -> Any:
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        return file.get_tensor(name)
+
+
+def test_without_quantization_weights_are_bfloat16(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tensors = write(tmp_path / "tiny.gguf")
+    convert(tmp_path / "tiny.gguf", tmp_path / "model", None)
+    found = read(tmp_path / "model", f"{LAYER}.weight")
+    assert str(found.dtype) == "torch.bfloat16"
+    exact = tensors["blk.0.ffn_down.weight"]
+    assert np.abs(found.float().numpy() - exact).max() <= np.abs(exact).max() * 2**-8
+    assert "quantization_config" not in json.loads((tmp_path / "model" / "config.json").read_text())
+    assert (tmp_path / "model" / "tokenizer.json").is_file()
+    said = capfd.readouterr().err
+    for words in ("loading transformers: done", "reading the file: done", "writing the weights: done"):
+        assert words in said
+
+
+def test_int8_has_a_scale_per_channel_and_is_nearest(tmp_path: Path) -> None:
+    tensors = write(tmp_path / "tiny.gguf")
+    convert(tmp_path / "tiny.gguf", tmp_path / "model", "int8")
+    weight, scale = read(tmp_path / "model", f"{LAYER}.weight"), read(tmp_path / "model", f"{LAYER}.weight_scale")
+    assert (str(weight.dtype), tuple(scale.shape)) == ("torch.int8", (WIDTH, 1))
+    exact = torch.tensor(tensors["blk.0.ffn_down.weight"]).bfloat16().float().numpy()
+    steps = np.abs(exact).max(axis=1, keepdims=True) / 127.5
+    assert np.array_equal(scale.numpy(), steps)
+    assert np.array_equal(weight.numpy(), np.clip(np.rint(exact / steps), -128, 127))
+    assert str(read(tmp_path / "model", "model.embed_tokens.weight").dtype) == "torch.bfloat16"
+    config = json.loads((tmp_path / "model" / "config.json").read_text())["quantization_config"]
+    [group] = config["config_groups"].values()
+    assert (config["quant_method"], config["format"], config["ignore"]) == (
+        "compressed-tensors",
+        "int-quantized",
+        ["lm_head"],
+    )
+    assert (group["weights"]["strategy"], group["input_activations"]["strategy"]) == ("channel", "token")
+    assert (group["weights"]["dynamic"], group["input_activations"]["dynamic"]) == (False, True)
+
+
+def test_int8_weights_are_the_same_each_time(tmp_path: Path) -> None:
+    write(tmp_path / "tiny.gguf")
+    for name in ("a", "b"):
+        convert(tmp_path / "tiny.gguf", tmp_path / name, "int8")
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
+
+
+def test_a_kind_that_transformers_does_not_know_is_one_line(tmp_path: Path) -> None:
+    write(tmp_path / "tiny.gguf", "nonesuch")
+    with pytest.raises(EngineError, match=r"cannot read this GGUF file: .*nonesuch.*; choose another file") as error:
+        convert(tmp_path / "tiny.gguf", tmp_path / "model", None)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_is_no_gguf_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "tiny.gguf").write_bytes(b"no such thing " * 100)
+    with pytest.raises(EngineError, match=r"cannot read this GGUF file: .*; choose another file"):
+        convert(tmp_path / "tiny.gguf", tmp_path / "model", None)

@@ -339,7 +339,7 @@ def test_replies_in_other_formats_are_asked_as_they_were(
 
     def answer(body: dict[str, Any]) -> Any:
         ask = asked[json.dumps(body["messages"])]
-        held = {"free": set(), "text": {"regex"}, "json": {"structural_tag"}}[ask.reply_format]
+        held = {"free": set(), "text": {"grammar"}, "json": {"structural_tag"}}[ask.reply_format]
         assert set(body.get("structured_outputs", {})) == held
         return completion(FREELY if ask.reply_format == "free" else policy.said(ask))
 

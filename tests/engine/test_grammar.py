@@ -1,11 +1,14 @@
 """What holds a model to the form of a reply, in requests and in identities."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from answering_in_format import MODELS
 from parley.condition import Condition, Group, Player
 from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
 from parley.engine.models import ModelEntry
@@ -13,6 +16,7 @@ from parley.games.base import REPLY_FORMATS, Ask
 from parley.games.consensus import ConsensusGame, ConsensusParameters
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
+from parley.games.reply_text import labels, labels_first, schema_of, text_pattern
 from parley.games.stag_hunt_rules import POLICIES
 from playing import new_consensus
 
@@ -41,7 +45,7 @@ def test_services_get_openai_s_schema() -> None:
 
 def test_free_text_is_held_to_nothing_and_labeled_lines_by_servers_of_ours_alone() -> None:
     text, free = (replace(ask(), reply_format=name) for name in ("text", "free"))  # type: ignore[arg-type]
-    assert "Value: " in constraint(text, of_service=False)["structured_outputs"]["regex"]
+    assert set(constraint(text, of_service=False)["structured_outputs"]) == {"grammar"}
     assert (constraint(text, of_service=True), constraint(free, True), constraint(free, False)) == ({}, {}, {})
 
 
@@ -51,8 +55,8 @@ def accepts(sent: Any, text: str) -> bool:
     from xgrammar.testing import _is_grammar_accept_string
 
     given = sent["structured_outputs"]
-    if "regex" in given:
-        grammar = xgrammar.Grammar.from_regex(given["regex"])
+    if "grammar" in given:
+        grammar = xgrammar.Grammar.from_ebnf(given["grammar"])
     else:
         grammar = xgrammar.Grammar.from_structural_tag(given["structural_tag"])
     return bool(_is_grammar_accept_string(grammar, text))
@@ -69,13 +73,27 @@ def test_white_space_is_allowed_and_bounded(between: str, accepted: bool) -> Non
     assert accepts(constraint(ask(), of_service=False), text) is accepted
 
 
-def test_free_text_goes_on_until_its_labeled_lines_and_ends_there() -> None:
+def test_free_text_is_bounded_and_ends_with_its_labeled_lines() -> None:
     sent = constraint(replace(ask(), reply_format="text"), of_service=False)
-    end = "Value: 20\nPublic: It is in the middle."
-    assert accepts(sent, end)
-    assert accepts(sent, f"I think.\n\nVery well: Value\n{end}")
-    for text in ("I think.", "Value: 51\nPublic: x", "Value: 20", f"{end}\nAnd more.", f"Value: 3\n{end}"):
+    end = 'Value: 20\nPublic: It is in the "middle".'
+    for text in (end, f"I think.\n\nVery well: Value\n{end}", "x" * 400 + f"\n{end}"):
+        assert accepts(sent, text)
+    for text in ("I think.", "Value: 51\nPublic: x", "Value: 20", f"{end}\nAnd more.", "x" * 401 + f"\n{end}"):
         assert not accepts(sent, text)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: "-".join(model.model_fields))
+def test_the_grammar_of_each_reply_allows_what_its_pattern_allows(model: type[BaseModel]) -> None:
+    sent = constraint(replace(ask(), reply_format="text", reply_model=model), of_service=False)
+    lines = {"value": "3", "public_reasoning": "It is.", "vote": "stop", "decision": "continue", "answer": "A, 7"}
+    lines |= {"policies": "Lend tools", "word": "don't-é", "action": "Hunt Stag"}
+    if "pattern" in schema_of(model).get("answer", {}) and "$" in schema_of(model)["answer"]["pattern"][:-1]:
+        lines["answer"] = "-$1,234.50"
+    labeled = "\n".join(f"{label}: {lines[name]}" for name, label in labels(model).items())
+    texts = [f"{labeled}\nBecause.", labeled] if labels_first(model) else [f"Well.\n\n{labeled}", labeled]
+    assert all(accepts(sent, text) for text in texts)
+    for text in (*texts, labeled.replace(": ", ": {"), f"{labeled} ", "Because."):
+        assert accepts(sent, text) is (re.fullmatch(text_pattern(model), text) is not None)
 
 
 # Identities

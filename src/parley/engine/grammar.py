@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.games.base import Ask
-from parley.games.reply_text import text_pattern
+from parley.games.reply_text import text_grammar
 
 MOST_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
 OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MOST_WHITE_SPACE}"
@@ -30,7 +30,7 @@ def constraint(ask: Ask, of_service: bool) -> Mapping[str, Any]:
     if ask.reply_format == "free":
         return {}
     if ask.reply_format == "text":
-        return {} if of_service else {"structured_outputs": {"regex": text_pattern(ask.reply_model)}}
+        return {} if of_service else {"structured_outputs": {"grammar": text_grammar(ask.reply_model)}}
     schema = json_schema(ask.reply_model)
     if of_service:
         named = {"name": ask.phase, "schema": schema, "strict": True}

@@ -6,7 +6,7 @@ holds one field; a field that is a list has a line for each item. What else was 
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from parley.games.base import Reply, parse_reply
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _MOST_LISTED = 1_000  # integers that a grammar lists one by one
+_FREE_CHARS = 400  # of free text that becomes no field
 
 
 class ReplyModel(BaseModel):
@@ -55,53 +56,46 @@ def labels_first(model: type[BaseModel]) -> bool:
 
 
 def read_text(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
-    """Parse one reply in free text as strictly as JSON: a missing or doubtful line is `invalid_json`.
+    """Parse one reply in free text as strictly as JSON: without each labeled line in its place it is `invalid_json`.
 
-    Around a label and a value only white space and asterisks of emphasis may stand; blank lines count for nothing. A
-    label may be repeated with the same value. The values are then what they would be in JSON, and fail as they would.
+    Around a label and a value only white space and asterisks of emphasis may stand; blank lines count for nothing. The
+    values are then what they would be in JSON, and fail as they would.
     """
     if finish_reason in ("length", "content_filter"):
         return parse_reply(text, finish_reason, model)
-    names = labels(model)
-    first = labels_first(model)
-    found, rest = _taken_apart(text, names, first)
-    schemas = schema_of(model)
+    schemas, first = schema_of(model), labels_first(model)
+    lines = text.split("\n")
     fields: dict[str, Any] = {}
-    for name, label in names.items():
-        values = list(dict.fromkeys(found.get(label, [])))
+    for name, label in _in_turn(labels(model), first):
+        listed = schemas[name].get("type") == "array"
+        values = _taken(lines, label, first, len(lines) if listed else 1)
         if not values:
             return Reply(None, "invalid_json", f"no {'first' if first else 'last'} line that begins with {label}:")
-        if schemas[name].get("type") == "array":
-            fields[name] = values
-        elif len(values) > 1:
-            return Reply(None, "invalid_json", f"several lines that begin with {label}:")
-        else:
-            fields[name] = _typed(values[0], schemas[name])
+        fields[name] = values if listed else _typed(values[0], schemas[name])
     if free := free_field(model):
-        fields[free] = rest[: schemas[free].get("maxLength")]
+        fields[free] = "\n".join(lines).strip()[: schemas[free].get("maxLength")]
     return parse_reply(json.dumps(fields), "stop", model)
 
 
-def _taken_apart(text: str, names: Mapping[str, str], first: bool) -> tuple[dict[str, list[str]], str]:
-    """Return the values of the labeled lines at one end of a text, by label, and what else stands there."""
-    lines = text.strip().split("\n")
-    order = range(len(lines)) if first else range(len(lines) - 1, -1, -1)
-    any_label = "|".join(re.escape(label) for label in names.values())
-    line_of = re.compile(rf"\**({any_label})\**:(.*)")
-    found: dict[str, list[str]] = {}
-    rest = lines
-    for place in order:
-        line = lines[place].strip()
+def _in_turn(named: Mapping[str, str], first: bool) -> list[tuple[str, str]]:
+    """Return names and labels in the order in which their lines are met, from the end of a text that has them."""
+    return list(named.items()) if first else list(named.items())[::-1]
+
+
+def _taken(lines: list[str], label: str, first: bool, most: int) -> list[str]:
+    """Take lines with a label, `most` at most, from one end of `lines`; return what stands behind it, in order."""
+    line_of = re.compile(rf"\**{re.escape(label)}\**:(.*)")
+    end = 0 if first else -1
+    found: list[str] = []
+    while lines and len(found) < most:
+        line = lines[end].strip()
         matched = line_of.fullmatch(line)
         if line and not matched:
-            rest = lines[place:] if first else lines[: place + 1]
             break
+        lines.pop(end)
         if matched:
-            value = matched[2].strip().strip("*").strip()
-            found.setdefault(matched[1], []).insert(len(found.get(matched[1], [])) if first else 0, value)
-    else:
-        rest = []
-    return found, "\n".join(rest).strip()
+            found.append(matched[1].strip().strip("*").strip())
+    return found if first else found[::-1]
 
 
 def _typed(value: str, schema: Mapping[str, Any]) -> str | int:
@@ -115,16 +109,30 @@ def _typed(value: str, schema: Mapping[str, Any]) -> str | int:
 
 @cache
 def text_pattern(model: type[BaseModel]) -> str:
-    """Return the regular expression of the replies that a model may write: any lines, and the labeled ones.
+    """Return the regular expression of the replies that a model may write: free text, and the labeled lines.
 
-    A line that begins with a label is no free line, so that a reply ends after the labeled ones.
+    Free text has at most as many characters as its field, as in JSON, so that a reply comes to its labeled lines.
     """
-    named = labels(model)
-    lines = [_lines(label, schema_of(model)[name]) for name, label in named.items()]
-    if labels_first(model):
-        return "\n".join(lines).replace("\n", r"\n") + r"(\n[^\n]*)*"
-    other = _not_beginning([f"{label}:" for label in named.values()])
-    return rf"(({other})?\n)*" + r"\n".join(lines)
+    lines = r"\n".join(_lines(label, schema_of(model)[name]) for name, label in labels(model).items())
+    most = schema_of(model).get(free_field(model), {}).get("maxLength", _FREE_CHARS)
+    free = rf"[^\0]{{0,{most}}}"
+    return rf"{lines}(\n{free})?" if labels_first(model) else rf"({free}\n)?{lines}"
+
+
+# Signs and classes of a regular expression, of which all others are plain characters.
+_PIECE = re.compile(r"\[(?:\\.|[^\]\\])*\]|\{\d+(?:,\d+)?\}|[()|?*+]|\\n|\\?(.)")
+
+
+@cache
+def text_grammar(model: type[BaseModel]) -> str:
+    """Return the same as a grammar in EBNF, which xgrammar compiles without the time limit of expressions."""
+
+    def piece(found: re.Match[str]) -> str:
+        if found[0] == r"\n":
+            return r'"\n"'
+        return json.dumps(found[1]) if found[1] else found[0]
+
+    return "root ::= " + " ".join(piece(found) for found in _PIECE.finditer(text_pattern(model)))
 
 
 def _lines(label: str, schema: Mapping[str, Any]) -> str:
@@ -151,14 +159,6 @@ def _integers(low: int | None, high: int | None) -> str:
     if low is None or high is None or high - low >= _MOST_LISTED:
         return "-?(0|[1-9][0-9]{0,17})"
     return "|".join(str(number) for number in range(low, high + 1))
-
-
-def _not_beginning(texts: Collection[str]) -> str:
-    """Return the regular expression of lines, of one character at least, that begin with none of `texts`."""
-    longer = {text[0]: [other[1:] for other in texts if other[0] == text[0]] for text in texts}
-    found = [f"[^{''.join(map(_escaped, longer))}\\n][^\\n]*"]
-    found += [f"{_escaped(sign)}({_not_beginning(rest)})?" for sign, rest in longer.items() if "" not in rest]
-    return "|".join(found)
 
 
 def _escaped(text: str) -> str:

@@ -4,8 +4,22 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from deliberating import CARDS, CHOICES
 from parley.games.base import Ask
+from parley.games.consensus_parameters import ByzantineVote, HonestVote, proposal_model, turn_model
+from parley.games.deliberation_parameters import reply_model
+from parley.games.stag_hunt_parameters import act_model, signal_model
 from parley.policies import Completion
+
+# Models of all kinds of replies, with short fields.
+REASONED = reply_model("cot", "number", (), 60, 40)
+ZERO_SHOT = reply_model("zero_shot", "number", (), 60, 40)
+POLICIES = reply_model("cot", "policies", CHOICES.options, 60, 40)
+PROPOSAL = proposal_model("honest", 0, 50, 400, 30)
+BYZANTINE = proposal_model("byzantine", 0, 50, 400, 30)
+TURN = turn_model("byzantine", -5, 5, 400, 30)
+MODELS = [REASONED, ZERO_SHOT, POLICIES, PROPOSAL, BYZANTINE, TURN, HonestVote, ByzantineVote]
+MODELS += [signal_model(600), act_model(600), reply_model("zero_shot", "cards", CARDS.options, 60, 40)]
 
 FREELY = "I thought about it.\nThat is all."
 

@@ -9,23 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from answering_in_format import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
 from deliberating import CARDS, CHOICES, EIGHTEEN
 from parley.games.base import parse_reply
-from parley.games.consensus_parameters import ByzantineVote, HonestVote, proposal_model, turn_model
+from parley.games.consensus_parameters import HonestVote
 from parley.games.deliberation_parameters import answer_pattern, reply_model
 from parley.games.reply_text import read_text
 from parley.games.stag_hunt_parameters import LONGEST_WORD, WORD_PATTERN, act_model, signal_model
 from parley.games.stag_hunt_state import one_word
 from parley.problems.problem import Problem
-
-REASONED = reply_model("cot", "number", (), 60, 40)
-ZERO_SHOT = reply_model("zero_shot", "number", (), 60, 40)
-POLICIES = reply_model("cot", "policies", CHOICES.options, 60, 40)
-PROPOSAL = proposal_model("honest", 0, 50, 400, 30)
-BYZANTINE = proposal_model("byzantine", 0, 50, 400, 30)
-TURN = turn_model("byzantine", -5, 5, 400, 30)
-MODELS = [REASONED, ZERO_SHOT, POLICIES, PROPOSAL, BYZANTINE, TURN, HonestVote, ByzantineVote]
-MODELS += [signal_model(600), act_model(600), reply_model("zero_shot", "cards", CARDS.options, 60, 40)]
 
 
 def values(model: type[BaseModel], text: str) -> dict[str, Any]:
@@ -81,11 +73,11 @@ def test_a_list_has_a_line_for_each_item() -> None:
         (REASONED, "Answer: 18\nThat is it.", "invalid_json"),  # not the last one
         (REASONED, "The Answer: 18", "invalid_json"),  # another line
         (REASONED, "answer: 18", "invalid_json"),
-        (REASONED, "Answer: 17\nAnswer: 18", "invalid_json"),  # two answers
         (REASONED, "Answer: " + "1" * 61, "out_of_range"),
         (REASONED, "", "invalid_json"),
         (PROPOSAL, "Value: 20", "invalid_json"),  # a field is missing
-        (PROPOSAL, "Public: no\nValue: 20\nPublic: yes", "invalid_json"),
+        (PROPOSAL, "Public: x\nValue: 20", "invalid_json"),  # not in their order
+        (PROPOSAL, "Value: 20\nAnd so\nPublic: x", "invalid_json"),
         (PROPOSAL, "Value: 20.0\nPublic: x", "invalid_json"),
         (PROPOSAL, "Value: 020\nPublic: x", "invalid_json"),
         (PROPOSAL, "Value: twenty\nPublic: x", "invalid_json"),
@@ -109,8 +101,11 @@ def test_a_reply_that_was_cut_off_or_refused_is_no_reply() -> None:
     assert read_text("x\nAnswer: 18", "content_filter", REASONED).failure == "refused"
 
 
-def test_a_label_that_is_repeated_with_the_same_value_is_one() -> None:
-    assert values(REASONED, "x\n**Answer: 18**\nAnswer: 18")["answer"] == "18"
+def test_only_the_last_lines_count() -> None:
+    assert values(REASONED, "Answer: 17\n**Answer: 18**") == {"argument": "Answer: 17", "answer": "18"}
+    said = values(PROPOSAL, "Public: no\n\nValue: 3\n\nPublic: yes\n")
+    assert said == {"internal_strategy": "Public: no", "value": 3, "public_reasoning": "yes"}
+    assert values(ZERO_SHOT, "Answer: 18\nAnswer: 17") == {"answer": "18", "argument": "Answer: 17"}
 
 
 # What a schema allows, a game can read

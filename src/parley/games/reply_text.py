@@ -54,53 +54,46 @@ def labels_first(model: type[BaseModel]) -> bool:
 
 
 def read_text(text: str, finish_reason: str, model: type[BaseModel]) -> Reply:
-    """Parse one reply in free text as strictly as JSON: a missing or doubtful line is `invalid_json`.
+    """Parse one reply in free text as strictly as JSON: without each labeled line in its place it is `invalid_json`.
 
-    Around a label and a value only white space and asterisks of emphasis may stand; blank lines count for nothing. A
-    label may be repeated with the same value. The values are then what they would be in JSON, and fail as they would.
+    Around a label and a value only white space and asterisks of emphasis may stand; blank lines count for nothing. The
+    values are then what they would be in JSON, and fail as they would.
     """
     if finish_reason in ("length", "content_filter"):
         return parse_reply(text, finish_reason, model)
-    names = labels(model)
-    first = labels_first(model)
-    found, rest = _taken_apart(text, names, first)
-    schemas = schema_of(model)
+    schemas, first = schema_of(model), labels_first(model)
+    lines = text.split("\n")
     fields: dict[str, Any] = {}
-    for name, label in names.items():
-        values = list(dict.fromkeys(found.get(label, [])))
+    for name, label in _in_turn(labels(model), first):
+        listed = schemas[name].get("type") == "array"
+        values = _taken(lines, label, first, len(lines) if listed else 1)
         if not values:
             return Reply(None, "invalid_json", f"no {'first' if first else 'last'} line that begins with {label}:")
-        if schemas[name].get("type") == "array":
-            fields[name] = values
-        elif len(values) > 1:
-            return Reply(None, "invalid_json", f"several lines that begin with {label}:")
-        else:
-            fields[name] = _typed(values[0], schemas[name])
+        fields[name] = values if listed else _typed(values[0], schemas[name])
     if free := free_field(model):
-        fields[free] = rest[: schemas[free].get("maxLength")]
+        fields[free] = "\n".join(lines).strip()[: schemas[free].get("maxLength")]
     return parse_reply(json.dumps(fields), "stop", model)
 
 
-def _taken_apart(text: str, names: Mapping[str, str], first: bool) -> tuple[dict[str, list[str]], str]:
-    """Return the values of the labeled lines at one end of a text, by label, and what else stands there."""
-    lines = text.strip().split("\n")
-    order = range(len(lines)) if first else range(len(lines) - 1, -1, -1)
-    any_label = "|".join(re.escape(label) for label in names.values())
-    line_of = re.compile(rf"\**({any_label})\**:(.*)")
-    found: dict[str, list[str]] = {}
-    rest = lines
-    for place in order:
-        line = lines[place].strip()
+def _in_turn(named: Mapping[str, str], first: bool) -> list[tuple[str, str]]:
+    """Return names and labels in the order in which their lines are met, from the end of a text that has them."""
+    return list(named.items()) if first else list(named.items())[::-1]
+
+
+def _taken(lines: list[str], label: str, first: bool, most: int) -> list[str]:
+    """Take lines with a label, `most` at most, from one end of `lines`; return what stands behind it, in order."""
+    line_of = re.compile(rf"\**{re.escape(label)}\**:(.*)")
+    end = 0 if first else -1
+    found: list[str] = []
+    while lines and len(found) < most:
+        line = lines[end].strip()
         matched = line_of.fullmatch(line)
         if line and not matched:
-            rest = lines[place:] if first else lines[: place + 1]
             break
+        lines.pop(end)
         if matched:
-            value = matched[2].strip().strip("*").strip()
-            found.setdefault(matched[1], []).insert(len(found.get(matched[1], [])) if first else 0, value)
-    else:
-        rest = []
-    return found, "\n".join(rest).strip()
+            found.append(matched[1].strip().strip("*").strip())
+    return found if first else found[::-1]
 
 
 def _typed(value: str, schema: Mapping[str, Any]) -> str | int:

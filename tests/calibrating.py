@@ -1,6 +1,7 @@
 """A stand-in for an engine that answers the questions of calibrations, in whatever form it is asked."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +21,11 @@ def question_of(body: dict[str, Any]) -> str:
 
 def reply_of(body: dict[str, Any], answer: str) -> str:
     """Return a reply that gives an answer in the form that the request asks for."""
-    if regex := body.get("structured_outputs", {}).get("regex"):
-        [label] = [label for label in ("Answer", "Value", "Word") if f"{label}: " in regex]
+    told = body["messages"][-1]["content"]
+    if found := re.search('begins with "(Answer|Value|Word):"', told):
+        label = found[1]
         lines = [f"{label}: {answer}", *([f"Public: {_WORDS}"] if label == "Value" else [])]
-        before = regex.startswith(label)
+        before = "Start with one line" in told
         return "\n".join([*lines, _WORDS] if before else [_WORDS, *lines])
     if "structured_outputs" not in body:
         return f"{_WORDS} The answer is {answer}."

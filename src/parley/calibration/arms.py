@@ -91,8 +91,10 @@ class Arm:
 
 
 def all_arms(games: Sequence[str], formats: Sequence[ReplyFormat]) -> list[Arm]:
-    """Return the plain arm, and that of each game and format."""
-    return [Arm(PLAIN), *(Arm(game, reply_format) for game in games for reply_format in formats)]
+    """Return the plain arm, and that of each game and format that is a format of its own there."""
+    found = [Arm(game, reply_format) for game in games for reply_format in formats]
+    # What is answered before its argument has no free first step: it stays in JSON.
+    return [Arm(PLAIN), *(arm for arm in found if arm != Arm("deliberation_zero_shot", "two_steps"))]
 
 
 def source_of(text: str) -> Source:

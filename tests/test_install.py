@@ -225,8 +225,9 @@ def test_another_hash_is_one_line_and_installs_nothing(environment, index, insta
     assert not installed(environment)
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
-@pytest.mark.parametrize("damage", ["cut", "gone", "half installed"])
+@pytest.mark.parametrize(
+    ("installer", "damage"), [("uv", "cut"), ("uv", "gone"), ("uv", "half installed"), ("pip", "half installed")]
+)
 def test_a_damaged_package_is_installed_again(environment, index, wheels, installer, damage):
     pin = f"tiny-parcel==1.0 --hash=sha256:{wheel_hash(wheels)}"
     options = ["--installer", installer]

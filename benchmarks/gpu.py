@@ -29,7 +29,7 @@ from benchmarks.run import rewrite, table
 from benchmarks.serving import asked_again, played, posted, serving
 from parley.condition import Simulation
 from parley.engine import hardware
-from parley.engine.client import json_schema
+from parley.engine.grammar import constraint
 from parley.engine.server import is_cpu_build
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.runner import Exchange
@@ -72,7 +72,6 @@ class Check:
     agents: dict[int, AgentTokens] = field(default_factory=dict)
     main: Usage | None = None
     requests: list[Exchange] = field(default_factory=list)
-    unguided: Usage | None = None
 
     def round_seconds(self, number: int) -> float:
         """Return the seconds that a round of `number` simulations may take at most, by the main measurement."""
@@ -136,7 +135,6 @@ def stages(size: Size) -> list[Stage]:
     ]
     determinism = hardware.determinism(True, is_cpu_build(), hardware.gpus())
     deterministic = f"`deterministic: true` ({determinism.by})"
-    guidance = json.dumps({"backend": "guidance", "disable_any_whitespace": True})
     return [
         Stage("as studies run it", {}, main),
         Stage(
@@ -149,11 +147,6 @@ def stages(size: Size) -> list[Stage]:
             {"deterministic": True},
             [Step("`deterministic: true`", _as_main(2), _against(deterministic))],
             "" if determinism.by else determinism.warning or "not supported here",
-        ),
-        Stage(
-            "with guidance for grammars",
-            {"engine_args": {"structured-outputs-config": guidance}},
-            [Step("grammars by guidance", lambda check: 1.5 * size.seconds, _by_guidance)],
         ),
     ]
 
@@ -310,8 +303,7 @@ def chat_bodies(exchanges: Sequence[Exchange], number: int, guided: bool) -> lis
             "max_tokens": CUT_TOKENS,
         }
         if guided:
-            schema = {"name": ask.phase, "schema": json_schema(ask.reply_model), "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            body |= constraint(ask, of_service=False)
         bodies.append(body)
     return bodies
 
@@ -327,24 +319,14 @@ def _replies(check: Check, guided: bool, most: float) -> Usage:
 
 
 def _guided(check: Check, most: float) -> Iterator[Row]:
-    check.unguided = _replies(check, False, most / 6)
+    unguided = _replies(check, False, most / 6)
     guided = _replies(check, True, most / 6)
+    ratio = guided.generated_rate / unguided.generated_rate
     number = len(chat_bodies(check.requests, check.size.guided, guided=False))
     requests = f"{number} replies of {CUT_TOKENS} tokens at once, prompts cached"
-    yield Row(f"{requests}: no grammar", f"{check.unguided.generated_rate:,.0f} generated tokens/s", "")
-    yield _grammar_row("xgrammar", guided, check.unguided)
-
-
-def _by_guidance(check: Check, most: float) -> Iterator[Row]:
-    if check.unguided is None:
-        raise ValueError("nothing to compare it with")
-    yield _grammar_row("guidance", _replies(check, True, most / 3), check.unguided)
-
-
-def _grammar_row(backend: str, usage: Usage, unguided: Usage) -> Row:
-    ratio = usage.generated_rate / unguided.generated_rate
-    what = f"the same, grammars by {backend}"
-    return Row(what, f"{usage.generated_rate:,.0f} generated tokens/s: {ratio:.2f} of it", "")
+    yield Row(f"{requests}: no grammar", f"{unguided.generated_rate:,.0f} generated tokens/s", "")
+    told = f"{guided.generated_rate:,.0f} generated tokens/s: {ratio:.2f} of it"
+    yield Row("the same, grammars by xgrammar", told, "")
 
 
 def _paper(check: Check) -> Iterator[Row]:

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import version
 from types import ModuleType
 
-from parley.engine.client import json_schema
+from parley.engine.grammar import constraint
 from parley.errors import EngineError, UsageError
 from parley.games.base import Ask
 from parley.policies import Completion
@@ -45,7 +45,8 @@ class SwarmsAgent:
         return await asyncio.to_thread(self._run, ask, seed)
 
     def _run(self, ask: Ask, seed: int) -> Completion:
-        schema = {"name": ask.phase, "schema": json_schema(ask.reply_model), "strict": True}
+        if ask.reply_format == "free":
+            raise UsageError("swarms.Agent is asked once, which two steps are not; set reply_format json or text")
         agent = self._swarms.Agent(
             agent_name=ask.agent,
             system_prompt=ask.system,
@@ -56,7 +57,7 @@ class SwarmsAgent:
             max_tokens=ask.sampling.max_tokens,
             llm_args={
                 "seed": seed,
-                "response_format": {"type": "json_schema", "json_schema": schema},
+                **constraint(ask, of_service=True),
                 "ssl_verify": True,  # not its default
             },
             max_loops=1,

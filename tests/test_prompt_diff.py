@@ -61,12 +61,12 @@ def test_silent_against_explicit_differ_in_the_disclosure_alone(
             "+1. Players: there are 4 p",
             "-3. Payoffs: if ALL player",
             "+3. Payoffs: if ALL 4 play",
+            "+",
             "+=== COMMUNICATION VISIBIL",
             "+Players see words and act",
             "+- You see those of: playe",
             "+- Number of players who a",
             "+- The payoffs count the a",
-            "+",
         ]
         assert lines[3][1:].replace("ALL 4 players", "ALL players") == lines[2][1:]
 

@@ -33,6 +33,15 @@ def test_the_command_never_names_a_network_address() -> None:
     assert not {"--host", "--port", "--trust-remote-code"} & set(command)
 
 
+@pytest.mark.parametrize("key", ["engine_args", "server_args"])
+def test_an_entry_names_no_grammars_of_its_own(key: str) -> None:
+    assert option(server.server_command("tiny", entry(), Path("m"), "s"), "structured-outputs-config") == (
+        '{"backend": "xgrammar"}'
+    )
+    with pytest.raises(EngineError, match=r"tiny: structured-outputs-config: .* remove it"):
+        server.server_command("tiny", entry(**{key: {"structured-outputs-config": "{}"}}), Path("m"), "s")
+
+
 def test_the_command_follows_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)
     keys = {"dtype": "float16", "max_model_len": 4096, "gpus": 2, "server_args": {"gpu-memory-utilization": 0.8}}

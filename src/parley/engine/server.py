@@ -33,6 +33,7 @@ from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
 _PREFIX_OF_FOLDER = "parley-"
+_GRAMMARS = "structured-outputs-config"
 _GPUS = "CUDA_VISIBLE_DEVICES"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 20.0
@@ -85,7 +86,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         # The folder's own sampling defaults would be applied where a study names none.
         "generation-config": "vllm",
         # How much white space a reply may have is said with each request (parley.engine.grammar).
-        "structured-outputs-config": json.dumps({"backend": "xgrammar"}),
+        _GRAMMARS: json.dumps({"backend": "xgrammar"}),
         "enable-prompt-tokens-details": True,
         "disable-uvicorn-access-log": True,
         "tensor-parallel-size": max(1, entry.gpus),
@@ -101,7 +102,12 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         }
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
-    arguments |= dict(entry.engine_args) | dict(entry.server_args)
+    own = dict(entry.engine_args) | dict(entry.server_args)
+    if _GRAMMARS in own:
+        raise EngineError(
+            f"{name}: {_GRAMMARS}: what holds replies is part of results' identity, and is xgrammar; remove it"
+        )
+    arguments |= own
     command = [sys.executable, "-m", _server_module()]
     for key, value in arguments.items():
         if value is True:

@@ -11,8 +11,7 @@ from parley.cli_options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_
 from parley.errors import ParleyError, UsageError
 from parley.text import one_line, table
 
-# As parley.calibration.arms and parley.games.base have them, whose imports take longer than --help may.
-_CALIBRATED = ("deliberation_cot", "deliberation_zero_shot", "consensus", "stag_hunt")
+# As parley.games.base has them, whose import takes longer than --help may.
 _FORMATS = ("json", "text", "two_steps")
 
 
@@ -222,7 +221,9 @@ def show(record: Path, study: Path | None) -> None:
 @click.argument("model")
 @click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
 @click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
-@click.option("--games", multiple=True, type=click.Choice(_CALIBRATED), help="May be repeated; default: all.")
+@click.option(
+    "--games", multiple=True, metavar="NAME", help="May be repeated, an unknown one lists them; default: all."
+)
 @click.option("--formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all.")
 @click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
 @MODELS_FILE
@@ -247,11 +248,13 @@ def calibrate(
     Examples:  parley calibrate smollm2-135m --number 50
                parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --games deliberation_cot
     """
-    from parley.calibration.arms import all_arms, source_of
+    from parley.calibration.arms import STYLES, all_arms, source_of
     from parley.calibration.results import HEADER, cells
     from parley.calibration.run import calibrate as run
 
-    arms = all_arms(games or _CALIBRATED, formats or _FORMATS)
+    if unknown := set(games) - set(STYLES):
+        raise UsageError(f"--games {one_line(min(unknown), 60)}: choose from: {', '.join(STYLES)}")
+    arms = all_arms(games or STYLES, formats or _FORMATS)
     found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout, say)
     _print_table(HEADER, [cells(row) for row in found["arms"]])
     click.echo(str(found["path"]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from parley.calibration.arms import GAMES, Arm, all_arms, plain_answer, prompts_digest, questions, source_of
+from parley.calibration.arms import STYLES, Arm, all_arms, plain_answer, prompts_digest, questions, source_of
 from parley.errors import UsageError
 from parley.games.base import REPLY_FORMATS, Ask, Group, new_game
 from parley.games.deliberation import DeliberationGame
@@ -101,7 +101,7 @@ def test_other_games_ask_the_question_in_the_form_of_their_first_reply(game: str
 
 
 def test_all_arms_ask_at_one_temperature_and_have_names_of_their_own() -> None:
-    arms = all_arms(GAMES, REPLY_FORMATS)
+    arms = all_arms(STYLES, REPLY_FORMATS)
     assert len({arm.name for arm in arms}) == len(arms) == 12
     asks = [arm.ask(PROBLEM, 0) for arm in arms]
     assert {ask.sampling.temperature for ask in asks} == {0.7}
@@ -122,7 +122,7 @@ class _Changed(Arm):
     "change", [("user", "Well?"), ("system", "You are."), ("follow_up", "And?"), ("reply_model", FreeText)]
 )
 def test_the_digest_of_prompts_follows_from_each_part_of_an_ask(change: tuple[str, Any]) -> None:
-    arms = all_arms(GAMES, REPLY_FORMATS)
+    arms = all_arms(STYLES, REPLY_FORMATS)
     before = prompts_digest(PROBLEM, arms)
     assert prompts_digest(PROBLEM, arms) == before
     assert prompts_digest(PROBLEM, [*arms[:-1], _Changed("stag_hunt", "two_steps", change)]) != before

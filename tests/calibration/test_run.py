@@ -14,7 +14,7 @@ from calibrating import RIGHT, answering, question_of
 from conftest import MODELS
 from parley import paths
 from parley.calibration import run
-from parley.calibration.arms import GAMES, Arm, all_arms
+from parley.calibration.arms import STYLES, Arm, all_arms
 from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
@@ -23,7 +23,7 @@ from parley.problems.sources import Arithmetic
 from parley.stats import paired_difference, wilson_interval
 
 NUMBER = 12
-JSON_ARMS = all_arms(GAMES, ("json",))
+JSON_ARMS = all_arms(STYLES, ("json",))
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def rows_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_a_model_that_is_always_right_is_right_in_every_arm(models: Path, tmp_path: Path) -> None:
     with standing_in(tmp_path, answering()) as (endpoint, server):
-        found = calibrated(models, endpoint, all_arms(GAMES, REPLY_FORMATS))
+        found = calibrated(models, endpoint, all_arms(STYLES, REPLY_FORMATS))
     rows = rows_of(found)
-    assert list(rows) == [arm.name for arm in all_arms(GAMES, REPLY_FORMATS)]
+    assert list(rows) == [arm.name for arm in all_arms(STYLES, REPLY_FORMATS)]
     assert len(server.bodies) == NUMBER * (
         1 + 4 + 4 + 6
     )  # two steps are two requests, and what is answered first has none

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parley import paths
-from parley.calibration.arms import GAMES, Arm, all_arms, prompts_digest, questions
+from parley.calibration.arms import STYLES, Arm, all_arms, prompts_digest, questions
 from parley.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
 from parley.engine.grammar import grammar_name
 from parley.engine.models import ModelEntry
@@ -32,7 +32,7 @@ HEADER = (
 
 def identity_of(entry: ModelEntry) -> dict[str, Any]:
     """Return what a calibration is of: the model, the grammar that holds its replies, and all prompts and shapes."""
-    every = all_arms(GAMES, REPLY_FORMATS)
+    every = all_arms(STYLES, REPLY_FORMATS)
     prompts = prompts_digest(questions(Arithmetic(), 1)[0], every)
     return {"model": entry.identity(), "grammar": grammar_name(entry.is_service), "prompts": prompts}
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley import __version__, paths
-from parley.calibration.arms import GAMES, PLAIN, TEMPERATURE, Arm, Source, all_arms, questions
+from parley.calibration.arms import PLAIN, STYLES, TEMPERATURE, Arm, Source, all_arms, questions
 from parley.calibration.results import FORMAT, arm_row, identity_of, key_of, read_calibration
 from parley.degenerate import degenerate_class
 from parley.engine.client import Engine, LLMPolicy
@@ -104,7 +104,7 @@ def calibrate(
     earlier = read_calibration(path) if path.exists() else None
     finished = {row["arm"] for row in earlier["arms"]} if earlier else set()
     wanted = {PLAIN, *finished, *(arm.name for arm in arms)}
-    every = [arm for arm in all_arms(GAMES, REPLY_FORMATS) if arm.name in wanted]
+    every = [arm for arm in all_arms(STYLES, REPLY_FORMATS) if arm.name in wanted]
     left = [arm for arm in every if arm.name not in finished]
     # Seeds follow from the name: the same for each model.
     name = digest(["calibration", asked])

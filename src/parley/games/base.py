@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,6 +25,9 @@ from parley.network import Network
 from parley.text import one_line
 from parley.topology import Complete, Topology, build
 from parley.topology import check as check_topology
+
+if TYPE_CHECKING:
+    from parley.problems.problem import Problem
 
 FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
 FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
@@ -188,6 +191,7 @@ class Game(ABC):
     Parameters: ClassVar[type[GameParameters]]
     prompts: ClassVar[Mapping[str, Mapping[str, Path]]]  # prompt name -> template name -> file
     prompt_phases: ClassVar[tuple[str, ...]]  # the phases that `prompt_template` knows
+    question_styles: ClassVar[tuple[str, ...]] = ()  # the ways in which `question` asks, named after the game
     policies: ClassVar[Mapping[str, PolicyKind]]  # by name; LLM among them
 
     def __init__(
@@ -237,6 +241,15 @@ class Game(ABC):
     @abstractmethod
     def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
         """Return one prompt filled with sample values, some of which are `given`."""
+
+    @classmethod
+    def question(cls, style: str, problem: "Problem", reply_format: ReplyFormat) -> tuple[Ask, str]:
+        """Return how the game asks for the answer to a problem, and the field of the reply that holds the answer.
+
+        For calibrations. A style may have no such format: then the ask has another. A game that has `question_styles`
+        says it.
+        """
+        raise NotImplementedError(cls.name)
 
     @classmethod
     def sample_values(cls, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:

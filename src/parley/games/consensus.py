@@ -23,6 +23,7 @@ from parley.games.base import (
     Group,
     Outcome,
     Reply,
+    ReplyFormat,
 )
 from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
@@ -45,7 +46,9 @@ from parley.games.consensus_swarms_parameters import NAMES
 from parley.games.consensus_threat import threat_model
 from parley.games.evidence import FigureSpec, Measure, OutcomeClass, Trajectory
 from parley.games.kinds import LLM, PolicyKind, with_instructions
+from parley.games.questions import first_ask, in_form_of
 from parley.games.roles import BYZANTINE, HONEST
+from parley.problems.problem import Problem
 from parley.text import by_number, one_line
 
 
@@ -117,6 +120,7 @@ class ConsensusGame(Game):
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
     prompt_phases: ClassVar[tuple[str, ...]] = ("propose", "vote", "turn")
+    question_styles: ClassVar[tuple[str, ...]] = ("consensus",)
     policies: ClassVar[Mapping[str, PolicyKind]] = consensus_swarms.in_turns(
         {LLM.name: LLM, **SCRIPTED, LLM_STRATEGIES.name: LLM_STRATEGIES, **ADVERSARIES}
     )
@@ -190,6 +194,14 @@ class ConsensusGame(Game):
         if part == "user" or not given.get("neighbors"):
             return text
         return f"{text}\n{disclosed_text(8, [one_line(name) for name in given['neighbors'].split(',')])}"
+
+    @classmethod
+    def question(cls, style: str, problem: Problem, reply_format: ReplyFormat) -> tuple[Ask, str]:
+        """Return a question whose answer, a whole number from 0 to a million, is the value that is proposed."""
+        parameters = ConsensusParameters(value_max=1_000_000, reply_format=reply_format)
+        ask = first_ask(cls, parameters, "may_exist")
+        told = "The value that you propose is your answer to this question."
+        return in_form_of(ask, problem.question, told, reply_format), "value"
 
     @classmethod
     def sample_values(cls, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from parley.errors import UsageError
 from parley.games import deliberation_evidence as evidence
 from parley.games import deliberation_prompts as texts
-from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply
+from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply, ReplyFormat
 from parley.games.deliberation_hung import HungSet, Panels, panels
 from parley.games.deliberation_parameters import DeliberationParameters, reply_model
 from parley.games.deliberation_rules import POLICIES
@@ -26,6 +26,7 @@ from parley.games.deliberation_turns import Turn, heard_by, reached, turn_measur
 from parley.games.deliberation_verdict import graded, plurality, unanimous
 from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
 from parley.games.kinds import PolicyKind, with_instructions
+from parley.games.questions import first_ask
 from parley.games.roles import BYZANTINE, HONEST
 from parley.games.transcript import Session
 from parley.problems.matching import MATCHING
@@ -67,6 +68,7 @@ class DeliberationGame(Game):
     Parameters: ClassVar[type[GameParameters]] = DeliberationParameters
     prompts = texts.PROMPTS
     prompt_phases: ClassVar[tuple[str, ...]] = texts.STYLES
+    question_styles: ClassVar[tuple[str, ...]] = ("deliberation_cot", "deliberation_zero_shot")
     policies: ClassVar[Mapping[str, PolicyKind]] = POLICIES
 
     parameters: DeliberationParameters
@@ -171,6 +173,13 @@ class DeliberationGame(Game):
         problem = DeliberationParameters().problems.problem(0)
         target = problem.wrong(np.random.default_rng(0))
         return texts.sample(prompt, role, phase, part, problem, target, given.get("reply_format", "json"))
+
+    @classmethod
+    def question(cls, style: str, problem: Problem, reply_format: ReplyFormat) -> tuple[Ask, str]:
+        """Return what the first agent of a deliberation on the problem is asked first."""
+        share = Fraction(style == "deliberation_cot")
+        parameters = DeliberationParameters(cot_share=share, reply_format=reply_format)
+        return first_ask(cls, parameters, "improve", problem.as_json()), "answer"
 
     @classmethod
     def series(

@@ -13,15 +13,17 @@ from typing import Any, ClassVar
 from parley.errors import UsageError
 from parley.games import stag_hunt_evidence as evidence
 from parley.games import stag_hunt_prompts as texts
-from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply
+from parley.games.base import Ask, Game, GameParameters, Group, Outcome, Reply, ReplyFormat
 from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline
 from parley.games.kinds import PolicyKind, with_instructions
 from parley.games.links import Links
+from parley.games.questions import first_ask, in_form_of
 from parley.games.roles import BYZANTINE, HONEST
 from parley.games.stag_hunt_betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt_parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
 from parley.games.stag_hunt_rules import POLICIES
 from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
+from parley.problems.problem import Problem
 from parley.text import by_number, one_line
 
 
@@ -40,6 +42,7 @@ class StagHuntGame(Game):
     Parameters: ClassVar[type[GameParameters]] = StagHuntParameters
     prompts = texts.PROMPTS
     prompt_phases: ClassVar[tuple[str, ...]] = texts.PHASES
+    question_styles: ClassVar[tuple[str, ...]] = ("stag_hunt",)
     policies: ClassVar[Mapping[str, PolicyKind]] = POLICIES
 
     parameters: StagHuntParameters
@@ -129,6 +132,13 @@ class StagHuntGame(Game):
         """Return one prompt of the default game, of its second round; only the reply format is `given`."""
         texts.template(prompt, role, phase, part)
         return texts.sample(role, phase, part, given.get("reply_format", "json"))
+
+    @classmethod
+    def question(cls, style: str, problem: Problem, reply_format: ReplyFormat) -> tuple[Ask, str]:
+        """Return a question whose answer is the word that is broadcast."""
+        ask = first_ask(cls, StagHuntParameters(reply_format=reply_format), texts.PLAIN)
+        told = "The word that you broadcast is your answer to this question."
+        return in_form_of(ask, problem.question, told, reply_format), "word"
 
     @classmethod
     def series(

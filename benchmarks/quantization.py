@@ -23,8 +23,8 @@ import yaml
 
 from benchmarks.measure import PARLEY, temporary_folder
 from benchmarks.serving import direct, played, serving
-from parley.engine.client import json_schema
 from parley.engine.endpoint import read_endpoint
+from parley.engine.grammar import constraint
 from parley.engine.models import load_models
 from parley.engine.weights import model_folder
 from parley.study import load_study
@@ -78,10 +78,7 @@ def _first_round(model: str) -> list[dict[str, Any]]:
             "temperature": x.ask.sampling.temperature,
             "max_tokens": x.ask.sampling.max_tokens,
             "seed": x.entry.seed,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "reply", "schema": json_schema(x.ask.reply_model)},
-            },
+            **constraint(x.ask, of_service=False),
             "reply": x.entry.text,
         }
         for x in first

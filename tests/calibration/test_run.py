@@ -17,7 +17,7 @@ from parley.calibration import run
 from parley.calibration.arms import GAMES, Arm, all_arms
 from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
-from parley.errors import EngineError, UsageError
+from parley.errors import EngineError, RecordError, UsageError
 from parley.games.base import REPLY_FORMATS
 from parley.problems.sources import Arithmetic
 from parley.stats import paired_difference, wilson_interval
@@ -144,6 +144,17 @@ def test_finished_arms_are_not_asked_again_and_stay(models: Path, tmp_path: Path
     assert len(server.bodies) == NUMBER
     assert set(rows_of(more)) == {*rows_of(first), "consensus-text"}
     assert rows_of(more)["plain"] == rows_of(first)["plain"]
+
+
+def test_finished_arms_without_their_journal_are_told(models: Path, tmp_path: Path) -> None:
+    with standing_in(tmp_path, answering()) as (endpoint, server):
+        path = calibrated(models, endpoint)["path"]
+        path.with_suffix(".jsonl").unlink()
+        asked = len(server.bodies)
+        for arms in (JSON_ARMS, all_arms(GAMES, ("text",))):
+            with pytest.raises(RecordError, match=r"lacks replies of .*, which is finished; get it back, or delete"):
+                calibrated(models, endpoint, arms)
+        assert len(server.bodies) == asked
 
 
 def test_what_was_found_is_in_files(models: Path, tmp_path: Path) -> None:

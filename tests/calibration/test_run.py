@@ -195,6 +195,11 @@ def test_bad_input_is_one_line_before_an_engine_is_started(
         calibrated(models, endpoint)
     with pytest.raises(EngineError, match="no endpoint file"):
         calibrated(models, Path("none.json"))
+    places = [{"path": "none.gguf"}, {"repo": "o/t", "revision": "a" * 40, "file": "t.gguf"}]
+    models.write_text(yaml.safe_dump({"models": {"tiny": {"source": {"sha256": "0" * 64, "from": places}}}}))
+    with pytest.raises(UsageError, match=r"none\.gguf: no such file; run: parley fetch-model tiny \(from o/t\)"):
+        calibrated(models, None)
+    assert not list(paths.RESULTS.rglob("*.jsonl"))
 
 
 def test_progress_is_told_with_the_time_left(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from parley.engine.endpoint import read_endpoint
 from parley.engine.models import ModelEntry, model_entry
 from parley.engine.service import Service, service_of
 from parley.engine.temporary import temporary_engine
+from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.base import REPLY_FORMATS, Ask, Game, GameParameters, Outcome, Reply
@@ -107,6 +108,8 @@ def calibrate(
     wanted = {PLAIN, *finished, *(arm.name for arm in arms)}
     every = [arm for arm in all_arms(GAMES, REPLY_FORMATS) if arm.name in wanted]
     left = [arm for arm in every if arm.name not in finished]
+    if left and place is None:
+        check_source(model, entry, models_file)  # an engine would download its weights unasked
     # Seeds follow from the name: the same for each model.
     name = digest(["calibration", asked])
     with Journal(paths.calibration(model, key, ".jsonl"), name) as journal:

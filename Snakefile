@@ -66,7 +66,11 @@ UNFINISHED = MISSING + PLAYED
 # What the ledger rule marks; nothing for a game that keeps none.
 LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
 # The report shows the calibrations of the study's models, too: another one makes another plan.
-REPORT_PLAN = planned_report(STUDY, new=workflow.is_main_process)
+try:
+    REPORT_PLAN = planned_report(STUDY, new=workflow.is_main_process)
+except ParleyError as error:
+    print(f"parley: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION

@@ -25,6 +25,7 @@ from parley.degenerate import (
 )
 from parley.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.games.base import Ask, parse_reply
+from parley.games.replies import read_reply
 from parley.metrics import condition_metrics
 from parley.policies import Completion
 from parley.record import read_summary, write_record
@@ -149,6 +150,21 @@ def test_what_is_cut_off_at_max_tokens_or_fills_its_length_is_cut_off(propose: A
     letters = "".join(chr(0x4E00 + place) for place in range(600))
     assert found(propose, PROPOSAL | {"public_reasoning": letters}) == "cut_off"
     assert found(propose, PROPOSAL | {"public_reasoning": letters[:-1]}) is None
+
+
+def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
+    ask = next(new_consensus(reply_format="text").play())[0]
+    notes = " ".join(map(str, range(300)))  # longer than internal_strategy
+    for public, wanted in (("All say 18.", None), ("x" + "".join(map(str, range(400))), "cut_off")):
+        text = f"{notes}\nValue: 18\nPublic: {public[:600]}"
+        reply = read_reply(ask, text, "stop")
+        assert reply.failure is None
+        assert degenerate_class(ask, text, "stop", reply.value) == wanted
+
+
+@pytest.mark.parametrize("text", [",", "{", "..."])
+def test_what_has_no_form_and_no_letter_says_nothing(propose: Ask, text: str) -> None:
+    assert found(propose, text) == "no_letter"
 
 
 def test_what_never_was_a_reply_is_of_no_class(propose: Ask) -> None:

@@ -237,6 +237,7 @@ def test_parameters_that_are_axes_say_so(here: Path) -> None:
     found = dict(report.parameters(study, tables.axes(study)))
     assert found["retries"] == "an axis"
     assert found["max_rounds"] == "3"
+    assert found["reply_format"] == "json"
 
 
 def test_mixed_is_empty_for_a_table_of_one_engine() -> None:

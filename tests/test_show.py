@@ -164,6 +164,13 @@ def path(simulation: Simulation) -> Path:
     return record_with_model(simulation)
 
 
+@pytest.mark.parametrize("reply_format", ["json", "text"])
+def test_a_varied_reply_format_comes_back(study_factory: StudyFactory, folder: Path, reply_format: str) -> None:
+    study = study_factory({"model": "tiny", "n": 2, "b": 0, "vary": {"reply_format": [reply_format]}})
+    simulation = next(study.simulations())
+    check_round_trip(record_with_model(simulation), simulation, folder / "x.yaml")
+
+
 def test_a_simulation_without_honest_agents_comes_back_with_its_id(study_factory: StudyFactory, folder: Path) -> None:
     """The axis names a model whose entry is nowhere in the record."""
     simulation = next(study_factory({"model": "tiny", "n": 2, "b": 2, "byzantine": "random"}).simulations())

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from parley.games.base import Ask
+from parley.games.reply_text import free_field
 from parley.runner import Exchange
 
 DegenerateClass = Literal["placeholder", "no_letter", "repetition", "cut_off"]
@@ -48,11 +49,17 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
     texts = list(_texts(_fields(text, value), longest))
     if _placeholder(ask, [_normal(said) for _, said in texts], longest):
         return "placeholder"
-    if any(not any(map(str.isalnum, said)) for _, said in texts):
+    said_nothing = [said for _, said in texts] or ([text] if value is None else [])
+    if any(not any(map(str.isalnum, said)) for said in said_nothing):
         return "no_letter"
     if repeated_share(" ".join(said for _, said in texts) or text) > _REPEATED:
         return "repetition"
-    full = any(longest[name] is not None and len(said) >= (longest[name] or 0) for name, said in texts)
+    ours = (
+        free_field(ask.reply_model) if ask.reply_format == "text" else ""
+    )  # what Parley cuts, no model was cut off at
+    full = any(
+        name != ours and longest[name] is not None and len(said) >= (longest[name] or 0) for name, said in texts
+    )
     return "cut_off" if full or finish_reason == "length" else None
 
 

@@ -21,7 +21,7 @@ from parley.identity import stream
 from parley.study import Study
 from parley.text import by_number
 
-PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or a pattern
+PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
 _FREELY = "(what the agent wrote in the first step)"
 
 
@@ -50,7 +50,7 @@ class PromptSent:
     player: Player
 
     def text(self, part: str) -> str:
-        """Return the system prompt, the user prompt, or what the reply is held to: a JSON schema, or a pattern."""
+        """Return the system prompt, the user prompt, or the JSON schema of the reply; free text has none."""
         return part_text(self.ask, part)
 
     def about(self) -> Iterator[str]:

@@ -117,7 +117,8 @@ def _seeds_text(seeds: Sequence[int]) -> str:
 
 def parameters(study: Study, by: Sequence[str]) -> list[tuple[str, str]]:
     """Return the game's parameters; one that is an axis says so instead of a value."""
-    values = study.conditions[0].parameters.model_dump(mode="json")
+    of_first = study.conditions[0].parameters
+    values = {**of_first.model_dump(mode="json"), "reply_format": of_first.reply_format}  # identities leave out json
     return [(name, "an axis" if name in by else _text(value)) for name, value in values.items()]
 
 

@@ -119,7 +119,8 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
     varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS)]
     grid = {**_population(condition), "prompt": condition.prompt}
     if varied:
-        grid["vary"] = {axis: [parameters.pop(axis)] for axis in varied}
+        # What identities leave out at its default is no key of `parameters`: reply_format.
+        grid["vary"] = {axis: [parameters.pop(axis, getattr(condition.parameters, axis))] for axis in varied}
     study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
     models = {name: _content(entry) for name, entry in condition.entries.items()}
     return StudyFiles(study, {"models": models} if models else None)

@@ -17,7 +17,7 @@ from parley.calibration import run
 from parley.calibration.arms import STYLES, Arm, all_arms
 from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
-from parley.errors import EngineError, UsageError
+from parley.errors import EngineError, RecordError, UsageError
 from parley.games.base import REPLY_FORMATS
 from parley.problems.sources import Arithmetic
 from parley.stats import paired_difference, wilson_interval
@@ -146,6 +146,17 @@ def test_finished_arms_are_not_asked_again_and_stay(models: Path, tmp_path: Path
     assert rows_of(more)["plain"] == rows_of(first)["plain"]
 
 
+def test_finished_arms_without_their_journal_are_told(models: Path, tmp_path: Path) -> None:
+    with standing_in(tmp_path, answering()) as (endpoint, server):
+        path = calibrated(models, endpoint)["path"]
+        path.with_suffix(".jsonl").unlink()
+        asked = len(server.bodies)
+        for arms in (JSON_ARMS, all_arms(GAMES, ("text",))):
+            with pytest.raises(RecordError, match=r"lacks replies of .*, which is finished; get it back, or delete"):
+                calibrated(models, endpoint, arms)
+        assert len(server.bodies) == asked
+
+
 def test_what_was_found_is_in_files(models: Path, tmp_path: Path) -> None:
     with standing_in(tmp_path, answering()) as (endpoint, server):
         found = calibrated(models, endpoint)
@@ -184,6 +195,11 @@ def test_bad_input_is_one_line_before_an_engine_is_started(
         calibrated(models, endpoint)
     with pytest.raises(EngineError, match="no endpoint file"):
         calibrated(models, Path("none.json"))
+    places = [{"path": "none.gguf"}, {"repo": "o/t", "revision": "a" * 40, "file": "t.gguf"}]
+    models.write_text(yaml.safe_dump({"models": {"tiny": {"source": {"sha256": "0" * 64, "from": places}}}}))
+    with pytest.raises(UsageError, match=r"none\.gguf: no such file; run: parley fetch-model tiny \(from o/t\)"):
+        calibrated(models, None)
+    assert not list(paths.RESULTS.rglob("*.jsonl"))
 
 
 def test_progress_is_told_with_the_time_left(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,16 @@ def test_the_command_never_names_a_network_address() -> None:
 
 
 @pytest.mark.parametrize("key", ["engine_args", "server_args"])
-def test_an_entry_names_no_grammars_of_its_own(key: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["structured-outputs-config", "structured_outputs_config", "structured-outputs-config.backend", "structured-out"],
+)
+def test_an_entry_names_no_grammars_of_its_own(key: str, name: str) -> None:
     assert option(server.server_command("tiny", entry(), Path("m"), "s"), "structured-outputs-config") == (
         '{"backend": "xgrammar"}'
     )
     with pytest.raises(EngineError, match=r"tiny: structured-outputs-config: .* remove it"):
-        server.server_command("tiny", entry(**{key: {"structured-outputs-config": "{}"}}), Path("m"), "s")
+        server.server_command("tiny", entry(**{key: {name: "{}"}}), Path("m"), "s")
 
 
 def test_the_command_follows_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:

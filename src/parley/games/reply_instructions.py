@@ -13,6 +13,8 @@ from parley.games.base import ReplyFormat
 
 FOLDER = Path(__file__).parent.parent / "prompts" / "replies"
 
+# What a printed prompt says of replies in any form, among what asks for JSON.
+_IN_ENGLISH = "All responses must be in English only."
 # Where printed prompts begin to ask for JSON, which is always at their end.
 _ASKS_FOR_JSON = (
     "=== OUTPUT FORMAT ===",
@@ -46,6 +48,7 @@ def instruction(kind: str, reply_format: ReplyFormat) -> Instruction:
 
 
 def without_json(printed: str) -> str:
-    """Return a prompt that was printed for JSON without what asks for it, up to its end."""
+    """Return a prompt that was printed for JSON without what asks for it, up to its end; its language stays."""
     places = [place for text in _ASKS_FOR_JSON if (place := printed.find(text)) >= 0]
-    return printed[: min(places, default=len(printed))].rstrip()
+    at = min(places, default=len(printed))
+    return printed[:at].rstrip() + (f"\n{_IN_ENGLISH}" if _IN_ENGLISH in printed[at:] else "")

@@ -151,7 +151,7 @@ def test_finished_arms_without_their_journal_are_told(models: Path, tmp_path: Pa
         path = calibrated(models, endpoint)["path"]
         path.with_suffix(".jsonl").unlink()
         asked = len(server.bodies)
-        for arms in (JSON_ARMS, all_arms(GAMES, ("text",))):
+        for arms in (JSON_ARMS, all_arms(STYLES, ("text",))):
             with pytest.raises(RecordError, match=r"lacks replies of .*, which is finished; get it back, or delete"):
                 calibrated(models, endpoint, arms)
         assert len(server.bodies) == asked

@@ -45,8 +45,6 @@ class SwarmsAgent:
         return await asyncio.to_thread(self._run, ask, seed)
 
     def _run(self, ask: Ask, seed: int) -> Completion:
-        if ask.reply_format == "free":
-            raise UsageError("swarms.Agent is asked once, which two steps are not; set reply_format json or text")
         agent = self._swarms.Agent(
             agent_name=ask.agent,
             system_prompt=ask.system,

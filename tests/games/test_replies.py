@@ -9,9 +9,7 @@ import pytest
 from answering_in_format import FREELY, Answering
 from deliberating import CHOICES, new_deliberation
 from hunting import chosen, new_hunt
-from parley.errors import UsageError
-from parley.games.base import REPLY_FORMATS, Ask, Game, Group
-from parley.games.consensus import ConsensusGame, ConsensusParameters
+from parley.games.base import REPLY_FORMATS, Ask, Game
 from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.games.replies import FreeText, playing, read_reply
 from parley.games.reply_text import labels_first
@@ -167,10 +165,9 @@ def test_free_text_is_read_as_it_is() -> None:
     assert read_reply(ask, ' {"value": 3} ', "stop").value == FreeText(text=' {"value": 3} ')
 
 
-def test_text_cannot_carry_a_value_for_each_peer() -> None:
+@pytest.mark.parametrize("written", REPLY_FORMATS)
+def test_code_of_ones_own_answers_in_json_in_every_format(written: str) -> None:
     own = ChosenPolicy(PolicyKind("mine:Mine", "", fingerprint="f" * 64), PolicyParameters())
-    groups = [Group("honest", 2), Group("byzantine", 1, own)]
-    with pytest.raises(UsageError, match=r"reply_format: text: mine:Mine .* set json or two_steps"):
-        ConsensusGame.check(ConsensusParameters(equivocation=True, reply_format="text"), groups)
-    for given in ({"equivocation": True, "reply_format": "two_steps"}, {"reply_format": "text"}):
-        ConsensusGame.check(ConsensusParameters.model_validate(given), groups)
+    game = new_hunt("hhb", rounds=1, reply_format=written, policies={"byzantine": own})
+    asks = {ask.agent: ask.reply_format for ask in next(game.play())}
+    assert asks == {"agent_1": written, "agent_2": written, "agent_3": "json"}

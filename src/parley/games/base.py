@@ -220,8 +220,8 @@ class Game(ABC):
         """Draw and keep what this game needs before it is played; called once, by the constructor."""
 
     def format_for(self, seat: Seat) -> ReplyFormat:
-        """Return how a seat replies: the study's format, and JSON from a scripted rule."""
-        return "json" if seat.policy.kind.rule is not None else self.parameters.reply_format
+        """Return how a seat replies: a language model in the study's format, a rule or the user's own code in JSON."""
+        return self.parameters.reply_format if seat.policy.kind.asks_model else "json"
 
     @property
     def about(self) -> str:

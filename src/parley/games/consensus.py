@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel
 
-from parley.errors import UsageError
 from parley.games import consensus_swarms, consensus_swarms_prompts
 from parley.games.base import (
     Ask,
@@ -210,18 +209,6 @@ class ConsensusGame(Game):
             return consensus_swarms_prompts.sample_values(prompt, role, part) | {"reply_format"}
         found = sample_values(prompt, role, phase, part) | {"reply_format"}
         return found | {"neighbors"} if part == "system" else found
-
-    @classmethod
-    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
-        """Raise UsageError if there is no such network, or if replies in this format cannot say what they should."""
-        super().check(parameters, groups)
-        assert isinstance(parameters, ConsensusParameters)
-        own = [group for group in groups if group.role == BYZANTINE and group.policy.kind.is_plugin]
-        if own and parameters.equivocation and parameters.reply_format == "text":
-            raise UsageError(
-                f"reply_format: text: {own[0].policy.kind.name} may tell each peer a value of its own (equivocation), "
-                "which has no line in free text; set json or two_steps"
-            )
 
     @classmethod
     def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:

@@ -255,6 +255,8 @@ def calibrate(
     if unknown := set(games) - set(STYLES):
         raise UsageError(f"--games {one_line(min(unknown), 60)}: choose from: {', '.join(STYLES)}")
     arms = all_arms(games or STYLES, formats or _FORMATS)
+    if len(arms) == 1:
+        raise UsageError(f"--formats {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
     found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout, say)
     _print_table(HEADER, [cells(row) for row in found["arms"]])
     click.echo(str(found["path"]))

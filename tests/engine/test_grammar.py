@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
+from answering_in_format import MODELS
 from parley.condition import Condition, Group, Player
 from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
 from parley.engine.models import ModelEntry
@@ -14,6 +15,7 @@ from parley.games.consensus import ConsensusGame, ConsensusParameters
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
 from parley.games.stag_hunt_rules import POLICIES
+from parley.identity import digest
 from playing import new_consensus
 
 OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
@@ -105,3 +107,9 @@ def test_a_format_is_identity_unless_it_is_json() -> None:
     assert scripted_condition(reply_format="json").spec == scripted_condition().spec
     assert "reply_format" not in scripted_condition().parameters.model_dump(mode="json")
     assert scripted_condition(reply_format="text").parameters.model_dump(mode="json")["reply_format"] == "text"
+
+
+def test_what_schemas_allow_changes_with_the_name_of_the_grammar() -> None:
+    """Schemas shape replies, and identities have the grammar's name alone: another hash needs another name."""
+    shapes = [model.model_json_schema() for model in MODELS]
+    assert (OF_OWN_SERVERS, digest(shapes)[:16]) == ("xgrammar, JSON schema, white space up to 12", "5eee3648e32e1379")

@@ -262,6 +262,24 @@ def test_after_the_first_end_usual_games_say_how_long_it_takes(
     assert left.seconds == pytest.approx((6 - 1 + 6) / (7 / 10))
 
 
+def test_a_game_that_is_longer_than_usual_is_not_taken_to_end_at_once(
+    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory(MODEL, seeds=2, parameters={"max_rounds": 5})
+    told(monkeypatch, calls=2)
+    first, second = study.simulations()
+    progress = Progress(study, since=NOW - 10, clock=clock)
+    progress.look()
+    with journal(second, study) as written:
+        for agent in (1, 2):
+            written.append(reply(1, NOW - 8, agent))
+        finish(first.record(study.name), NOW)
+        left = progress.look().left
+    assert left is not None
+    # As many replies as the finished game had are there, of at most ten: half of the other eight, at four in ten seconds.
+    assert left.seconds == pytest.approx(4 / 0.4)
+
+
 def test_nothing_is_said_of_an_engine_that_has_not_begun(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, {"model": "other"}, seeds=2, parameters={"max_rounds": 5})
     simulation = next(s for s in study.simulations() if s.condition.models == ("tiny",))

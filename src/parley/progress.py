@@ -294,9 +294,8 @@ class Progress:
         for cell in cells:
             own = _longest(cell) if not counted else []
             expected = cell.replies / cell.counted if cell.counted else usual or max(own or longest)
-            seen = [one.journal.replies for one in cell.unfinished]
-            # One that went on for longer than usual has its last replies before it.
-            left += sum(max(expected - replies, 1.0) for replies in seen) + expected * (cell.left - len(seen))
+            seen = cell.unfinished
+            left += sum(_replies_left(cell, one, expected) for one in seen) + expected * (cell.left - len(seen))
         return TimeLeft(left / pace[0], "about" if counted else "at most")
 
 
@@ -307,6 +306,18 @@ def _longest(cell: Cell) -> list[float]:
         return []
     whole = [list(one.journal.by_round.values()) for one in cell.playing.values() if one.journal.by_round]
     return [max(counts) * rounds for counts in whole]
+
+
+def _replies_left(cell: Cell, one: Playing, expected: float) -> float:
+    """Return how many replies a simulation will still have, if such have `expected` ones in all.
+
+    One that went on for longer may end now, or after its last possible round: halfway between. Those that end first
+    are the short ones, so that all others would seem to be about to end.
+    """
+    replies, rounds = one.journal.replies, cell.condition.parameters.longest
+    if replies < expected or rounds is None or not one.journal.by_round:
+        return max(expected - replies, 1.0)
+    return max((max(one.journal.by_round.values()) * rounds - replies) / 2, 1.0)
 
 
 def _waits(one: Playing, since: float | None) -> bool:

@@ -276,7 +276,7 @@ def test_a_game_that_is_longer_than_usual_is_not_taken_to_end_at_once(
         finish(first.record(study.name), NOW)
         left = progress.look().left
     assert left is not None
-    # As many replies as the finished game had are there, of at most ten: half of the other eight, at four in ten seconds.
+    # As many replies as the finished game had, of at most ten: half of the other eight, at four in ten seconds.
     assert left.seconds == pytest.approx(4 / 0.4)
 
 

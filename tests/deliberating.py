@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply, Seat, parse_reply
+from parley.games.base import Ask, Outcome, Reply, Seat
 from parley.games.deliberation import DeliberationGame
 from parley.games.deliberation_parameters import DeliberationParameters
 from parley.games.kinds import BY_MODEL, ChosenPolicy
+from parley.games.parsing import parse_reply
 from parley.identity import stream
 from parley.network import Network
 from parley.problems.problem import Problem

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply, Seat, parse_reply
+from parley.games.base import Ask, Outcome, Reply, Seat
 from parley.games.kinds import BY_MODEL, ChosenPolicy
+from parley.games.parsing import parse_reply
 from parley.games.stag_hunt import StagHuntGame
 from parley.games.stag_hunt_parameters import StagHuntParameters
 from parley.games.stag_hunt_rules import POLICIES

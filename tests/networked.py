@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from parley.games.base import Ask, Game, Group, Outcome, new_game, parse_reply
+from parley.games.base import Ask, Game, Group, Outcome, new_game
 from parley.games.consensus import ConsensusGame
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.kinds import ChosenPolicy, PolicyKind, Rule
+from parley.games.parsing import parse_reply
 from parley.identity import request_seed, stream
 
 

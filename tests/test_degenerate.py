@@ -24,7 +24,8 @@ from parley.degenerate import (
     repeated_share,
 )
 from parley.degenerate_rates import degenerate_rows, degenerate_warnings
-from parley.games.base import Ask, parse_reply
+from parley.games.base import Ask
+from parley.games.parsing import parse_reply
 from parley.games.replies import read_reply
 from parley.metrics import condition_metrics
 from parley.policies import Completion

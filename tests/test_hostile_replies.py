@@ -16,7 +16,8 @@ from hostile import TEXTS, Hostility, new_games, play_parameters, reply_kinds
 from parley import paths
 from parley.figures import figures
 from parley.games import GAMES
-from parley.games.base import FAILURE_CLASSES, Ask, Game, parse_reply
+from parley.games.base import FAILURE_CLASSES, Ask, Game
+from parley.games.parsing import parse_reply
 from parley.games.replies import FIRST_STEP, read_reply
 from parley.identity import request_seed
 from parley.ledger.build import build

@@ -54,12 +54,9 @@ def degenerate_class(ask: Ask, text: str, finish_reason: str, value: BaseModel |
         return "no_letter"
     if repeated_share(" ".join(said for _, said in texts) or text) > _REPEATED:
         return "repetition"
-    ours = (
-        free_field(ask.reply_model) if ask.reply_format == "text" else ""
-    )  # what Parley cuts, no model was cut off at
-    full = any(
-        name != ours and longest[name] is not None and len(said) >= (longest[name] or 0) for name, said in texts
-    )
+    if ask.reply_format == "text":  # its free part is cut by Parley: the model went on
+        longest = {**longest, free_field(ask.reply_model): None}
+    full = any(most is not None and len(said) >= most for name, said in texts for most in [longest[name]])
     return "cut_off" if full or finish_reason == "length" else None
 
 

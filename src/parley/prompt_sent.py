@@ -14,8 +14,9 @@ import numpy as np
 
 from parley.condition import Condition, Player, Simulation
 from parley.errors import UsageError
-from parley.games.base import Ask, Game, Reply, Seat, parse_reply
+from parley.games.base import Ask, Game, Reply, Seat
 from parley.games.kinds import Rule
+from parley.games.parsing import parse_reply
 from parley.games.replies import FreeText, playing
 from parley.identity import stream
 from parley.study import Study

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from parley.games.base import FAILURE_CLASSES, Ask, Sampling, new_game, parse_reply
+from parley.games.base import FAILURE_CLASSES, Ask, Sampling, new_game
 from parley.games.consensus import (
     ByzantineVote,
     ConsensusGame,
@@ -14,6 +14,7 @@ from parley.games.consensus import (
     HonestVote,
     proposal_model,
 )
+from parley.games.parsing import parse_reply
 from playing import groups
 
 HONEST = proposal_model("honest", 0, 50, 20, 30)

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.games.base import Group, Outcome, new_game, parse_reply
+from parley.games.base import Group, Outcome, new_game
 from parley.games.consensus import ConsensusGame, ConsensusParameters, ConsensusView
 from parley.games.consensus_adversaries import ADVERSARIES
 from parley.games.consensus_parameters import ByzantineVote, HonestVote, proposal_model
 from parley.games.consensus_rules import SCRIPTED
 from parley.games.kinds import ChosenPolicy
+from parley.games.parsing import parse_reply
 from parley.policies.scripted import ScriptedPolicy
 from parley.runner import play
 from playing import Say, drive, new_consensus

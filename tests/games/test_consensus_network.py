@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from networked import agents, consensus, made_up, play_scripted, scripted
 from parley.errors import UsageError
-from parley.games.base import Ask, Group, Outcome, parse_reply
+from parley.games.base import Ask, Group, Outcome
 from parley.games.consensus import ConsensusGame
 from parley.games.consensus_state import ConsensusView
 from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
+from parley.games.parsing import parse_reply
 from parley.identity import digest, stream
 from parley.topology import build
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.games import GAMES
-from parley.games.base import Ask, Game, Group, Outcome, Reply, new_game, parse_reply
+from parley.games.base import Ask, Game, Group, Outcome, Reply, new_game
 from parley.games.kinds import ChosenPolicy
+from parley.games.parsing import parse_reply
 from parley.problems.problem import Problem
 from scripted import play_scripted
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from answering_in_format import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
 from deliberating import CARDS, CHOICES, EIGHTEEN
-from parley.games.base import parse_reply
 from parley.games.consensus_parameters import HonestVote
 from parley.games.deliberation_parameters import answer_pattern, reply_model
+from parley.games.parsing import parse_reply
 from parley.games.reply_text import read_text
 from parley.games.stag_hunt_parameters import LONGEST_WORD, WORD_PATTERN, act_model, signal_model
 from parley.games.stag_hunt_state import one_word

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hostile import TEXTS
 from hunting import Hunted, hunt, new_hunt
 from parley.errors import UsageError
-from parley.games.base import Ask, Reply, parse_reply
+from parley.games.base import Ask, Reply
+from parley.games.parsing import parse_reply
 from parley.games.stag_hunt import StagHuntGame
 from parley.games.stag_hunt_parameters import StagHuntParameters
 from parley.games.stag_hunt_prompts import PHASES, PROMPTS, template, templates

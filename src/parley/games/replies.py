@@ -13,7 +13,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, create_model
 
-from parley.games.base import Ask, Game, Outcome, Reply, parse_reply
+from parley.games.base import Ask, Game, Outcome, Reply
+from parley.games.parsing import parse_reply
 from parley.games.reply_text import ReplyModel, free_field, read_text, schema_of
 
 FIRST_STEP = "_think"  # what its phase is called besides

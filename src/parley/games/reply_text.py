@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from parley.games.base import Reply, parse_reply
+from parley.games.base import Reply
+from parley.games.parsing import parse_reply
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 

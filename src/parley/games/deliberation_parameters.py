@@ -76,12 +76,15 @@ class DeliberationParameters(GameParameters):
         "then in JSON (two_steps), but for answers that come before their argument, which are JSON. A small model "
         "that reasons inside of JSON loses half of its right answers (docs/engines.md).",
     )
-    argument_chars: int = Field(default=1_500, ge=1, le=10_000, description="Longest argument.")
+    argument_chars: int = Field(default=2_500, ge=1, le=10_000, description="Longest argument: as long as 600 tokens.")
     answer_chars: int = Field(
         default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
     )
     shown_chars: int = Field(
-        default=300, ge=0, le=10_000, description="An argument is cut to so many characters where others are shown it."
+        default=2_500,
+        ge=0,
+        le=10_000,
+        description="An argument is cut to so many characters where others are shown it.",
     )
     initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
     reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")

@@ -146,16 +146,16 @@ def test_what_is_no_plain_name_is_no_argument(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["--host=0.0.0.0", "--host", "--uds=/x", "-x", "--hos=1", "-", "a\0b"])
-@pytest.mark.parametrize("where", ["engine_args", "server_args"])
-def test_no_value_is_another_argument(where: str, value: str) -> None:
+@pytest.mark.parametrize(("where", "key"), [("engine_args", "enforce-eager"), ("server_args", "log-level")])
+def test_no_value_is_another_argument(where: str, key: str, value: str) -> None:
     with pytest.raises(ValidationError, match="may not begin with '-'"):
-        ModelEntry.model_validate({"source": SOURCE, where: {"enforce-eager": value}})
+        ModelEntry.model_validate({"source": SOURCE, where: {key: value}})
 
 
 @pytest.mark.parametrize("key", ["seed", "enforce-eager", "enforce_eager", "port-x", "hostess", "tokenizer"])
 @pytest.mark.parametrize("value", ["x", 1, -5, True, 0.5])
 def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(key: str, value: object) -> None:
-    entry = ModelEntry.model_validate({"source": SOURCE, "server_args": {key: value}})
+    entry = ModelEntry.model_validate({"source": SOURCE, "engine_args": {key: value}})
     command = server.server_command("tiny", entry, Path("m"), "/tmp/s.sock")
     # As vLLM reads them: '_' in a name is '-'.
     arguments = [a.replace("_", "-") if a.startswith("--") else a for a in command[3:]]
@@ -168,7 +168,7 @@ def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(key: s
 
 def test_arguments_that_engines_are_given_today_are_taken() -> None:
     for args in ({"gpu-memory-utilization": 0.8, "enforce-eager": True}, {"quantization": "fp8", "seed": -1}):
-        ModelEntry.model_validate({"source": SOURCE, "engine_args": args, "server_args": args})
+        ModelEntry.model_validate({"source": SOURCE, "engine_args": args})
     config = yaml.safe_load((Path(__file__).parent.parent / "config/models.yaml").read_text())
     assert all(ModelEntry.model_validate(entry) for entry in config["models"].values())
 

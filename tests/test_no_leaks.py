@@ -34,9 +34,10 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     monkeypatch.setattr(endpoint, "gethostname", lambda: HOST)
     entry = {
         "source": {"folder": str(weights)},
-        "engine_args": {"chat-template": f"{home}/templates/plain.jinja", "enforce-eager": True},
-        "server_args": {
-            "download-dir": f"/home/{PERSON}",
+        "server_args": {"download-dir": f"/home/{PERSON}"},
+        "engine_args": {
+            "chat-template": f"{home}/templates/plain.jinja",
+            "enforce-eager": True,
             "ssl-certfile": "~/certificates/mine.pem",
             "compilation-config": json.dumps({"shared": f"/scratch/{PERSON}/kv-cache", "also": f"/home/{PERSON}"}),
         },

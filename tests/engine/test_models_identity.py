@@ -1,10 +1,13 @@
 """What of a model's entry is part of a result's identity: it names the paths of all results, so it must not change."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.engine.models import ModelEntry
 from parley.identity import digest
 
@@ -87,3 +90,49 @@ def test_our_own_arguments_are_refused_however_they_are_spelled(key: str) -> Non
 def test_arguments_that_count_tokens_are_no_secrets() -> None:
     args = {"max-num-batched-tokens": 4096, "tokenizer-mode": "slow", "return-tokens-as-token-ids": True}
     assert identity(HUB, engine_args=args)["engine_args"] == args
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "quantization",
+        "chat-template",
+        "tokenizer",
+        "override-generation-config",
+        "generation-config",
+        "kv-cache-dtype",
+        "enforce-eager",
+        "seed",
+        "no-such-argument-yet",
+        # What is allowed, not by its whole name: a part of it, or a beginning, which vLLM would complete.
+        "kv-offloading-size.x",
+        "max-num",
+    ],
+)
+def test_what_may_change_replies_is_no_argument_of_the_machine(key: str) -> None:
+    with pytest.raises(ValidationError, match=f"argument '{key}' may change replies; move it to engine_args"):
+        ModelEntry.model_validate({"source": HUB, "server_args": {key: 1}})
+    assert identity(HUB, engine_args={key: 1}) != identity(HUB)
+
+
+@pytest.mark.parametrize("key", sorted(MACHINE_ARGUMENTS))
+def test_what_concerns_the_machine_alone_is_no_identity(key: str) -> None:
+    for spelling in (key, key.replace("-", "_")):
+        assert identity(HUB, server_args={spelling: 1}) == identity(HUB)
+
+
+def test_a_switch_of_the_machine_may_be_turned_off() -> None:
+    assert identity(HUB, server_args={"no-enable-prefix-caching": True}) == identity(HUB)
+
+
+@pytest.mark.slow
+def test_all_arguments_of_the_machine_are_arguments_of_vllm() -> None:
+    program = (
+        "from vllm.entrypoints.launchers.cli_args import make_arg_parser\n"
+        "from vllm.utils.argparse_utils import FlexibleArgumentParser\n"
+        "parser = make_arg_parser(FlexibleArgumentParser())\n"
+        "print('ARGUMENTS', *(o for a in parser._actions for o in a.option_strings))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    line = next(line for line in found.splitlines() if line.startswith("ARGUMENTS "))
+    assert {f"--{argument}" for argument in MACHINE_ARGUMENTS} <= set(line.split())

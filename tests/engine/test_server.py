@@ -33,17 +33,16 @@ def test_the_command_never_names_a_network_address() -> None:
     assert not {"--host", "--port", "--trust-remote-code"} & set(command)
 
 
-@pytest.mark.parametrize("key", ["engine_args", "server_args"])
 @pytest.mark.parametrize(
     "name",
     ["structured-outputs-config", "structured_outputs_config", "structured-outputs-config.backend", "structured-out"],
 )
-def test_an_entry_names_no_grammars_of_its_own(key: str, name: str) -> None:
+def test_an_entry_names_no_grammars_of_its_own(name: str) -> None:
     assert option(server.server_command("tiny", entry(), Path("m"), "s"), "structured-outputs-config") == (
         '{"backend": "xgrammar"}'
     )
     with pytest.raises(EngineError, match=r"tiny: structured-outputs-config: .* remove it"):
-        server.server_command("tiny", entry(**{key: {name: "{}"}}), Path("m"), "s")
+        server.server_command("tiny", entry(engine_args={name: "{}"}), Path("m"), "s")
 
 
 def test_the_command_follows_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +144,11 @@ def test_provenance_of_a_gpu_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_arguments_in_provenance_name_no_folders(tmp_path: Path) -> None:
-    args = {"chat-template": "/home/alice/t/x.jinja", "download-dir": "/home/alice"}
-    config = {"speculative-config": '{"model": "/home/alice/draft"}'}
+    args = {"download-dir": "/home/alice"}
+    config = {
+        "chat-template": "/home/alice/t/x.jinja",
+        "speculative-config": '{"model": "/home/alice/draft"}',
+    }
     arguments = engine_provenance(tmp_path, server_args=args, engine_args=config)["arguments"]
     assert "alice" not in str(arguments)
     assert (option(arguments, "chat-template"), option(arguments, "download-dir")) == ("x.jinja", "~")

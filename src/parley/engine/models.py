@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from parley.engine.arguments import check_arguments, check_concern_the_machine
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
 from parley.engine.terms import Price, ServiceLimits
 from parley.errors import UsageError
@@ -54,14 +55,6 @@ def _check_argument(value: Any) -> Any:
     return value
 
 
-def argument_name(key: str) -> str:
-    """Return the argument that a key names, as vLLM's parser reads it: '_' is '-', '.' sets a part of it.
-
-    A beginning stands for the whole name.
-    """
-    return key.split(".")[0].replace("_", "-").lower()
-
-
 _Argument = Annotated[str | int | Annotated[float, Field(allow_inf_nan=False)] | bool, AfterValidator(_check_argument)]
 
 
@@ -87,7 +80,8 @@ class ModelEntry(BaseModel):
     )
     server_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
-        description="Arguments of the vLLM server that only concern the machine; not part of the identity.",
+        description="Arguments of the vLLM server that concern the machine alone (memory, parallelism, scheduling, "
+        "logging; docs/engines.md lists them); not part of the identity.",
     )
     gpus: int = Field(
         default=1, ge=0, le=64, description="GPUs that one server uses (tensor parallel); 0 serves on the CPU."
@@ -119,16 +113,9 @@ class ModelEntry(BaseModel):
 
     @model_validator(mode="after")
     def _leaves_ours_alone(self) -> "ModelEntry":
-        for args in (self.engine_args, self.server_args):
-            for key, value in args.items():
-                name = argument_name(key)
-                if any(own.startswith(name) for own in _OWN_ARGUMENTS):
-                    raise ValueError(
-                        f"argument {key!r} is Parley's own, or would reach beyond its private socket or run code; "
-                        "remove it"
-                    )
-                if not isinstance(value, bool) and not _SECRETS.isdisjoint(name.split("-")):
-                    raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
+        check_arguments(self.engine_args)
+        check_arguments(self.server_args)
+        check_concern_the_machine(self.server_args)
         return self
 
     @model_validator(mode="after")
@@ -221,39 +208,6 @@ _NO_IDENTITY = {
     "note",
     "deterministic",
     "quantization",
-}
-_SECRETS = {"key", "token", "secret", "password", "credentials"}
-_OWN_ARGUMENTS = {
-    "model",
-    "uds",
-    "host",
-    "port",
-    "served-model-name",
-    "dtype",
-    "max-model-len",
-    "trust-remote-code",
-    "config",  # a file with any of the others
-    # What listens for, or on, other machines.
-    "data-parallel-address",
-    "data-parallel-rpc-port",
-    "data-parallel-supervisor-port",
-    "ec-transfer-config",
-    "grpc",
-    "grpc-port",
-    "kv-events-config",
-    "kv-transfer-config",
-    "master-addr",
-    "master-port",
-    "nnodes",
-    "weight-transfer-config",
-    # What runs code, or reads pickled weights.
-    "load-format",
-    "logits-processors",
-    "middleware",
-    "reasoning-parser-plugin",
-    "tool-parser-plugin",
-    "worker-cls",
-    "worker-extension-cls",
 }
 
 _Entries = dict[Slug, ModelEntry]

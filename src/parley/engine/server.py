@@ -27,8 +27,9 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from parley.engine import hardware
+from parley.engine.arguments import argument_name
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
-from parley.engine.models import ModelEntry, argument_name
+from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 

@@ -54,3 +54,17 @@ def test_an_archive_inside_another_repository_has_no_commit_either(tmp_path: Pat
     for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     assert git_state_of(tmp_path).strip() == "None"
+
+
+def test_readers_are_warned_of_each_engine_and_of_its_load() -> None:
+    invariant = {"by": hardware.determinism(True, False, (hardware.Gpu("A100", "1", (8, 0)),)).by, "warning": "a beta"}
+    engines = {
+        "b": {"deterministic": invariant, "requests_at_once": 64},
+        "a": {"deterministic": {"by": "float32", "warning": "no proof"}, "requests_at_once": 64},
+        "c": {"deterministic": None},
+        "d": {},
+    }
+    found = provenance.warnings({"engines": engines})
+    assert found[:2] == ["a: no proof", "b: a beta"]
+    assert found[2].startswith("b: up to 64 requests at once")
+    assert len(found) == 3

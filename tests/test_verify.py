@@ -57,7 +57,7 @@ def path(simulation: Simulation) -> Path:
 
 
 def run(
-    path: Path, endpoint: Path | None, batch: int = 4, sample: int | None = None, said: Said | None = None
+    path: Path, endpoint: Path | None, batch: int | None = 4, sample: int | None = None, said: Said | None = None
 ) -> list[Verified]:
     say = (said if said is not None else []).append
     return list(verify.verify([path], [endpoint] if endpoint else [], Path("models.yaml"), batch, sample, 5.0, say))
@@ -126,6 +126,29 @@ def test_so_many_requests_are_in_flight_as_the_batch_says(path: Path, tmp_path: 
     count = len(attempts_of_the_model(path))
     assert max(server.most[: 3 * count]) == 1
     assert max(server.most[3 * count :]) == 5
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(7, 7), (None, 16), (1, 16), ("7", 16), (10**9, 16)])
+def test_without_a_batch_so_many_are_in_flight_as_the_engine_may_have_had(
+    simulation: Simulation, tmp_path: Path, at_once: Any, most: int
+) -> None:
+    path = record_with_model(simulation, engine={**ENGINE, "requests_at_once": at_once})
+    with standing_in(tmp_path, seconds=0.1) as (endpoint, server):
+        results = run(path, endpoint, batch=None)
+    assert {result.batch for result in results} == {1, most}
+    assert max(server.most) == min(most, len(attempts_of_the_model(path)))
+
+
+def test_records_of_one_model_share_the_batches_and_each_has_its_own_differences(
+    simulation: Simulation, path: Path, tmp_path: Path
+) -> None:
+    other = record_with_model(simulation, Path("other.parquet"))
+    alter_last_vote(other)
+    counts = [len(attempts_of_the_model(each)) for each in (path, other)]
+    with standing_in(tmp_path, seconds=0.2) as (endpoint, server):
+        both = list(verify.verify([path, other], [endpoint], Path("models.yaml"), sum(counts), None, 5.0, print))
+    assert max(server.most) > max(counts)
+    assert [(r.path, r.asked, r.different) for r in both] == [(path, counts[0], 0), (other, counts[1], 1)] * 4
 
 
 def test_the_share_of_cached_tokens_is_told(path: Path, tmp_path: Path) -> None:

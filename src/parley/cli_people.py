@@ -146,7 +146,9 @@ def replay(records: tuple[Path, ...]) -> None:
     help="Model entries, for an engine that is started or a service.",
 )
 @click.option(
-    "--batch", default=16, show_default=True, type=click.IntRange(2, 1024), help="Requests in flight at once."
+    "--batch",
+    type=click.IntRange(2, 1024),
+    help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
 )
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record and model; default: all."
@@ -156,7 +158,7 @@ def verify(
     records: tuple[Path, ...],
     engines: tuple[Path, ...],
     models: Path,
-    batch: int,
+    batch: int | None,
     sample: int | None,
     engine_timeout: float,
 ) -> None:
@@ -164,6 +166,7 @@ def verify(
 
     Each recorded attempt of a model is asked with its seed in four passes: one request at a time and `--batch` at
     once, each with a cold prefix cache (a request finds nothing in it) and a warm one (it finds its own prompt). The
+    attempts of all records share the batches: name the records of a whole shard to have the load that it had. The
     column `cached` is the share of the prompt tokens that came from the cache. `--sample` always takes the same
     attempts: those with the smallest SHA-256 of the simulation's id, round, phase, agent and attempt.
 

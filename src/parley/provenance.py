@@ -31,12 +31,13 @@ def provenance(started: datetime, engines: Mapping[str, Mapping[str, Any]]) -> d
 
 
 def warnings(made: Mapping[str, Any]) -> list[str]:
-    """Return what readers of a result should be warned of, from its provenance; one line for each engine."""
-    return [
-        f"{name}: {warning}"
-        for name, engine in sorted(made.get("engines", {}).items())
-        if (warning := (engine.get("deterministic") or {}).get("warning"))
-    ]
+    """Return what readers of a result should be warned of, from its provenance; one line for each."""
+    found = []
+    for name, engine in sorted(made.get("engines", {}).items()):
+        deterministic = engine.get("deterministic") or {}
+        load = hardware.load_warning(deterministic.get("by"), engine.get("requests_at_once"))
+        found += [f"{name}: {warning}" for warning in (deterministic.get("warning"), load) if warning]
+    return found
 
 
 @cache

@@ -192,6 +192,8 @@ async def _play_with_journal(
         purse = purse_for(study, simulation, say)
         progress = _progress(say)
         played, engines = await play_simulation(simulation, places, engine_timeout, journal, say, progress, purse)
+        for model, requests in study.requests_at_once(simulation.condition).items():
+            engines[model]["requests_at_once"] = requests
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
     outcome = played.outcome
@@ -238,7 +240,7 @@ async def play_simulation(
     say: Callable[[str], None],
     on_phase: Callable[[list[Exchange]], None],
     purse: "Purse | None" = None,
-) -> tuple[Play, Mapping[str, Mapping[str, Any]]]:
+) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
     `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `purse`
@@ -257,8 +259,8 @@ async def play_simulation(
                 made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
             policies[seat.name] = made[seat.group]
         played = await play_async(simulation.id, game, policies, journal, on_phase)
-        told = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
-    return played, told
+        answered = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
+    return played, answered
 
 
 async def _connect(

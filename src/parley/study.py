@@ -73,6 +73,18 @@ class Study:
             counts[engine] += 1
         return shards
 
+    def requests_at_once(self, condition: Condition) -> dict[str, int]:
+        """Return, for each model of a condition that has a server of ours, how many requests it may get at once.
+
+        That is one for each of its agents in each simulation of a full shard.
+        """
+        games = self._shard_sizes[condition.engine]
+        return {
+            name: games * sum(group.count for group in condition.groups if group.player.model == name)
+            for name, entry in condition.entries.items()
+            if not entry.is_service
+        }
+
     @cached_property
     def _shard_sizes(self) -> dict[str, int]:
         """Simulations in a shard, by engine: `shard_size`, or more where a service allows more at once."""

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from parley.runner import Exchange
 from parley.text import one_line, valid_unicode
 
 _PROGRESS_SECONDS = 10.0
+MOST_AT_ONCE = 1024
+_BATCH = 16  # requests at once where a record does not say how many its engine had
 _AROUND = 24  # characters that an excerpt shows before and after a difference
 
 
@@ -41,6 +43,7 @@ class Recorded:
     of_service: bool
     chat_template_kwargs: dict[str, Any]
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
+    at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
     attempts: tuple[Exchange, ...]
 
 
@@ -71,7 +74,7 @@ class Verified:
     asked: int
     different: int
     cached: float | None  # share of the prompt tokens that the engine took from its cache; None if it did not tell
-    seconds: float
+    seconds: float  # of the whole pass, over all records of the model
     first: Difference | None
 
     @property
@@ -132,18 +135,19 @@ def verify(
     records: Sequence[Path],
     endpoints: Sequence[Path],
     models_file: Path,
-    batch: int,
+    batch: int | None,
     sample: int | None,
     engine_timeout: float,
     say: Callable[[str], None],
 ) -> Iterator[Verified]:
-    """Ask again for the replies of `records`, and yield each pass over each record and model when it is done.
+    """Ask again for the replies of `records`, and yield what each pass over each model found, record by record.
 
-    `endpoints` are endpoint files of running engines; for every other model that is needed and is no service according
-    to `models_file`, one is started. `sample` limits the attempts per record and model (see `sampled`). Everything is
-    read and checked before the first request. Raises RecordError for a record that cannot be replayed, UsageError if
-    there is nothing to ask, an engine serves another model, or a service's key is missing, EngineError if the engine
-    fails.
+    A pass asks the attempts of all records of a model, `batch` at once: by default as many as its engine may have had
+    in flight, if a record says so, else 16. `endpoints` are endpoint files of running engines; for every other model
+    that is needed and is no service according to `models_file`, one is started. `sample` limits the attempts per
+    record and model (see `sampled`). Everything is read and checked before the first request. Raises RecordError for a
+    record that cannot be replayed, UsageError if there is nothing to ask, an engine serves another model, or a
+    service's key is missing, EngineError if the engine fails.
     """
     recorded = [one for path in records for one in read_recorded(path, sample)]
     running = {read_endpoint(path).model: path for path in endpoints}
@@ -158,13 +162,15 @@ def verify(
         )
         with engine as place:
             now = engine_facts(asyncio.run(_told(place, engine_timeout)))
-            for one in group:
+            its_records = list(group)
+            for one in its_records:
                 found = engine_differences(one.engine, now)
                 if found:
                     say(f"warning: {one.path}: a difference says nothing, since the engine is another: {found}")
-                for size in (1, batch):
-                    for warm in (False, True):
-                        yield asyncio.run(_ask_again(one, place, size, warm, engine_timeout, say))
+            most = max((one.at_once or _BATCH for one in its_records), default=_BATCH) if batch is None else batch
+            for size in (1, most):
+                for warm in (False, True):
+                    yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout, say))
 
 
 def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path | Service | None:
@@ -215,12 +221,14 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
         models = {group["model_name"]: dict(group["model"]) for group in groups if "model" in group}
         found = []
         for name in sorted(set(names.values())):
-            engine = engine_facts(summary.provenance.get("engines", {}).get(name, {}))
+            told = summary.provenance.get("engines", {}).get(name, {})
             attempts = [x for x in played.exchanges if names.get(x.ask.agent) == name]
             asked = sampled(summary.simulation["id"], attempts, sample)
             arguments = dict(models[name]["chat_template_kwargs"])
             of_service = set(models[name]["source"]) == {"served"}
-            found.append(Recorded(path, str(name), of_service, arguments, engine, asked))
+            at_once = told.get("requests_at_once")
+            at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MOST_AT_ONCE else None
+            found.append(Recorded(path, str(name), of_service, arguments, engine_facts(told), at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -257,28 +265,29 @@ def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None)
 
 
 async def _ask_again(
-    recorded: Recorded,
+    records: Sequence[Recorded],
     place: Path | Service,
     batch: int,
     warm: bool,
     engine_timeout: float,
     say: Callable[[str], None],
-) -> Verified:
-    """Ask every attempt of a record again, `batch` at a time."""
-    pass_name = f"{recorded.path}, {recorded.model}, batch {batch}, {'warm' if warm else 'cold'} cache"
+) -> list[Verified]:
+    """Ask every attempt of some records of one model again, `batch` at a time, in their order."""
+    pass_name = f"{records[0].model}, batch {batch}, {'warm' if warm else 'cold'} cache"
+    asked = [(one, attempt) for one in records for attempt in one.attempts]
     salt = uuid.uuid4().hex
     turn = asyncio.Semaphore(batch)
     told = time.monotonic()
     answered = 0
 
-    async def again(attempt: Exchange) -> Completion:
+    async def again(one: Recorded, attempt: Exchange) -> Completion:
         nonlocal told, answered
         async with turn:
-            reply = await _request(engine, recorded, attempt, salt if warm else uuid.uuid4().hex, primed=warm)
+            reply = await _request(engine, one, attempt, salt if warm else uuid.uuid4().hex, primed=warm)
         answered += 1
         if time.monotonic() - told >= _PROGRESS_SECONDS:
             told = time.monotonic()
-            say(f"{pass_name}: {answered} of {len(recorded.attempts)}")
+            say(f"{pass_name}: {answered} of {len(asked)}")
         return reply
 
     async with Engine(place, say) as engine:
@@ -286,17 +295,23 @@ async def _ask_again(
         start = time.perf_counter()
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(again(attempt)) for attempt in recorded.attempts]
+                tasks = [group.create_task(again(one, attempt)) for one, attempt in asked]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         seconds = time.perf_counter() - start
-    replies = [task.result() for task in tasks]
+    replies = iter([task.result() for task in tasks])
+    results = [_compared(one, list(islice(replies, len(one.attempts))), batch, warm, seconds) for one in records]
+    different = sum(result.different for result in results)
+    say(f"{pass_name}: {len(asked)} asked, {different} different, {seconds:.1f} s")
+    return results
+
+
+def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, warm: bool, seconds: float) -> Verified:
     found = [
         difference
         for attempt, reply in zip(recorded.attempts, replies, strict=True)
         if (difference := compare(attempt, reply)) is not None
     ]
-    say(f"{pass_name}: {len(replies)} asked, {len(found)} different, {seconds:.1f} s")
     return Verified(
         path=recorded.path,
         model=recorded.model,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parley.engine import hardware
-from parley.engine.hardware import Gpu, determinism, parse_cpu_model, parse_cuda_version, parse_gpus
+from parley.engine.hardware import Gpu, determinism, load_warning, parse_cpu_model, parse_cuda_version, parse_gpus
 
 HOPPER = Gpu("NVIDIA H100 80GB HBM3", "550.54.15", (9, 0))
 AMPERE = Gpu("NVIDIA A100-SXM4-40GB", "550.54.15", (8, 0))
@@ -49,8 +49,24 @@ def test_a_cpu_computes_in_float32_which_is_evidence_and_no_proof() -> None:
 
 def test_gpus_that_can_are_told_to_be_batch_invariant() -> None:
     found = determinism(True, False, (HOPPER, AMPERE))
-    assert (found.asked, found.by, found.warning) == (True, "VLLM_BATCH_INVARIANT=1", None)
+    assert (found.asked, found.by) == (True, "VLLM_BATCH_INVARIANT=1")
     assert found.environment == {"VLLM_BATCH_INVARIANT": "1"}
+
+
+def test_no_gpu_is_said_to_be_proven_and_hopper_is_known_to_fail() -> None:
+    alone = determinism(True, False, (AMPERE,)).warning or ""
+    assert "beta" in alone
+    assert "47069" not in alone
+    for gpus in ((HOPPER,), (AMPERE, HOPPER)):
+        warning = determinism(True, False, gpus).warning or ""
+        assert "compute capability 9" in warning
+        assert "vLLM issue 47069" in warning
+
+
+def test_many_requests_at_once_are_a_warning_where_kernels_are_batch_invariant() -> None:
+    assert "up to 64 requests at once" in (load_warning("VLLM_BATCH_INVARIANT=1", 64) or "")
+    for by, requests in (("VLLM_BATCH_INVARIANT=1", 1), ("float32", 64), (None, 64), ("VLLM_BATCH_INVARIANT=1", "64")):
+        assert load_warning(by, requests) is None
 
 
 @pytest.mark.parametrize(

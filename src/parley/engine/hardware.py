@@ -16,6 +16,13 @@ from pathlib import Path
 
 BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
 _LEAST_CAPABILITY = (8, 0)  # of vLLM's batch-invariant kernels
+# vLLM calls the mode a beta. Where its own reports say that it fails; what is known of others is that nobody said so.
+_BETA = "vLLM's batch-invariant kernels are a beta, which is no proof; `parley verify` asks again"
+_HOPPER = (
+    "on GPUs of compute capability 9 (H100, H200) vLLM's FlashAttention 3 gave other replies under load in spite of "
+    "batch-invariant kernels (vLLM issue 47069); `parley verify` asks again"
+)
+_TOKENS_OF_A_LARGE_STEP = 256  # from here on the launchers of its norm kernels sum in another order
 _NOT_PROVEN = (
     "float32 on a CPU: a few dozen requests gave the same replies alone and in batches, which is evidence and no "
     "proof; `parley verify` asks again"
@@ -53,9 +60,23 @@ def determinism(asked: bool, cpu_build: bool, gpus: Sequence[Gpu]) -> Determinis
         return Determinism(True, "float32", _NOT_PROVEN)
     unfit = [gpu for gpu in gpus if gpu.capability is None or gpu.capability < _LEAST_CAPABILITY]
     if gpus and not unfit:
-        return Determinism(True, f"{BATCH_INVARIANT}=1")
+        hopper = any(gpu.capability is not None and gpu.capability[0] == 9 for gpu in gpus)
+        return Determinism(True, f"{BATCH_INVARIANT}=1", _HOPPER if hopper else _BETA)
     why = _why_unfit(unfit[0]) if unfit else "no GPU was found by nvidia-smi"
     return Determinism(True, None, f"not deterministic, although asked for: {why}; replies may depend on the batch")
+
+
+def load_warning(by: object, requests: object) -> str | None:
+    """Return what readers should be warned of where so many requests may have been answered at once; None for nothing.
+
+    `by` and `requests` are of a record's provenance, so they may be anything.
+    """
+    if by != f"{BATCH_INVARIANT}=1" or not isinstance(requests, int) or requests < 2:
+        return None
+    return (
+        f"up to {requests} requests at once: a step of vLLM that reads and writes {_TOKENS_OF_A_LARGE_STEP} tokens or "
+        "more may round otherwise than a smaller one (vLLM issue 48271)"
+    )
 
 
 def _why_unfit(gpu: Gpu) -> str:

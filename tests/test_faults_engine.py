@@ -22,6 +22,7 @@ from parley.simulate import simulate
 from parley.study import Study
 
 HANG = b"hang"
+DRIP = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 1000
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"
 
 
@@ -93,6 +94,10 @@ class FakeEngine:
                     answer = self.failure
                 if answer == HANG:
                     await asyncio.sleep(60)
+                for byte in answer if answer == DRIP else b"":  # none of them late for a time-out of each read
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    await asyncio.sleep(0.05)
                 writer.write(answer)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -116,12 +121,12 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeEngine]:
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_LAST_WORDS_SECONDS", 0.3)
     monkeypatch.setattr(client, "_POLL_SECONDS", 0.02)
-    monkeypatch.setattr(client, "REQUEST_SECONDS", 1.0)
 
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
-    return study_factory({"model": "tiny", "n": 4}, parameters={"max_rounds": 2})
+    entry = {"source": {"repo": "owner/tiny", "revision": "a" * 40}, "request_seconds": 1.0}
+    return study_factory({"model": "tiny", "n": 4}, parameters={"max_rounds": 2}, models={"tiny": entry})
 
 
 def run(study: Study, engine: FakeEngine) -> list[str]:
@@ -139,7 +144,8 @@ FAILURES: dict[str, tuple[bytes, str]] = {
     "answers 500": (http(500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
     "answers 503": (http(503, b""), "answered 503"),
     "answers 404": (http(404, b'{"error": {"message": "no such model"}}'), "answered 404: no such model"),
-    "hangs": (HANG, "gave no answer within 1 s"),
+    "hangs": (HANG, "gave no whole answer within 1 s"),
+    "drips": (DRIP, "gave no whole answer within 1 s"),
     "closes the connection": (b"", "broke the connection"),
     "breaks off in mid-answer": (CUT, "broke the connection"),
     "no HTTP": (b"garbage\r\n\r\n", "broke the connection"),
@@ -199,6 +205,11 @@ ODD = {
     "a count that is no integer": {"usage": {"prompt_tokens": 7.5, "completion_tokens": True}},
     "a count beyond all bounds": {"usage": {"prompt_tokens": 10**30, "completion_tokens": -1}},
     "a count of another shape": {"usage": {"prompt_tokens": [7], "completion_tokens": {"all": 3}}},
+    "a list in place of counts": {"usage": [1]},
+    "a list in place of details": {"usage": {"prompt_tokens": 7, "prompt_tokens_details": [1]}},
+    "a model's name for a terminal": {"model": "\x1b]0;title\x07" + "x" * 100_000, "system_fingerprint": "\u202ea\nb"},
+    "a model of another shape": {"model": {"name": "tiny"}, "system_fingerprint": [1]},
+    "a model of no valid Unicode": {"model": "\ud800tiny", "system_fingerprint": ""},
 }
 REASONS = ["\ud800", "\x1b[31m", "x" * 100_000, "a\nb", ""]
 

@@ -48,6 +48,8 @@ class Entry:
     cached_tokens: int | None
     started: float  # seconds since the epoch
     seconds: float
+    served_model: str | None = None  # these two are not in older journals
+    system_fingerprint: str | None = None
 
     @property
     def key(self) -> tuple[int, str, str, int]:
@@ -61,6 +63,7 @@ class Entry:
 
 
 _FIELDS = tuple(field.name for field in fields(Entry))
+_LATER = frozenset(("served_model", "system_fingerprint"))
 
 
 class Journal:
@@ -132,7 +135,7 @@ class Journal:
                     raise JournalError(
                         f"{self.path}: belongs to another simulation or version of Parley; move it away"
                     )
-            elif set(data) == set(_FIELDS):
+            elif _is_entry(data):
                 entry = Entry(**data)
                 self.entries[entry.key] = entry
             else:
@@ -168,6 +171,10 @@ class Journal:
         return JournalError(f"{self.path}: cannot be {what}: {error.strerror}; {remedy} and run again")
 
 
+def _is_entry(data: Mapping[str, Any]) -> bool:
+    return set(data) | _LATER == set(_FIELDS)
+
+
 def journaled(path: Path) -> list[Entry]:
     """Return the replies in a journal that another process may be writing: its whole lines. Changes nothing.
 
@@ -180,7 +187,7 @@ def journaled(path: Path) -> list[Entry]:
     entries = []
     for line in lines[1:]:
         data = parse_line(line)
-        if data is None or set(data) != set(_FIELDS):
+        if data is None or not _is_entry(data):
             break
         entries.append(Entry(**data))
     return entries

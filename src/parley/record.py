@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parley.answered import count_answered
 from parley.condition import Group, Player, Simulation
 from parley.degenerate import count_degenerate
 from parley.errors import RecordError
@@ -52,8 +53,11 @@ SCHEMA = pa.schema(
         pa.field("cached_tokens", pa.int32()),
         pa.field("started", pa.timestamp("ms", tz="UTC"), nullable=False),
         pa.field("seconds", pa.float32(), nullable=False),
+        pa.field("served_model", pa.string()),  # what answered, by its own word; `model` is an axis of the paths
+        pa.field("system_fingerprint", pa.string()),
     ]
 )
+_LATER = ("served_model", "system_fingerprint")  # not in older records
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,12 @@ def _telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
         "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
         "request_seconds": round(sum(e.seconds for e in entries), 3),
         **times(entries),
-        **({"degenerate": count_degenerate(of_models)} if of_models else {}),  # not in older records
+        # These two are not in older records.
+        **(
+            {"degenerate": count_degenerate(of_models), "answered": count_answered(of_models, players)}
+            if of_models
+            else {}
+        ),
     }
 
 
@@ -154,6 +163,8 @@ def _rows(play: Play, players: Mapping[str, Player]) -> pa.Table:
             "cached_tokens": x.entry.cached_tokens,
             "started": round(x.entry.started * 1000),
             "seconds": x.entry.seconds,
+            "served_model": x.entry.served_model,
+            "system_fingerprint": x.entry.system_fingerprint,
         }
         for x in play.exchanges
     ]
@@ -175,7 +186,7 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
 
 _REPLAYED = (
     *("round", "phase", "agent", "attempt", "seed", "ask", "text", "finish_reason"),
-    *("prompt_tokens", "completion_tokens", "cached_tokens"),
+    *("prompt_tokens", "completion_tokens", "cached_tokens", "served_model", "system_fingerprint"),
 )
 
 
@@ -185,6 +196,9 @@ def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     try:
         table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
         # By type, too: a damaged footer can make bytes of texts.
+        for name in _LATER:
+            if name not in table.column_names:
+                table = table.append_column(SCHEMA.field(name), pa.nulls(table.num_rows, pa.string()))
         if not table.schema.equals(SCHEMA):
             raise RecordError(f"{path}: not a record of this version of Parley; move it away")
         rows = table.select([*_REPLAYED, "seconds"]).to_pylist()

@@ -16,6 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from parley import __version__, paths, tables
+from parley.answered import answered, answered_as, answered_warnings
 from parley.calibration.results import HEADER, calibration_tables
 from parley.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.engine.models import ModelEntry
@@ -38,7 +39,9 @@ def report(study: Study) -> Path:
     """
     conditions = tables.read_table(study.name, "conditions")
     simulations = tables.read_table(study.name, "simulations")
-    summaries = tables.read_summaries(study, list(study.simulations()))
+    simulated = list(study.simulations())
+    summaries = tables.read_summaries(study, simulated)
+    models = answered(simulated, summaries)
     by, outcomes = tables.axes(study), tables.outcomes_of(conditions, study.game)
     page = (
         _environment()
@@ -47,7 +50,8 @@ def report(study: Study) -> Path:
             title=study.title,
             facts=_facts(study, conditions),
             parameters=parameters(study, by),
-            models=_models(study),
+            models=_models(study, answered_as(models)),
+            answered_warnings=answered_warnings(models),
             calibration_header=HEADER,
             calibrations=calibration_tables(study),
             notes=study.notes(),
@@ -128,10 +132,10 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _models(study: Study) -> list[tuple[str, str]]:
-    """Return the entries of the models that the study uses."""
+def _models(study: Study, more: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the entries of the models that the study uses, and `more` that is known of them."""
     used = sorted({name for condition in study.conditions for name in condition.models})
-    return [(name, model_text(study.models[name])) for name in used]
+    return [(name, model_text(study.models[name]) + more.get(name, "")) for name in used]
 
 
 def model_text(entry: ModelEntry) -> str:

@@ -14,7 +14,7 @@ from parley.games.base import Ask, Game, Outcome, Reply
 from parley.games.replies import playing, read_reply
 from parley.identity import digest, request_seed
 from parley.journal import Entry, Journal
-from parley.policies import Policy, token_count
+from parley.policies import Policy, said_name, token_count
 from parley.text import one_line, valid_unicode
 
 
@@ -169,4 +169,6 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         cached_tokens=token_count(completion.cached_tokens),
         started=round(started, 3),
         seconds=round(seconds, 3),
+        served_model=said_name(completion.served_model),
+        system_fingerprint=said_name(completion.system_fingerprint),
     )

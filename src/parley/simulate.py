@@ -248,7 +248,7 @@ async def play_simulation(
     """
     game = simulation.game()
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, places, engine_timeout, say, purse) if places else {}
+        engines = await _connect(stack, simulation.condition, places, engine_timeout, say, purse) if places else {}
         told = {name: await engine.provenance() for name, engine in engines.items()}
         for text in warnings({"engines": told}):
             say(f"warning: {text}")
@@ -265,6 +265,7 @@ async def play_simulation(
 
 async def _connect(
     stack: AsyncExitStack,
+    condition: Condition,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     say: Callable[[str], None],
@@ -276,7 +277,10 @@ async def _connect(
 
     if purse is not None:
         await stack.enter_async_context(purse)
-    engines = {name: await stack.enter_async_context(Engine(place, say, purse)) for name, place in places.items()}
+    engines = {
+        name: await stack.enter_async_context(Engine(place, say, purse, condition.entries[name].deadline))
+        for name, place in places.items()
+    }
     for name, engine in engines.items():
         await engine.wait_ready(engine_timeout, partial(_tell_waiting, say, name))
     return engines

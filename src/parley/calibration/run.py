@@ -161,7 +161,7 @@ async def _answering(
     if place is None:
         yield cast(Policy, None)
         return
-    async with Engine(place, say) as engine:
+    async with Engine(place, say, seconds=entry.deadline) as engine:
         await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
         yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs), total, say)
 

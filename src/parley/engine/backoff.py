@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
+from parley.engine.fetch import UnknownEncoding
 from parley.errors import EngineError
 from parley.identity import stream
 
@@ -46,7 +47,7 @@ def retry_after(response: httpx.Response, now: datetime) -> float | None:
 def is_final(error: httpx.HTTPError) -> bool:
     """Whether a lost request is lost for a reason that stays: what is configured here, a certificate, a proxy's no."""
     text = str(error)
-    mine = isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
+    mine = isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError | UnknownEncoding)
     return mine or "CERTIFICATE_VERIFY_FAILED" in text or (isinstance(error, httpx.ProxyError) and text[:1] == "4")
 
 

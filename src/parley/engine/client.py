@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from parley.engine.endpoint import FAILED, read_endpoint
+from parley.engine.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
 from parley.engine.grammar import constraint
 from parley.engine.hosted import Hosted, Send
 from parley.engine.limits import estimated_tokens
-from parley.engine.service import Service, error_message
-from parley.engine.terms import Tokens
+from parley.engine.names import compare_names
+from parley.engine.service import NOT_AS_ASKED, Service, error_message
+from parley.engine.terms import OWN_SECONDS, Tokens
 from parley.errors import EngineError
 from parley.games.base import Ask
-from parley.policies import Completion, used_tokens
+from parley.policies import Completion, said_name, token_count, used_tokens
 from parley.text import one_line
 
 if TYPE_CHECKING:
@@ -29,26 +31,35 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.5
 _CHAT = "/v1/chat/completions"
-_JSON = {"Content-Type": "application/json"}
-# A request waits for its turn behind all others of the shard; on a CPU that is minutes, not seconds.
-REQUEST_SECONDS = 1800.0
+# Finish reasons of Parley's own, of replies that nobody can use.
+TOO_LARGE = "too_large"
+TOO_DEEP = "too_deep"
 # What vLLM and OpenAI's API say of a prompt that does not fit.
 _CONTEXT = re.compile(r"maximum (?:context|model) length|context_length_exceeded", re.IGNORECASE)
 # How long a dying server is given to say why in its endpoint file.
 _LAST_WORDS_SECONDS = 15.0
+_TOKEN_BYTES = 256  # more than any token has
+_TOLD_NAMES = 10
 
 
 class Engine:
     """What answers for one model, a running server or a service, as an async context manager."""
 
     def __init__(
-        self, place: Path | Service, say: Callable[[str], None] = lambda text: None, purse: "Purse | None" = None
+        self,
+        place: Path | Service,
+        say: Callable[[str], None] = lambda text: None,
+        purse: "Purse | None" = None,
+        seconds: float = OWN_SECONDS,
     ) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
 
-        `say` is told what requests wait for. What they use is counted in `purse`, which may refuse them.
+        `say` is told what requests wait for. What they use is counted in `purse`, which may refuse them. A request to
+        a server may take `seconds`; a service has its own.
         """
-        self._server = Hosted(place, say) if isinstance(place, Service) else _OwnServer(place)
+        self._server = Hosted(place, say) if isinstance(place, Service) else _OwnServer(place, seconds)
+        self._say = say
+        self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._of_service = isinstance(place, Service)
         self._model = place.model if isinstance(place, Service) else self._server.served
         self._purse = purse
@@ -56,7 +67,7 @@ class Engine:
 
     async def __aenter__(self) -> "Engine":
         try:
-            self._http = self._server.http(httpx.Timeout(REQUEST_SECONDS, connect=30.0))
+            self._http = self._server.http()
             await self._stack.enter_async_context(self._http)
             await self._server.open(self._stack)
         except BaseException:
@@ -124,15 +135,46 @@ class Engine:
             return Completion(text="", finish_reason="length")
         if response.status_code != 200:
             raise await self._server.refused(response)
-        return _completion(response, self._server)
+        return self._completion(response, ask.sampling.max_tokens)
+
+    def _completion(self, response: httpx.Response, max_tokens: int) -> Completion:
+        """Return the reply; one without text where it is larger, or nested deeper, than any that could be used."""
+        if is_cut(response):
+            return self._unusable(TOO_LARGE, f"more than {MAX_BODY_BYTES:,} bytes")
+        try:
+            completion = _completion(response, self._server)
+        except RecursionError:
+            return self._unusable(TOO_DEEP, "nested too deep")
+        self._check_model(completion)
+        most = max_tokens * _TOKEN_BYTES
+        if len(completion.text) > most:
+            return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
+        return completion
+
+    def _unusable(self, reason: str, why: str) -> Completion:
+        self._say(f"{self._server.who} sent a reply that counts as unusable: {why}")
+        return Completion(text="", finish_reason=reason)
+
+    def _check_model(self, completion: Completion) -> None:
+        """Tell once of an answer by another model; raises EngineError if the entry is strict about it."""
+        server, name = self._server, completion.served_model
+        found = None if name is None else compare_names(server.served, name)
+        if server.strict and found != "same":
+            raise EngineError(
+                f"{server.who} was asked for {server.served} and answered as {name or 'nobody'}, which strict_model "
+                "forbids; put the exact name into source.served, or remove strict_model"
+            )
+        if name is not None and found == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
+            self._told.add(name)
+            self._say(f"warning: {server.who} was asked for {server.served} and answered as {name}")
 
     async def _post(self, content: bytes, most: Tokens) -> httpx.Response:
         """Send a request once, paid from the purse if there is one; `most` is what it can use."""
         if self._purse is None:
-            return await self._http.post(_CHAT, content=content, headers=_JSON)
+            return await fetch(self._http, "POST", _CHAT, self._server.seconds, content)
         async with self._purse.paying(self._model, most) as bill:
             try:
-                response = await self._http.post(_CHAT, content=content, headers=_JSON)
+                response = await fetch(self._http, "POST", _CHAT, self._server.seconds, content)
             except (httpx.ConnectError, httpx.ConnectTimeout):  # it was not sent
                 bill.used = Tokens()
                 raise
@@ -151,19 +193,22 @@ class Engine:
 class _OwnServer:
     """A server that Parley started, whose endpoint file says where it listens and how it died."""
 
-    def __init__(self, path: Path) -> None:
+    strict = False
+
+    def __init__(self, path: Path, seconds: float) -> None:
         self._path = path
+        self.seconds = seconds
         self.endpoint = read_endpoint(path)
         self.served = self.endpoint.model
         self.who = f"the engine for {self.endpoint.model}"
 
-    def http(self, timeout: httpx.Timeout) -> httpx.AsyncClient:
+    def http(self) -> httpx.AsyncClient:
         # No connection is used twice: one that the server closes while it is idle would lose the next request.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         return httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=self.endpoint.socket, limits=limits),
             base_url="http://engine",
-            timeout=timeout,
+            cookies=no_cookies(),
             trust_env=False,
         )
 
@@ -175,7 +220,7 @@ class _OwnServer:
         try:
             return await post()
         except httpx.TimeoutException:
-            raise EngineError(f"{self.who} gave no answer within {REQUEST_SECONDS:.0f} s") from None
+            raise EngineError(f"{self.who} gave no whole answer within {self.seconds:g} s") from None
         except httpx.HTTPError as error:
             raise await self.lost(error) from None
 
@@ -186,7 +231,7 @@ class _OwnServer:
         """Whether it answers; raises EngineError if it is dead."""
         self._check()
         try:
-            return (await http.get("/health", timeout=10.0)).status_code == 200
+            return (await fetch(http, "GET", "/health", 10.0)).status_code == 200
         except httpx.TransportError:
             return False  # not listening yet
 
@@ -248,8 +293,8 @@ def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Comple
         body = response.json()
         choice = body["choices"][0]
         message = choice["message"]
-        usage = body.get("usage") or {}
-        details = usage.get("prompt_tokens_details") or {}
+        usage = _mapping(body.get("usage"))
+        details = _mapping(usage.get("prompt_tokens_details"))
         refused = bool(message.get("refusal"))
         completion = Completion(
             text=str(message.get("refusal") if refused else message.get("content") or ""),
@@ -257,11 +302,25 @@ def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Comple
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
             cached_tokens=details.get("cached_tokens"),
+            served_model=said_name(body.get("model")),
+            system_fingerprint=said_name(body.get("system_fingerprint")),
         )
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        told = " ".join(map(str, astuple(completion)))
+    except RecursionError:
+        raise
+    except NOT_AS_ASKED:
         raise EngineError(
-            f"{server.who} answered something that is no chat completion: {server.redacted(response.text, 200)}"
+            f"{server.who} answered something that is no chat completion: {server.redacted(body_text(response), 200)}"
         ) from None
-    if server.holds_key(" ".join(map(str, astuple(completion)))):
+    if server.holds_key(told) or server.holds_key(one_line(told)):  # what is shown of it is cleaned
         raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
-    return completion
+    return replace(
+        completion,
+        prompt_tokens=token_count(completion.prompt_tokens),
+        completion_tokens=token_count(completion.completion_tokens),
+        cached_tokens=token_count(completion.cached_tokens),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

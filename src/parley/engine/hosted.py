@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from parley.engine.backoff import RETRIED, given_up, is_final, pause, retry_after
+from parley.engine.fetch import fetch
 from parley.engine.limits import Limiter, Turn
 from parley.engine.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError
@@ -37,6 +38,8 @@ class Hosted:
         self._paused = 0.0  # seconds, added up over all requests
         self.who = service.who
         self.served = service.served
+        self.seconds = service.seconds
+        self.strict = service.strict
         self.http = service.http
         self.redacted = service.redacted
         self.holds_key = service.holds_key
@@ -50,7 +53,7 @@ class Hosted:
 
     async def ready(self, http: httpx.AsyncClient) -> bool:
         """Return True if the service lists the model; raises EngineError, which says what is wrong, if it does not."""
-        self._service.check_models(await self._send(lambda: http.get("/v1/models", timeout=PROBE_SECONDS), 0, None))
+        self._service.check_models(await self._send(lambda: fetch(http, "GET", "/v1/models", PROBE_SECONDS), 0, None))
         return True
 
     async def provenance(self, http: httpx.AsyncClient) -> Mapping[str, Any]:

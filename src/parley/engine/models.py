@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from parley.engine.arguments import check_arguments, check_concern_the_machine
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
-from parley.engine.terms import Price, ServiceLimits
+from parley.engine.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.errors import UsageError
 from parley.identity import canonical_json
 from parley.text import last_part, without_folders
@@ -92,6 +92,17 @@ class ModelEntry(BaseModel):
     limits: ServiceLimits = Field(
         default=ServiceLimits(), description="How much of a service may be used; not part of the identity."
     )
+    request_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description=f"How long a request may take until its whole reply is there; by default {SERVICE_SECONDS:.0f} "
+        f"for a service and {OWN_SECONDS:.0f} for a server that Parley starts. Not part of the identity.",
+    )
+    strict_model: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether a service's reply that names another model than `served` ends the simulation; else it "
+        "is a warning. Not part of the identity.",
+    )
     price: Price | None = Field(
         default=None, description="What its tokens cost, for the budget of a study; not part of the identity."
     )
@@ -131,6 +142,8 @@ class ModelEntry(BaseModel):
                     raise ValueError(
                         f"cluster.{key} is for a server that Parley starts, not for jobs that ask a service; remove it"
                     )
+        elif self.strict_model:
+            raise ValueError("strict_model is for a service; a server that Parley starts has the model named here")
         elif self.limits != ServiceLimits():
             raise ValueError(
                 "limits are for a service; a server that Parley starts takes what it can and queues the rest; "
@@ -154,6 +167,11 @@ class ModelEntry(BaseModel):
     def is_service(self) -> bool:
         """Whether somebody else serves it: then no engine is started."""
         return isinstance(self.source, ServiceSource)
+
+    @property
+    def deadline(self) -> float:
+        """Seconds that a request may take, its whole reply included."""
+        return self.request_seconds or (SERVICE_SECONDS if self.is_service else OWN_SECONDS)
 
     @property
     def gpus_served(self) -> int:
@@ -202,6 +220,8 @@ _NO_IDENTITY = {
     "gpus",
     "cluster",
     "limits",
+    "request_seconds",
+    "strict_model",
     "price",
     "license",
     "download_bytes",

@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 
+from parley.engine.fetch import body_text, fetch, no_cookies
 from parley.engine.models import ModelEntry
 from parley.engine.sources import ServiceSource
-from parley.engine.terms import ServiceLimits
+from parley.engine.terms import SERVICE_SECONDS, ServiceLimits
 from parley.errors import EngineError, UsageError
 from parley.text import one_line
 
@@ -23,6 +24,8 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
 _SHOWN_MODELS = 10
+# What it can raise to look into JSON of another shape than the one asked for, or nested too deep.
+NOT_AS_ASKED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Service:
     key: str | None = field(default=None, repr=False)
     key_variable: str | None = None
     limits: ServiceLimits = field(default_factory=ServiceLimits)
+    seconds: float = SERVICE_SECONDS  # for one request and its whole answer
+    strict: bool = False  # whether an answer of another model is an error
 
     @property
     def who(self) -> str:
@@ -46,15 +51,24 @@ class Service:
         line = one_line(text)  # first: characters that go could hide the key in between
         return one_line(line.replace(self.key, "[key]") if self.key else line, limit)
 
-    def http(self, timeout: httpx.Timeout) -> httpx.AsyncClient:
-        """Return a client whose paths start above /v1; it follows no redirects, which could carry the key away."""
-        return httpx.AsyncClient(
-            base_url=self.url.removesuffix("/v1"),
-            headers={"Authorization": f"Bearer {self.key}"} if self.key else None,
-            limits=httpx.Limits(max_connections=None),
-            timeout=timeout,
-            follow_redirects=False,
-        )
+    def http(self) -> httpx.AsyncClient:
+        """Return a client whose paths start above /v1; it follows no redirects, which could carry the key away.
+
+        Raises UsageError for a proxy of the environment that is none.
+        """
+        try:
+            return httpx.AsyncClient(
+                base_url=self.url.removesuffix("/v1"),
+                headers={"Authorization": f"Bearer {self.key}"} if self.key else None,
+                limits=httpx.Limits(max_connections=None),
+                cookies=no_cookies(),
+                follow_redirects=False,
+            )
+        except (httpx.InvalidURL, ValueError, ImportError):  # not its text: a proxy's URL may hold a password
+            raise UsageError(
+                f"{self.who}: a proxy of the environment is no URL that can be used; see HTTP_PROXY, "
+                "HTTPS_PROXY and ALL_PROXY"
+            ) from None
 
     def check_models(self, response: httpx.Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
@@ -62,10 +76,10 @@ class Service:
             raise self.refused(response)
         try:
             listed = [str(model["id"]) for model in response.json()["data"]]
-        except (ValueError, LookupError, TypeError):
+        except NOT_AS_ASKED:
             raise EngineError(
                 f"{self.who} answered something that is no list of models at {self.url}/models: "
-                f"{self.redacted(response.text, 200)}"
+                f"{self.redacted(body_text(response), 200)}"
             ) from None
         if self.served not in listed:
             more = ", ..." if len(listed) > _SHOWN_MODELS else ""
@@ -76,9 +90,9 @@ class Service:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
         found: dict[str, Any] = {"engine": "service", "served": self.served}
         try:
-            response = await http.get("/version", timeout=PROBE_SECONDS)
+            response = await fetch(http, "GET", "/version", PROBE_SECONDS)
             version = str(response.json()["version"]) if response.status_code == 200 else ""
-        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        except (httpx.HTTPError, *NOT_AS_ASKED):
             return found
         known = _VERSION.fullmatch(version) and not self.holds_key(version)
         return {**found, "versions": {"vllm": version}} if known else found
@@ -91,7 +105,7 @@ class Service:
         """Return the error for a request that got no answer."""
         if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
             seconds = error.request.extensions.get("timeout", {}).get("read") or 0
-            return EngineError(f"{self.who} gave no answer within {seconds:.0f} s")
+            return EngineError(f"{self.who} gave no whole answer within {seconds:g} s")
         reason = self.redacted(str(error)) or type(error).__name__
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
@@ -124,7 +138,7 @@ def service_of(name: str, entry: ModelEntry) -> Service:
                 f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space, "
                 "quotes or backslashes"
             )
-    return Service(name, source.served, source.url, key, variable, entry.limits)
+    return Service(name, source.served, source.url, key, variable, entry.limits, entry.deadline, entry.strict_model)
 
 
 def error_message(response: httpx.Response) -> str:
@@ -132,8 +146,8 @@ def error_message(response: httpx.Response) -> str:
     try:
         error: Any = response.json()["error"]
         return str(error["message"] if isinstance(error, Mapping) else error)
-    except (ValueError, LookupError, TypeError):
-        return response.text
+    except NOT_AS_ASKED:
+        return body_text(response)
 
 
 def has_no_quota(response: httpx.Response) -> bool:
@@ -141,5 +155,5 @@ def has_no_quota(response: httpx.Response) -> bool:
     try:
         error: Any = response.json()["error"]
         return "insufficient_quota" in (error.get("code"), error.get("type"))
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except NOT_AS_ASKED:
         return False

@@ -155,6 +155,16 @@ class FolderSource(BaseModel):
 def _check_url(url: str) -> str:
     if not _SERVICE_URL.fullmatch(url):
         raise ValueError("must be http://HOST:PORT/v1 or https://HOST/v1, without user, password, query or fragment")
+    import httpx  # here, since most studies have no service
+
+    try:
+        parsed = httpx.URL(url)
+        parsed.host.encode("idna")  # as a look-up of the name will
+        possible = parsed.port is None or 0 < parsed.port < 65536
+    except (httpx.InvalidURL, ValueError):
+        possible = False
+    if not possible:
+        raise ValueError("has a host or port that cannot be: brackets around IPv6, ports from 1 to 65535")
     return url
 
 

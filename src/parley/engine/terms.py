@@ -5,6 +5,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# How long a request may take, its whole answer included, where its model's entry does not say.
+SERVICE_SECONDS = 1800.0
+OWN_SECONDS = 7200.0  # a request waits behind all others of the shard; on a slow CPU that can be most of an hour
 DEFAULT_CONCURRENT = 64  # requests that are worth having in flight where nothing says how many may be
 _PerMinute = Annotated[int, Field(strict=True, ge=1, le=10**12)]
 _PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]

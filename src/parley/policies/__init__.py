@@ -6,6 +6,7 @@ from typing import Protocol
 
 from parley.engine.terms import Tokens
 from parley.games.base import Ask
+from parley.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,8 @@ class Completion:
     """One reply as it came, before it is parsed.
 
     `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted, and
-    `seconds` is None for a reply that has just come.
+    `seconds` is None for a reply that has just come. `served_model` is what OpenAI's API calls model; it and
+    `system_fingerprint` are None where nobody said.
     """
 
     text: str
@@ -22,6 +24,8 @@ class Completion:
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     seconds: float | None = None
+    served_model: str | None = None  # what answered, by the service's own word
+    system_fingerprint: str | None = None  # the same of how it is set up
 
 
 class Policy(Protocol):
@@ -35,6 +39,11 @@ class Policy(Protocol):
 def token_count(tokens: object) -> int | None:
     """Return a number of tokens that a record can hold; an engine may say anything in its place."""
     return tokens if type(tokens) is int and 0 <= tokens < 2**31 else None
+
+
+def said_name(name: object) -> str | None:
+    """Return a name as a record can hold it: one printable line of at most 200 characters, None for none."""
+    return (one_line(name[:10_000], 200) or None) if isinstance(name, str) else None
 
 
 def used_tokens(content: bytes) -> Tokens | None:

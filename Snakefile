@@ -17,6 +17,7 @@ from parley.calibration.results import planned_report
 from parley.condition import OWN_CODE, SCRIPTED
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
+from parley.planned import changed_since, run_plan
 from parley.slurm import group_name, wait_for_former_jobs
 from parley.snakemake_log import follow
 from parley.spending import spent_line
@@ -37,6 +38,7 @@ try:
     if unknown := set(config) - {"study"}:
         raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
     STUDY = load_study(paths.study_file(str(config.get("study") or "demo")))
+    PLAN = run_plan(STUDY, new=workflow.is_main_process)
 except ParleyError as error:
     # Nothing has started: one line, as from the command line.
     print(f"parley: {error}", file=sys.stderr)
@@ -73,7 +75,7 @@ except ParleyError as error:
     sys.exit(error.exit_code)
 # Part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
-STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + MODELS_OPTION
+STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + f"{MODELS_OPTION} --plan {PLAN}"
 # Used with --software-deployment-method conda; else jobs run in the environment that Snakemake runs in.
 ENVIRONMENT = workflow.source_path("envs/cpu.yaml")
 CUDA_ENVIRONMENT = workflow.source_path("envs/cuda.yaml")
@@ -100,9 +102,10 @@ onstart:
 
 
 onerror:
-    # The last word: the jobs that found the budget spent have each said so, somewhere above.
-    if workflow.is_main_process and (line := spent_line(STUDY)):
-        logger.error(line)
+    # The last word: the jobs that found the budget spent, or the study changed, have each said so, somewhere above.
+    if workflow.is_main_process:
+        for line in filter(None, (spent_line(STUDY), changed_since(STUDY, PLAN))):
+            logger.error(line)
 
 
 onsuccess:

@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from parley import paths
-from parley.cli_options import MODELS, STUDY, load, say
+from parley.cli_options import MODELS, PLAN, STUDY, load, say
 from parley.text import one_line
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
@@ -35,7 +35,8 @@ def ledger() -> None:
 @ledger.command()
 @STUDY
 @MODELS
-def build(study: str, models: Path | None) -> None:
+@PLAN
+def build(study: str, models: Path | None, plan: str | None) -> None:
     """Make the ledger of a study from its records, and the table of its blocks.
 
     \b
@@ -44,7 +45,7 @@ def build(study: str, models: Path | None) -> None:
     from parley.files import mark_done
     from parley.ledger.build import build as run
 
-    loaded = load(study, models)
+    loaded = load(study, models, plan)
     table = run(loaded, say)
     mark_done(loaded.name, "ledger", loaded.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from parley import paths
-from parley.errors import UsageError
+from parley.errors import ParleyError, UsageError
 from parley.text import one_line
 
 STUDY = click.argument("study")
@@ -38,11 +38,29 @@ TIMEOUT = click.option(
 )
 
 
-def load(study: str, models: Path | None) -> Any:
-    """Return a study, by its name under config/ or its path; raises UsageError if it is not one."""
+PLAN = click.option(
+    "--plan",
+    metavar="HASH",
+    help="Refuse a study that changed since its run was planned; jobs of Snakemake are given the plan.",
+)
+
+
+def load(study: str, models: Path | None, plan: str | None = None) -> Any:
+    """Return a study, by its name under config/ or its path; raises UsageError if it is not one.
+
+    With the `plan` of a run, raises ParleyError if the study changed since.
+    """
+    from parley.planned import require_plan
     from parley.study import load_study
 
-    return load_study(paths.study_file(study), models)
+    try:
+        loaded = load_study(paths.study_file(study), models)
+    except UsageError as error:
+        if plan is None:
+            raise
+        raise ParleyError(f"{error} (it changed while it ran: mend it, and the same command goes on)") from None
+    require_plan(loaded, plan)
+    return loaded
 
 
 def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from parley.cli_options import MODELS, MODELS_FILE, STUDY, TIMEOUT, load, say
+from parley.cli_options import MODELS, MODELS_FILE, PLAN, STUDY, TIMEOUT, load, say
 
 
 @click.command()
@@ -99,8 +99,9 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, besi
 @click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=click.Path(path_type=Path))
 @TIMEOUT
 @MODELS
+@PLAN
 def simulate(
-    study: str, record: Path, endpoints: tuple[Path, ...], engine_timeout: float, models: Path | None
+    study: str, record: Path, endpoints: tuple[Path, ...], engine_timeout: float, models: Path | None, plan: str | None
 ) -> None:
     """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
 
@@ -112,7 +113,7 @@ def simulate(
     """
     from parley.simulate import simulate as run
 
-    run(load(study, models), record, endpoints, engine_timeout, say)
+    run(load(study, models, plan), record, endpoints, engine_timeout, say)
 
 
 @click.command("simulate-shard")
@@ -125,7 +126,10 @@ def simulate(
 )
 @click.option("--exit-with", type=click.IntRange(min=1), metavar="PID", help="Stop when this process is gone.")
 @MODELS
-def simulate_shard(study: str, number: int, engine: str | None, exit_with: int | None, models: Path | None) -> None:
+@PLAN
+def simulate_shard(
+    study: str, number: int, engine: str | None, exit_with: int | None, models: Path | None, plan: str | None
+) -> None:
     """Play the simulations of one shard in this process: of scripted agents, or of models that are services.
 
     Those that are finished are left alone. As many play at once as the services allow.
@@ -136,13 +140,14 @@ def simulate_shard(study: str, number: int, engine: str | None, exit_with: int |
     from parley.condition import SCRIPTED
     from parley.simulate import simulate_shard as run
 
-    run(load(study, models), engine or SCRIPTED, number, say, exit_with)
+    run(load(study, models, plan), engine or SCRIPTED, number, say, exit_with)
 
 
 @click.command()
 @STUDY
 @MODELS
-def summarize(study: str, models: Path | None) -> None:
+@PLAN
+def summarize(study: str, models: Path | None, plan: str | None) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
     \b
@@ -153,7 +158,7 @@ def summarize(study: str, models: Path | None) -> None:
     from parley.tables import axes, print_conditions
     from parley.tables import summarize as run
 
-    loaded = load(study, models)
+    loaded = load(study, models, plan)
     table = run(loaded, say)
     mark_done(loaded.name, "tables", loaded.plan)
     click.echo(print_conditions(table, axes(loaded), loaded.game))
@@ -167,7 +172,8 @@ def summarize(study: str, models: Path | None) -> None:
 @STUDY
 @click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw so many at once.")
 @MODELS
-def figures(study: str, processes: int, models: Path | None) -> None:
+@PLAN
+def figures(study: str, processes: int, models: Path | None, plan: str | None) -> None:
     """Draw the figures of a study from its tables and records.
 
     \b
@@ -176,7 +182,7 @@ def figures(study: str, processes: int, models: Path | None) -> None:
     from parley.figures import figures as run
     from parley.files import mark_done, require_done
 
-    loaded = load(study, models)
+    loaded = load(study, models, plan)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
     for path in run(loaded, processes):
         click.echo(str(path))
@@ -186,7 +192,8 @@ def figures(study: str, processes: int, models: Path | None) -> None:
 @click.command()
 @STUDY
 @MODELS
-def report(study: str, models: Path | None) -> None:
+@PLAN
+def report(study: str, models: Path | None, plan: str | None) -> None:
     """Write the report of a study: one HTML file with its tables and figures.
 
     \b
@@ -196,11 +203,11 @@ def report(study: str, models: Path | None) -> None:
     from parley.files import mark_done, require_done
     from parley.report import report as run
 
-    loaded = load(study, models)
+    loaded = load(study, models, plan)
     require_done(loaded.name, "figures", loaded.plan, "figures")
-    plan = planned_report(loaded, new=False)
+    of_report = planned_report(loaded, new=False)
     path = run(loaded)
-    mark_done(loaded.name, "report", plan)
+    mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 
 

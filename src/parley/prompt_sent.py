@@ -128,7 +128,7 @@ def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: s
 
 
 def _asked(game: Game, seed: int) -> Iterator[Ask]:
-    rules = {seat.name: _rule(type(game), seat) for seat in game.seats}
+    rules = {seat.name: rule_for(type(game), seat) for seat in game.seats}
     asked_in_steps = playing(game)
     asks = next(asked_in_steps)
     while True:
@@ -139,7 +139,8 @@ def _asked(game: Game, seed: int) -> Iterator[Ask]:
             return
 
 
-def _rule(game: type[Game], seat: Seat) -> Rule:
+def rule_for(game: type[Game], seat: Seat) -> Rule:
+    """Return the rule that answers for a seat: its own, or for a model the first of the game that suits any role."""
     if seat.policy.kind.rule is not None:
         return seat.policy.kind.rule(seat.policy.parameters)
     for kind in game.policies.values():

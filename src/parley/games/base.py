@@ -163,7 +163,9 @@ class Game(ABC):
     """Base of all games: the class says what a study may ask for, an instance is played once."""
 
     name: ClassVar[str]
-    protocol_version: ClassVar[int]  # raised whenever the same replies could lead to another outcome
+    # Raised whenever agents would read something else, or the same replies could lead to another outcome.
+    # tests/games/test_versions.py finds it where it is forgotten.
+    protocol_version: ClassVar[int]
     roles: ClassVar[tuple[str, ...]]
     outcomes: ClassVar[tuple[OutcomeClass, ...]]
     figures: ClassVar[tuple[FigureSpec, ...]]

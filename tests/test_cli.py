@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
+from forging import forge
 from parley import __version__, cli, paths
 from parley.errors import EngineError
 from parley.record import read_summary
@@ -213,10 +212,7 @@ def test_simulating_a_model_without_an_engine_exits_2(parley: Parley, study_fact
 def test_a_replay_that_differs_exits_1(parley: Parley, study: list[str]) -> None:
     for record in study[:2]:
         parley("simulate", "small.yaml", record)
-    table = pq.read_table(study[0], partitioning=None)
-    rows = table.to_pylist()
-    rows[-1]["text"] += " "
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), study[0])
+    forge(Path(study[0]), lambda rows: rows[-1].update(text=rows[-1]["text"] + " "))
     ran = parley("replay", *study[:2])
     assert ran.status == 1
     header, *rows = ran.out.splitlines()

@@ -54,7 +54,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
     asked = rows[rows["model"] == "smollm2-135m"]
     assert (asked["prompt_tokens"] > 200).all()
     assert (asked["completion_tokens"] > 0).all()
-    assert asked["seed"].notna().all()
+    assert asked["request_seed"].notna().all()
     # The grammar keeps replies in form: whatever failed was cut off at max_tokens.
     assert set(asked["failure"].dropna()) <= {"length"}
     assert asked["text"].str.startswith("{").all()

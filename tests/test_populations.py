@@ -197,7 +197,7 @@ def test_every_agent_is_answered_by_its_own_model(study_factory: StudyFactory, e
     simulate(study, record, [path for path, _ in engines.values()], 5.0, lambda text: None)
     rows = pq.read_table(record, partitioning=None).to_pylist()
     asked = {model: {body["seed"] for body in server.bodies} for model, (_, server) in engines.items()}
-    assert {model: {row["seed"] for row in rows if row["player"] == model} for model in engines} == asked
+    assert {model: {row["request_seed"] for row in rows if row["player"] == model} for model in engines} == asked
     assert {row["player"] for row in rows if row["role"] == "byzantine"} == {"random"}
     assert all({body["model"] for body in server.bodies} == {model} for model, (_, server) in engines.items())
     summary = read_summary(record)

@@ -64,7 +64,7 @@ def told(monkeypatch: pytest.MonkeyPatch, calls: int, failed: int = 0) -> None:
     """Have all records tell the same of their replies."""
     telemetry = {"calls": calls, "failed_replies": failed, "prompt_tokens": 10 * calls, "completion_tokens": calls}
     summary = type("Summary", (), {"telemetry": telemetry})
-    monkeypatch.setattr("parley.progress.read_summary", lambda path: summary)
+    monkeypatch.setattr("parley.progress.peek_summary", lambda path: summary)
 
 
 def counts(snapshot: Snapshot) -> tuple[int, int, int, int]:
@@ -195,7 +195,7 @@ def test_a_record_that_cannot_be_read_is_left_to_the_tables(
 
     study = study_factory(MODEL)
     finish(records(study)[0], NOW)
-    monkeypatch.setattr("parley.progress.read_summary", broken)
+    monkeypatch.setattr("parley.progress.peek_summary", broken)
     assert counts(Progress(study, clock=clock).look()) == (1, 0, 0, 1)
 
 

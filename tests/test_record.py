@@ -13,12 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
+from forging import edit, make_former
 from parley import record
 from parley.condition import Simulation
 from parley.errors import ParleyError, RecordError
 from parley.games.base import FAILURE_CLASSES
+from parley.parquet import is_text, rows_checksum
 from parley.policies import Policy
-from parley.record import SCHEMA, describe, read_record, read_summary, read_trace, write_record
+from parley.record import SCHEMA, describe, peek_summary, read_record, read_summary, read_trace, write_record
+from parley.replay import replay
 from parley.runner import Play, play
 from parley.study import Study
 from playing import ListPolicy, scripted_policies
@@ -211,7 +214,7 @@ def test_a_file_that_is_no_parquet_is_named(folder: Path, content: bytes) -> Non
 
 def test_a_folder_in_its_place_is_named(folder: Path) -> None:
     (folder / "x.parquet").mkdir()
-    assert "cut short or not Parquet" in refusal(folder / "x.parquet")
+    assert "it is a folder" in refusal(folder / "x.parquet")
 
 
 def test_a_record_cut_short_anywhere_is_named(path: Path) -> None:
@@ -249,7 +252,7 @@ def test_a_record_with_damaged_metadata_is_named(path: Path, value: bytes | None
 
 def test_a_record_of_another_version_is_named(path: Path) -> None:
     meta = json.loads(pq.read_schema(path).metadata[b"parley"])
-    other = rewritten(path, b"parley", json.dumps({**meta, "format": 3}).encode())
+    other = rewritten(path, b"parley", json.dumps({**meta, "format": 4}).encode())
     assert "not a record of this version of Parley; move it away" in refusal(other)
 
 
@@ -311,3 +314,87 @@ def test_a_footer_that_makes_bytes_of_texts_is_refused(path: Path) -> None:
 def test_a_record_that_was_copied_elsewhere_is_still_itself(path: Path) -> None:
     shutil.copy(path, "copy.parquet")
     assert read_record(Path("copy.parquet")) == read_record(path)
+
+
+# The rows are under a checksum
+
+
+def test_each_row_names_its_simulation(path: Path, simulation: Simulation) -> None:
+    rows = pq.read_table(path, partitioning=None).to_pylist()
+    assert {(row["id"], row["simulation_seed"]) for row in rows} == {(simulation.id, simulation.seed)}
+    assert len({row["request_seed"] for row in rows}) == len(rows)
+
+
+def test_columns_are_no_folders_of_the_data_set(simulation: Simulation) -> None:
+    """A reader would find a value in the path and another in the file."""
+    assert not {*simulation.condition.axes, "spec", "seed", "model", "byzantine", "topology"} & set(SCHEMA.names)
+
+
+def lengthen(rows: list[dict[str, Any]]) -> None:
+    rows[-1]["text"] += " "
+
+
+def renamed(rows: list[dict[str, Any]]) -> None:
+    rows[0]["role"] = "byzantine"
+
+
+def emptied(rows: list[dict[str, Any]]) -> None:
+    rows[0]["prompt_tokens"] = None
+
+
+@pytest.mark.parametrize(
+    "change", [lengthen, renamed, emptied, list.pop, list.reverse, lambda rows: rows.append(rows[-1])]
+)
+@pytest.mark.parametrize("read", [read_summary, read_record])
+def test_rows_that_were_changed_are_refused(path: Path, change: Any, read: Any) -> None:
+    read(edit(path, lambda rows: None))  # stored anew by another program, but the same
+    edit(path, change)
+    with pytest.raises(RecordError, match=r"seed=0\.parquet: its rows were changed; delete it and run the study"):
+        read(path)
+
+
+@pytest.mark.parametrize("read", [peek_summary, read_summary, read_trace, read_record])
+def test_an_outcome_that_was_changed_is_refused(path: Path, read: Any) -> None:
+    """The rows are as they were, and so is what they were written with."""
+    table = pq.read_table(path, partitioning=None)
+    found = json.loads(table.schema.metadata[b"parley"])
+    found["outcome"]["name"] = "forged"
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parley": json.dumps(found)}), path)
+    with pytest.raises(RecordError, match="damaged metadata"):
+        read(path)
+
+
+def test_rows_without_their_checksum_are_refused(path: Path) -> None:
+    for rows in ({}, {"sha256": "0" * 64}, None, []):
+        forged = rewritten(path, b"parley", json.dumps({**metadata_of(path), "rows": rows}).encode())
+        with pytest.raises(RecordError, match="damaged: its rows have no checksum"):
+            read_summary(forged)
+
+
+def metadata_of(path: Path) -> dict[str, Any]:
+    found = json.loads(pq.read_schema(path).metadata[b"parley"])
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_checksum_is_of_what_the_rows_hold_and_not_of_how_they_are_stored(path: Path) -> None:
+    table = pq.read_table(path, partitioning=None)
+    expected = rows_checksum(table)
+    texts = {name: table[name].cast(pa.string()) for name in table.column_names if is_text(table[name].type)}
+    plain = pa.table({**{name: table[name] for name in table.column_names}, **texts})
+    parts = pa.concat_tables([plain.slice(0, 3), plain.slice(3)])
+    assert rows_checksum(plain) == rows_checksum(parts) == expected
+    assert rows_checksum(table.select(table.column_names[::-1])) != expected
+    assert rows_checksum(table.slice(1)) != expected
+
+
+def test_a_record_of_the_version_before_is_read_and_says_that_it_has_no_checksum(path: Path) -> None:
+    expected = read_record(path)
+    make_former(path)
+    summary, entries = read_record(path)
+    assert entries == expected[1]
+    assert (summary.outcome, summary.digest) == (expected[0].outcome, expected[0].digest)
+    assert (summary.has_checksum, expected[0].has_checksum) == (False, True)
+    assert read_summary(path) == summary == peek_summary(path)
+    assert replay(path).difference is None
+    assert replay(edit(path, lengthen)).difference == "the content digests differ"

@@ -3,14 +3,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from answering import record_with_model
 from answering_in_format import Answering
 from conftest import StudyFactory
-from parley import record
+from forging import Meta, Rows, forge
 from parley.errors import ParleyError, RecordError
 from parley.games import GAMES
 from parley.games.consensus import ConsensusGame
@@ -38,18 +37,8 @@ def path(study_factory: StudyFactory) -> Path:
 def rewrite(path: Path) -> Rewrite:
     """Change the rows or the metadata of the record."""
 
-    def change(
-        rows: Callable[[list[dict[str, Any]]], Any] | None = None, meta: Callable[[dict[str, Any]], Any] | None = None
-    ) -> None:
-        table = pq.read_table(path, partitioning=None)
-        found, content = table.to_pylist(), json.loads(table.schema.metadata[b"parley"])
-        if rows is not None:
-            rows(found)
-        if meta is not None:
-            meta(content)
-        metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
-        metadata[record.CHECK_KEY] = record.checksum(metadata)
-        pq.write_table(pa.Table.from_pylist(found, schema=table.schema).replace_schema_metadata(metadata), path)
+    def change(rows: Rows | None = None, meta: Meta | None = None) -> None:
+        forge(path, rows, meta)
 
     return change
 
@@ -89,7 +78,7 @@ def test_an_altered_reply_that_changes_nothing_is_detected(path: Path, rewrite: 
     assert replay(path).difference == "the content digests differ"
 
 
-@pytest.mark.parametrize(("column", "value"), [("seed", 1), ("ask", "0" * 64)])
+@pytest.mark.parametrize(("column", "value"), [("request_seed", 1), ("ask", "0" * 64)])
 def test_an_altered_question_is_detected(path: Path, rewrite: Rewrite, column: str, value: Any) -> None:
     rewrite(lambda rows: row_of(rows, round=2, phase="vote", agent="agent_3").update({column: value}))
     assert replay(path).difference == "round 2, vote, agent_3, attempt 0: another question was recorded"

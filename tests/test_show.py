@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from answering import ENGINE, record_with_model
 from conftest import StudyFactory
-from parley import record
+from forging import forge
 from parley.condition import Simulation
 from parley.errors import RecordError, UsageError
 from parley.games.consensus import ConsensusGame
@@ -245,18 +245,11 @@ def test_a_local_folder_is_asked_for(study_factory: StudyFactory) -> None:
 
 
 def changed(path: Path, **simulation: Any) -> Path:
-    table = pq.read_table(path, partitioning=None)
-    content = json.loads(table.schema.metadata[b"parley"])
-    content["simulation"] |= simulation
-    return with_content(path, content)
+    return forge(path, meta=lambda meta: meta["simulation"].update(simulation))
 
 
 def with_content(path: Path, content: dict[str, Any]) -> Path:
-    table = pq.read_table(path, partitioning=None)
-    metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
-    metadata[record.CHECK_KEY] = record.checksum(metadata)
-    pq.write_table(table.replace_schema_metadata(metadata), path)
-    return path
+    return forge(path, meta=lambda meta: meta.update(content))
 
 
 def test_other_prompts_or_rules_are_another_simulation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

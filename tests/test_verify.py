@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,6 +22,7 @@ from answering import (
 )
 from answering_in_format import FREELY, Answering
 from conftest import StudyFactory
+from forging import forge
 from parley import record, verify
 from parley.condition import Simulation
 from parley.engine import client
@@ -92,13 +92,13 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was(path: Path, tmp_
     bodies = [body for body in server.bodies if not is_prime(body)]
     assert len(bodies) == 4 * len(rows)
     for row, body in zip(rows, bodies, strict=False):  # the first pass asks in the recorded order
-        assert (body["seed"], body["max_tokens"]) == (row["seed"], row["max_tokens"])
+        assert (body["seed"], body["max_tokens"]) == (row["request_seed"], row["max_tokens"])
         assert body["temperature"] == pytest.approx(row["temperature"])
         assert [message["content"] for message in body["messages"]] == [row["system"], row["user"]]
         assert body["chat_template_kwargs"] == {"thinking": False}
         schema = schema_of(body)
         assert ("decision" in schema["properties"]) == (row["phase"] == "vote")
-    assert {body["seed"] for body in bodies[: len(rows)]} == {row["seed"] for row in rows}
+    assert {body["seed"] for body in bodies[: len(rows)]} == {row["request_seed"] for row in rows}
 
 
 def test_a_cold_request_shares_the_cache_with_none_and_a_warm_one_was_primed(path: Path, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def usable(path: Path) -> dict[str, Any]:
 def test_another_text_is_found_with_its_place(path: Path, tmp_path: Path) -> None:
     row = usable(path)
     other = row["text"].replace("note", "no\u202ete \x1b[31m")
-    with standing_in(tmp_path, other_reply(row["seed"], text=other)) as (endpoint, _):
+    with standing_in(tmp_path, other_reply(row["request_seed"], text=other)) as (endpoint, _):
         results = run(path, endpoint)
     assert [result.different for result in results] == [1, 1, 1, 1]
     first = results[0].first
@@ -215,14 +215,14 @@ def test_the_first_of_many_differences_is_the_first_of_the_game(path: Path, tmp_
 def test_a_text_that_goes_on_or_stops_short_parts_where_one_ends(
     path: Path, tmp_path: Path, text: str, at: int
 ) -> None:
-    with standing_in(tmp_path, other_reply(usable(path)["seed"], text=text)) as (endpoint, _):
+    with standing_in(tmp_path, other_reply(usable(path)["request_seed"], text=text)) as (endpoint, _):
         first = run(path, endpoint)[0].first
     assert first is not None
     assert first.at == at
 
 
 def test_another_finish_reason_is_a_difference(path: Path, tmp_path: Path) -> None:
-    with standing_in(tmp_path, other_reply(usable(path)["seed"], finish_reason="length")) as (endpoint, _):
+    with standing_in(tmp_path, other_reply(usable(path)["request_seed"], finish_reason="length")) as (endpoint, _):
         results = run(path, endpoint)
     assert results[0].different == 1
     first = results[0].first
@@ -258,12 +258,15 @@ def test_a_prompt_that_did_not_fit_is_asked_again_too(simulation: Simulation, tm
 
 def alter_last_vote(path: Path) -> dict[str, Any]:
     """Add a space to the last reply of the model: the game goes on as before, the text is another."""
-    table = pq.read_table(path, partitioning=None)
-    rows = table.to_pylist()
-    row = [row for row in rows if row["player"] == "tiny"][-1]
-    row["text"] += " "
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-    return dict(row)
+    found: dict[str, Any] = {}
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        row = [row for row in rows if row["player"] == "tiny"][-1]
+        row["text"] += " "
+        found.update(row)
+
+    forge(path, change)
+    return found
 
 
 def test_an_altered_reply_is_reported(path: Path, tmp_path: Path) -> None:
@@ -279,11 +282,11 @@ def test_an_altered_reply_is_reported(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_record_that_does_not_replay_is_refused_before_anything_is_asked(path: Path, tmp_path: Path) -> None:
-    table = pq.read_table(path, partitioning=None)
-    rows = table.to_pylist()
-    usable_first = next(row for row in rows if row["player"] == "tiny" and row["failure"] is None)
-    usable_first["text"] = usable_first["text"].replace("because", "despite")
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    def change(rows: list[dict[str, Any]]) -> None:
+        usable_first = next(row for row in rows if row["player"] == "tiny" and row["failure"] is None)
+        usable_first["text"] = usable_first["text"].replace("because", "despite")
+
+    forge(path, change)
     with standing_in(tmp_path) as (endpoint, server):
         with pytest.raises(
             RecordError, match=r"seed=\d+\.parquet: does not replay, so what was asked is unknown: round"
@@ -304,12 +307,7 @@ def test_a_record_that_does_not_replay_is_refused_before_anything_is_asked(path:
     ],
 )
 def test_a_record_that_does_not_say_who_played_is_refused(path: Path, groups: Any) -> None:
-    table = pq.read_table(path, partitioning=None)
-    content = json.loads(table.schema.metadata[b"parley"])
-    content["simulation"]["groups"] = groups
-    metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
-    metadata[record.CHECK_KEY] = record.checksum(metadata)
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    forge(path, meta=lambda meta: meta["simulation"].update(groups=groups))
     with pytest.raises((RecordError, UsageError)) as caught:
         read_recorded(path)
     assert str(caught.value).startswith(f"{path}: ")
@@ -321,12 +319,7 @@ def test_a_record_that_does_not_say_who_played_is_refused(path: Path, groups: An
 
 def changed(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     """Change what a record says of its simulation."""
-    table = pq.read_table(path, partitioning=None)
-    content = json.loads(table.schema.metadata[b"parley"])
-    change(content["simulation"])
-    metadata = {**table.schema.metadata, b"parley": json.dumps(content).encode()}
-    metadata[record.CHECK_KEY] = record.checksum(metadata)
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    forge(path, meta=lambda meta: change(meta["simulation"]))
 
 
 @pytest.mark.parametrize("before", [None, "xgrammar, JSON schema, white space up to 99"])
@@ -509,7 +502,7 @@ def test_the_command_prints_a_table_and_exits_0(parley: Parley, path: Path, tmp_
 
 def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, tmp_path: Path) -> None:  # noqa: F811
     row = usable(path)
-    with standing_in(tmp_path, other_reply(row["seed"], text="{}\n\x1b[2J")) as (endpoint, _):
+    with standing_in(tmp_path, other_reply(row["request_seed"], text="{}\n\x1b[2J")) as (endpoint, _):
         ran = parley("verify", path, "--engine", endpoint)
     assert ran.status == 1
     assert ran.err.splitlines()[-1] == "parley: 4 of 4 passes gave other replies than the records"

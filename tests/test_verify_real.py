@@ -1,12 +1,12 @@
 """`parley verify` on the real model, computed in float32: one start of the engine for all that is shown."""
 
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from forging import forge
 from parley.record import read_summary
 from parley.simulate import simulate
 from parley.verify import read_recorded
@@ -21,12 +21,16 @@ def alter(record: Path) -> int:
     """Add a space to the attempt that a sample of one takes, which leaves the game as it was; return its length."""
     [recorded] = read_recorded(record, 1)
     [chosen] = recorded.attempts
-    table = pq.read_table(record, partitioning=None)
-    rows = table.to_pylist()
-    [row] = [row for row in rows if tuple(row[c] for c in ("round", "phase", "agent", "attempt")) == chosen.entry.key]
-    row["text"] += " "
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), record)
-    return len(row["text"]) - 1
+    lengths: list[int] = []
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        key = ("round", "phase", "agent", "attempt")
+        [row] = [row for row in rows if tuple(row[c] for c in key) == chosen.entry.key]
+        lengths.append(len(row["text"]))
+        row["text"] += " "
+
+    forge(record, change)
+    return lengths[0]
 
 
 def rows_of(ran: Ran) -> list[list[str]]:

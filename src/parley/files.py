@@ -5,6 +5,7 @@ import fcntl
 import glob
 import json
 import os
+import stat
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -31,6 +32,43 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+_KINDS = {
+    stat.S_IFIFO: "a FIFO (named pipe)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; raises OSError for all but regular files: others can be endless, or wait for ever."""
+    # Before it is opened, since that alone does something to a device or a FIFO; and after, if it was replaced.
+    _require_regular(os.stat(path), path)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _require_regular(os.fstat(fd), path)
+        return open(fd, "rb")
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _require_regular(found: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
+        raise OSError(errno.EINVAL, f"it is {kind}; name a regular file", str(path))
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """Return the content of a regular file; raises OSError, also for a file of more than `most_bytes`."""
+    with open_regular(path) as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
+    return content
 
 
 def temporary_name(path: Path) -> Path:

@@ -27,7 +27,7 @@ from parley.progress_stages import (
     model_stages,
 )
 from parley.progress_state import Cell, Playing, Snapshot, cells_of
-from parley.record import read_summary
+from parley.record import peek_summary
 from parley.spending import spending_line
 from parley.study import Study
 from parley.tails import JobLog, JournalTail
@@ -215,7 +215,7 @@ class Progress:
             cell, name = self._unread.popleft()
             followed = cell.playing.pop(name, None)
             try:
-                told = read_summary(cell.records.path / name).telemetry
+                told = peek_summary(cell.records.path / name).telemetry
                 calls, unusable = int(told["calls"]), int(told["failed_replies"])
                 tokens = int(told["prompt_tokens"]), int(told["completion_tokens"])
                 of_models, degenerate = degenerate_of(told)

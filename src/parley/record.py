@@ -1,44 +1,61 @@
 """The record of a simulation: one Parquet file, a row per attempt, the rest as JSON in its metadata.
 
-The file appears by an atomic rename, complete or not at all. `read_summary` reads the metadata alone, `read_record`
-everything.
+The file appears by an atomic rename, complete or not at all. The metadata is under a checksum, and has two of the
+rows: of what they hold, however a file stores it, and of the bytes that hold it, which costs no unpacking. They find
+damage and careless edits; who changes a record with intent can make them anew, and what shows that is a replay.
+
+`peek_summary` reads the metadata alone; `read_summary` checks the rows, too; `read_record` returns them.
 """
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parley.answered import count_answered
 from parley.condition import Group, Player, Simulation
 from parley.degenerate import count_degenerate
 from parley.errors import RecordError
-from parley.files import write_atomically
+from parley.files import read_regular, write_atomically
 from parley.games.base import FAILURE_CLASSES
 from parley.journal import Entry
+from parley.parquet import (
+    BadParquetError,
+    ParquetFile,
+    data_end,
+    finished,
+    parquet_file,
+    read_rows,
+    rows_checksum,
+    values,
+    write_parquet,
+)
+from parley.record_limits import META_BYTES, META_VALUES, MOST_BYTES, bounded_json, limits_of
 from parley.runner import Play
 from parley.timing import times
 
-FORMAT = 2
+FORMAT = 3
+_FORMATS = (2, FORMAT)  # of 2: no checksum of the rows; `seed` for `request_seed`, and no identity in the rows
 _KEY = b"parley"
 _TRACE_KEY = b"parley_trace"
 CHECK_KEY = b"parley_sha256"  # over both; Parquet has checksums for its pages, but none for its metadata
 
 SCHEMA = pa.schema(
     [
+        pa.field("id", pa.dictionary(pa.int8(), pa.string()), nullable=False),  # of the simulation
+        pa.field("simulation_seed", pa.int64(), nullable=False),
         pa.field("round", pa.int32(), nullable=False),
         pa.field("phase", pa.dictionary(pa.int8(), pa.string()), nullable=False),
         pa.field("agent", pa.dictionary(pa.int16(), pa.string()), nullable=False),
         pa.field("role", pa.dictionary(pa.int8(), pa.string()), nullable=False),
         pa.field("player", pa.dictionary(pa.int16(), pa.string()), nullable=False),
         pa.field("attempt", pa.int8(), nullable=False),
-        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("request_seed", pa.int64(), nullable=False),
         pa.field("temperature", pa.float32(), nullable=False),
         pa.field("max_tokens", pa.int32(), nullable=False),
         pa.field("ask", pa.string(), nullable=False),  # SHA-256 of the messages and the sampling
@@ -57,7 +74,16 @@ SCHEMA = pa.schema(
         pa.field("system_fingerprint", pa.string()),
     ]
 )
-_LATER = ("served_model", "system_fingerprint")  # not in older records
+
+
+# Older records: other names, and no identity in the rows.
+_SCHEMA_2 = pa.schema(
+    [
+        pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
+        for column in SCHEMA
+        if column.name not in ("id", "simulation_seed")
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +97,12 @@ class Summary:
     ]  # calls, tokens, failures by class, times, degenerate replies (older records lack some)
     digest: str  # content digest
     provenance: Mapping[str, Any]
+    rows: Mapping[str, str] = field(default_factory=dict)  # checksums of the rows; older records have none
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether the rows are under a checksum."""
+        return bool(self.rows)
 
 
 def write_record(path: Path, simulation: Simulation, play: Play, provenance: Mapping[str, Any]) -> None:
@@ -86,10 +118,17 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
         "digest": play.digest,
         "provenance": dict(provenance),
     }
-    metadata = {_KEY: json.dumps(meta).encode(), _TRACE_KEY: json.dumps(trace).encode()}
+    content = packed(_rows(simulation, play, players), meta, trace)
+    write_atomically(path, lambda file: file.write(content))
+
+
+def packed(rows: pa.Table, meta: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the file that holds these rows and this metadata, with the checksums of both."""
+    data, footer = write_parquet(rows.replace_schema_metadata(None))
+    checked = {**meta, "rows": {"sha256": rows_checksum(rows), "bytes_sha256": hashlib.sha256(data).hexdigest()}}
+    metadata = {_KEY: json.dumps(checked).encode(), _TRACE_KEY: json.dumps(trace).encode()}
     metadata[CHECK_KEY] = checksum(metadata)
-    table = _rows(play, players).replace_schema_metadata(metadata)
-    write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd", write_page_checksum=True))
+    return finished(data, footer, rows.schema.with_metadata(metadata))
 
 
 def describe(simulation: Simulation) -> dict[str, Any]:
@@ -139,16 +178,18 @@ def _telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
     }
 
 
-def _rows(play: Play, players: Mapping[str, Player]) -> pa.Table:
+def _rows(simulation: Simulation, play: Play, players: Mapping[str, Player]) -> pa.Table:
     rows = [
         {
+            "id": simulation.id,
+            "simulation_seed": simulation.seed,
             "round": x.entry.round,
             "phase": x.entry.phase,
             "agent": x.entry.agent,
             "role": x.ask.role,
             "player": players[x.ask.agent].label,
             "attempt": x.entry.attempt,
-            "seed": x.entry.seed,
+            "request_seed": x.entry.seed,
             "temperature": x.ask.sampling.temperature,
             "max_tokens": x.ask.sampling.max_tokens,
             "ask": x.entry.ask,
@@ -171,14 +212,29 @@ def _rows(play: Play, players: Mapping[str, Player]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
+def peek_summary(path: Path) -> Summary:
+    """Return the summary of a record, with no look at its rows; raises RecordError as `read_summary`."""
+    return _summary(path, _open(path))
+
+
 def read_summary(path: Path) -> Summary:
-    """Return the summary of a record; raises RecordError naming a file that is cut short or foreign."""
-    return _summary(path, _metadata(path))
+    """Return the summary of a record whose rows were looked at, too: all of it is as it was written.
+
+    Raises RecordError naming a file that is cut short, changed or foreign. The rows of a record of an older version
+    have no checksum (`Summary.has_checksum`); a replay checks them.
+    """
+    file = _open(path)
+    summary = _summary(path, file)
+    if summary.has_checksum and hashlib.sha256(file.data).hexdigest() != summary.rows["bytes_sha256"]:
+        _rows_of(path, file, summary)  # stored in another way, perhaps
+    return summary
 
 
 def read_trace(path: Path) -> list[dict[str, Any]]:
-    """Return the game's trace, one mapping per round."""
-    trace = _json(path, _metadata(path).get(_TRACE_KEY))
+    """Return the game's trace, one mapping per round; its rows are not looked at. Raises as `read_summary`."""
+    file = _open(path)
+    most = limits_of(_summary(path, file).simulation)
+    trace = _json(path, file, _TRACE_KEY, most.trace_bytes, most.trace_values)
     if not isinstance(trace, list):
         raise RecordError(f"{path}: not a record of Parley; move it away")
     return trace
@@ -186,25 +242,52 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
 
 _REPLAYED = (
     *("round", "phase", "agent", "attempt", "seed", "ask", "text", "finish_reason"),
-    *("prompt_tokens", "completion_tokens", "cached_tokens", "served_model", "system_fingerprint"),
+    *("prompt_tokens", "completion_tokens", "cached_tokens", "seconds", "served_model", "system_fingerprint"),
 )
 
 
 def read_record(path: Path) -> tuple[Summary, list[Entry]]:
-    """Return the summary and every recorded reply, in order; the checksums of all pages are verified."""
-    summary = read_summary(path)
+    """Return the summary and every recorded reply, in order; the checksums of rows and pages are verified."""
+    file = _open(path)
+    summary = _summary(path, file)
+    rows = _rows_of(path, file, summary)
     try:
-        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
-        # By type, too: a damaged footer can make bytes of texts.
-        for name in _LATER:
-            if name not in table.column_names:
-                table = table.append_column(SCHEMA.field(name), pa.nulls(table.num_rows, pa.string()))
-        if not table.schema.equals(SCHEMA):
-            raise RecordError(f"{path}: not a record of this version of Parley; move it away")
-        rows = table.select([*_REPLAYED, "seconds"]).to_pylist()
+        columns: dict[str, Any] = {name: values(rows.column(name)) for name in _REPLAYED if name in rows.column_names}
+    except (ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+    none = [None] * rows.num_rows
+    replies = zip(*(columns.get(name, none) for name in _REPLAYED), strict=True)
+    return summary, [Entry(**dict(zip(_REPLAYED, reply, strict=True)), started=0.0) for reply in replies]
+
+
+def _rows_of(path: Path, file: ParquetFile, summary: Summary) -> pa.Table:
+    """Return the rows of a record, with the names that `Entry` has; raises RecordError if they are not its own."""
+    _check_columns(path, file.schema, SCHEMA if summary.has_checksum else _SCHEMA_2)
+    most = limits_of(summary.simulation)
+    try:
+        rows = read_rows(file, most.rows, most.text_bytes)
+        if summary.has_checksum and rows_checksum(rows) != summary.rows["sha256"]:
+            raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
+    except BadParquetError as error:
+        raise RecordError(
+            f"{path}: more than its study can have: {error}; delete it and run the study again"
+        ) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
-    return summary, [Entry(**{name: row[name] for name in (*_REPLAYED, "seconds")}, started=0.0) for row in rows]
+    return rows.rename_columns(["seed" if name == "request_seed" else name for name in rows.column_names])
+
+
+def _check_columns(path: Path, found: pa.Schema, known: pa.Schema) -> None:
+    """Raise RecordError unless these are columns of a record; one that may be empty may be missing: it came later."""
+    names = set(found.names)
+    needed = {field.name for field in known if not field.nullable}
+    # By type, too: a damaged footer can make bytes of texts.
+    if (
+        len(names) < len(found.names)
+        or not needed <= names <= set(known.names)
+        or any(not field.equals(known.field(field.name)) for field in found)
+    ):
+        raise RecordError(f"{path}: not a record of this version of Parley; move it away")
 
 
 def checksum(metadata: Mapping[bytes, bytes]) -> bytes:
@@ -213,37 +296,25 @@ def checksum(metadata: Mapping[bytes, bytes]) -> bytes:
     return hashlib.sha256(parts).hexdigest().encode()
 
 
-def _metadata(path: Path) -> Mapping[bytes, bytes]:
-    """Return the file's own metadata, after a check that neither it nor the rows were cut or changed."""
+def _open(path: Path) -> ParquetFile:
+    """Return the file, after a check that its metadata is as it was written and that nothing is cut off."""
     try:
-        parquet = pq.read_metadata(path)
-        size = path.stat().st_size
+        content = read_regular(path, MOST_BYTES)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file; run the study to make it") from None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        file = parquet_file(content)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
-    metadata: Mapping[bytes, bytes] = parquet.metadata or {}
-    if _KEY not in metadata:
+    if _KEY not in file.metadata:
         raise RecordError(f"{path}: not a record of Parley; move it away")
-    if metadata.get(CHECK_KEY) != checksum(metadata):
+    if file.metadata.get(CHECK_KEY) != checksum(file.metadata):
         raise RecordError(f"{path}: damaged metadata; delete it and run the study again")
-    if _rows_end(parquet) + parquet.serialized_size + _FOOTER_BYTES != size:
+    if data_end(file.footer) != len(file.data):
         raise RecordError(f"{path}: cut short in its rows; delete it and run the study again")
-    return metadata
-
-
-_FOOTER_BYTES = 8  # the footer's length and the closing magic
-
-
-def _rows_end(parquet: pq.FileMetaData) -> int:
-    """Return the offset at which the last column chunk ends."""
-    end = 4  # the opening magic
-    for group in range(parquet.num_row_groups):
-        columns = parquet.row_group(group)
-        last = columns.column(columns.num_columns - 1)
-        start = last.dictionary_page_offset if last.has_dictionary_page else last.data_page_offset
-        end = max(end, start + last.total_compressed_size)
-    return end
+    return file
 
 
 def _unreadable(path: Path, error: Exception) -> RecordError:
@@ -253,20 +324,25 @@ def _unreadable(path: Path, error: Exception) -> RecordError:
     return RecordError(f"{path}: cut short or not Parquet ({reason}); {remedy}")
 
 
-def _summary(path: Path, metadata: Mapping[bytes, bytes]) -> Summary:
-    meta = _json(path, metadata.get(_KEY))
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+def _summary(path: Path, file: ParquetFile) -> Summary:
+    meta = _json(path, file, _KEY, META_BYTES, META_VALUES)
+    if not isinstance(meta, dict) or meta.get("format") not in _FORMATS:
         raise RecordError(f"{path}: not a record of this version of Parley; move it away")
+    if meta["format"] == 2:
+        meta = {**meta, "rows": {}}
+    elif not isinstance(rows := meta.get("rows"), dict) or set(rows) != {"sha256", "bytes_sha256"}:
+        raise RecordError(f"{path}: damaged: its rows have no checksum; delete it and run the study again")
     try:
         return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
     except KeyError as error:
         raise RecordError(f"{path}: damaged: {error.args[0]} is missing; delete it and run the study again") from None
 
 
-def _json(path: Path, text: bytes | None) -> Any:
+def _json(path: Path, file: ParquetFile, key: bytes, most_bytes: int, most_values: int) -> Any:
+    text = file.metadata.get(key)
     if text is None:
         raise RecordError(f"{path}: not a record of Parley; move it away")
     try:
-        return json.loads(text)
-    except ValueError:
-        raise RecordError(f"{path}: damaged metadata; delete it and run the study again") from None
+        return bounded_json(text, most_bytes, most_values)
+    except ValueError as error:
+        raise RecordError(f"{path}: damaged metadata ({error}); delete it and run the study again") from None

@@ -77,8 +77,9 @@ except ParleyError as error:
 MODELS_OPTION = f"--models {quote(str(STUDY.models_file))}".replace("{", "{{").replace("}", "}}")
 STUDY_OPTIONS = f"{quote(str(STUDY.file))} ".replace("{", "{{").replace("}", "}}") + f"{MODELS_OPTION} --plan {PLAN}"
 # Used with --software-deployment-method conda; else jobs run in the environment that Snakemake runs in.
-ENVIRONMENT = workflow.source_path("envs/cpu.yaml")
-CUDA_ENVIRONMENT = workflow.source_path("envs/cuda.yaml")
+# Snakemake formats these paths, too.
+ENVIRONMENT = workflow.source_path("envs/cpu.yaml").replace("{", "{{").replace("}", "}}")
+CUDA_ENVIRONMENT = workflow.source_path("envs/cuda.yaml").replace("{", "{{").replace("}", "}}")
 
 
 onstart:

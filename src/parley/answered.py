@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from parley.condition import Condition, Player, Simulation
 from parley.engine.models import ModelEntry
 from parley.engine.names import compare_names
-from parley.engine.sources import ServiceSource
 from parley.runner import Exchange
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Answered:
 
     def __init__(self, name: str, entry: ModelEntry) -> None:
         self.name = name
-        self.asked = entry.source.served if isinstance(entry.source, ServiceSource) else name
+        self.asked = entry.served or name
         self.is_service = entry.is_service
         self.models: dict[str, Counter[str]] = {}  # by condition: names with their numbers of replies
         self.fingerprints: dict[str, Counter[str]] = {}

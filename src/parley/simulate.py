@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from parley import paths
 from parley.condition import Condition, Player, Simulation
 from parley.engine.endpoint import read_endpoint
-from parley.errors import ParleyError, RecordError, UsageError
+from parley.engine.names import compare_names
+from parley.errors import JournalError, ParleyError, RecordError, UsageError
 from parley.journal import Journal, restore, retire
 from parley.policies import Policy
 from parley.policies.plugin import load_plugin
@@ -247,6 +248,8 @@ async def play_simulation(
     pays the requests of a study that has a budget.
     """
     game = simulation.game()
+    if journal is not None:
+        _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
         engines = await _connect(stack, simulation.condition, places, engine_timeout, say, purse) if places else {}
         told = {name: await engine.provenance() for name, engine in engines.items()}
@@ -261,6 +264,19 @@ async def play_simulation(
         played = await play_async(simulation.id, game, policies, journal, on_phase)
         answered = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
     return played, answered
+
+
+def _require_models(simulation: Simulation, journal: Journal) -> None:
+    """Raise JournalError if it holds replies of another model than an entry that is strict about it allows."""
+    strict = {name: entry.served for name, entry in simulation.condition.entries.items() if entry.strict_model}
+    players = simulation.players(simulation.game()) if strict else {}
+    for entry in journal.entries.values():
+        asked = strict.get(players[entry.agent].model or "") if entry.agent in players else None
+        if asked and entry.served_model and compare_names(asked, entry.served_model) != "same":
+            raise JournalError(
+                f"{journal.path}: holds replies of {entry.served_model}, and strict_model allows {asked} alone; move "
+                "it away to ask again, or remove strict_model"
+            )
 
 
 async def _connect(

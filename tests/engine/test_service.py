@@ -13,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from answering import SERVED, StandInService, completion, service
+from conftest import StudyFactory
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry, recorded_entry
 from parley.engine.service import Service, service_of
@@ -129,6 +130,14 @@ def test_a_service_that_is_not_there_is_named() -> None:
 def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(server: StandInService) -> None:
     with service() as other:
         server.pages["/v1/models"] = (307, f"{other.url}/models")
+        assert "redirects are not followed" in error(server.url)
+        assert other.heads == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirected_chat_is_not_followed_either(server: StandInService, status: int) -> None:
+    with service() as other:
+        server.answer = lambda _: (status, f"{other.url}/chat/completions")
         assert "redirects are not followed" in error(server.url)
         assert other.heads == []
 
@@ -319,6 +328,7 @@ def test_the_key_is_in_no_representation() -> None:
 def test_place_and_key_of_a_service_are_no_identity() -> None:
     one = entry("http://node17:8000/v1")
     keys: dict[str, Any] = {"limits": {"concurrent": 3}, "price": {"prompt": 1, "completion": 2}}
+    keys |= {"request_seconds": 5, "strict_model": True}
     two = entry("https://other.example/x/v1", cluster={"minutes": 5}, **keys)
     assert one.identity() == two.identity()
     assert one.identity()["source"] == {"served": SERVED}
@@ -352,6 +362,33 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
         entry(url)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1/v1",
+        "http://[v1]/v1",
+        "http://256.1.1.1/v1",
+        "http://node17:99999/v1",
+        "http://node17:0/v1",
+        "http://node17:8x/v1",
+        "http://\N{SNOWMAN}.example/v1",
+        "http://xn--a/v1",
+        "http://a..b/v1",
+        f"http://{'a' * 64}.example/v1",
+    ],
+)
+def test_a_host_or_port_that_cannot_be_is_an_error_of_expand(url: str, study_factory: StudyFactory) -> None:
+    models = {"theirs": {"source": {"url": url, "served": SERVED}}}
+    with pytest.raises(UsageError, match="host or port that cannot be") as caught:
+        study_factory({"model": "theirs", "n": 3}, models=models)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("url", ["http://[::1]:8000/v1", "https://ex\xe4mple.com/v1", "http://a_b:65535/v1"])
+def test_a_host_that_can_be_is_taken(url: str) -> None:
+    assert entry(url).is_service
+
+
 @pytest.mark.parametrize("served", ["", "/home/alice/model", "~/model", "../m", "two words", "x\n"])
 def test_a_served_name_that_is_a_path_or_none_is_refused(served: str) -> None:
     with pytest.raises(ValidationError, match="served"):
@@ -381,6 +418,8 @@ def test_the_gpus_that_every_entry_has_are_no_request() -> None:
 
 def test_limits_of_a_server_of_ours_are_refused() -> None:
     hub = {"repo": "owner/tiny", "revision": "a" * 40}
+    with pytest.raises(ValidationError, match="strict_model is for a service"):
+        ModelEntry.model_validate({"source": hub, "strict_model": True})
     with pytest.raises(ValidationError, match="limits are for a service"):
         ModelEntry.model_validate({"source": hub, "limits": {"concurrent": 2}})
     assert ModelEntry.model_validate({"source": hub, "price": {"prompt": 1, "completion": 2}}).price is not None

@@ -169,6 +169,11 @@ class ModelEntry(BaseModel):
         return isinstance(self.source, ServiceSource)
 
     @property
+    def served(self) -> str | None:
+        """The model's name at its service; None for a server that Parley starts, which gives it that of its entry."""
+        return self.source.served if isinstance(self.source, ServiceSource) else None
+
+    @property
     def deadline(self) -> float:
         """Seconds that a request may take, its whole reply included."""
         return self.request_seconds or (SERVICE_SECONDS if self.is_service else OWN_SECONDS)

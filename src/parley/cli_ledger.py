@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from parley import paths
-from parley.cli_options import MODELS, STUDY, load, say
+from parley.cli_options import MODELS, STRICT, STUDY, load, say
 from parley.text import one_line
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
@@ -35,7 +35,8 @@ def ledger() -> None:
 @ledger.command()
 @STUDY
 @MODELS
-def build(study: str, models: Path | None) -> None:
+@STRICT
+def build(study: str, models: Path | None, strict: bool) -> None:
     """Make the ledger of a study from its records, and the table of its blocks.
 
     \b
@@ -45,7 +46,7 @@ def build(study: str, models: Path | None) -> None:
     from parley.ledger.build import build as run
 
     loaded = load(study, models)
-    table = run(loaded, say)
+    table = run(loaded, say, strict)
     mark_done(loaded.name, "ledger", loaded.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(loaded.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")

@@ -22,6 +22,7 @@ from parley.slurm import group_name, wait_for_former_jobs
 from parley.snakemake_log import follow
 from parley.spending import spent_line
 from parley.study import load_study
+from parley.usable import recall_left_out
 from parley.workflow import (
     find_own_programs,
     hold_lock,
@@ -45,6 +46,8 @@ except ParleyError as error:
     sys.exit(error.exit_code)
 
 follow(STUDY)  # in the display
+if workflow.is_main_process and (line := recall_left_out(STUDY)):
+    print(f"parley: warning: {line}", file=sys.stderr)
 # By the paths as Snakemake has them: texts.
 SHARDS = {str(record): shard for record, shard in STUDY.shards().items()}
 find_own_programs()

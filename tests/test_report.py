@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley import figures, paths, record, report, tables
+from parley import figures, paths, record, report, tables, usable
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.study import Study, load_study
@@ -198,14 +198,15 @@ def test_a_condition_that_mixes_engines_is_a_warning(study: Study) -> None:
 def test_warnings_of_the_engines_are_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "WARNING" not in report.report(study).read_text()
 
-    def warned() -> list[record.Summary]:
-        found = tables.read_summaries(study, list(study.simulations()))
+    def warned() -> usable.Records:
+        found = usable.read_records(study)
         engines = {"tiny": {"deterministic": {"asked": True, "by": None, "warning": "cannot <hold>"}}}
-        return [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found[:3]]
+        told = [dataclasses.replace(s, provenance={**s.provenance, "engines": engines}) for s in found.summaries[:3]]
+        return dataclasses.replace(found, summaries=told)
 
     with monkeypatch.context() as patched:
         summaries = warned()
-        patched.setattr(tables, "read_summaries", lambda *_: summaries)
+        patched.setattr(report, "read_records", lambda *_: summaries)
         html = report.report(study).read_text()
     assert "tiny: cannot <hold> (3 simulations)" in Page(html).text
     assert "<hold>" not in html

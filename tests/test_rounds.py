@@ -12,6 +12,7 @@ from parley.games.evidence import Measure
 from parley.record import read_trace
 from parley.stats import wilson_interval
 from parley.study import Study
+from parley.usable import read_records
 
 COLUMNS = ["measure", "round", "simulations", "mean", "low", "high"]
 
@@ -52,11 +53,11 @@ def test_rounds_have_the_means_of_the_traces(study: Study) -> None:
 def test_a_simulation_counts_in_the_rounds_that_it_has(study: Study) -> None:
     study = played(measured(study, ShortGame))
     simulations = list(study.simulations())
-    table = rounds.round_table(study, simulations, tables.read_summaries(study, simulations))
+    table = rounds.round_table(study, simulations, read_records(study).summaries)
     table = table[table["model"] == "majority"]
     initial = [
         min(summary.outcome["metrics"]["initial_values"].items())[1]
-        for summary in tables.read_summaries(study, simulations)
+        for summary in read_records(study).summaries
         if summary.simulation["axes"]["model"] == "majority"
     ]
     odd, long = sum(value % 2 for value in initial), initial.count(20)

@@ -1,12 +1,15 @@
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
+from forging import edit, make_former
 from parley import paths
 from parley.errors import RecordError
 from parley.games.consensus import ConsensusGame
@@ -19,11 +22,11 @@ from parley.tables import (
     condition_table,
     engine_label,
     print_conditions,
-    read_summaries,
     read_table,
     simulation_row,
     summarize,
 )
+from parley.usable import bring_back, left_out_of_tables, recall_left_out, usable_part
 from playing import ListPolicy, scripted_policies
 
 
@@ -239,7 +242,8 @@ def test_all_tables_are_written_in_both_forms_and_metrics_per_condition(study_fa
         assert list(table.columns) == list(text.columns)
         assert list(table.columns)[:4] == axes(study) == ["model", "n", "b", "prompt"]
     made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
-    assert made == {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
+    tables = {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
+    assert made == {*tables, paths.stamp("small", "tables", study.plan).name}
     assert len(read_table("small", "outcomes")) == 4 * len(ConsensusGame.outcomes)
     assert len(list(paths.metrics("small").rglob("*.json"))) == 4
     pd.testing.assert_frame_equal(returned, read_table("small", "conditions"))
@@ -315,43 +319,154 @@ def test_a_missing_record_is_named(study: Study) -> None:
     assert refusal(study) == f"{records(study)[1]}: no such file; run the study to make it"
 
 
-def test_a_record_that_is_cut_short_is_named(study: Study) -> None:
-    records(study)[2].write_bytes(records(study)[2].read_bytes()[:-100])
-    assert refusal(study).startswith(f"{records(study)[2]}: cut short or not Parquet")
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
 
 
-def test_the_record_of_another_simulation_is_named(study: Study) -> None:
-    records(study)[0].write_bytes(records(study)[1].read_bytes())
-    assert refusal(study) == f"{records(study)[0]}: holds another simulation; move it away"
+def another(path: Path) -> None:
+    """Another record of the same study; the one there."""
+    path.write_bytes(path.with_name("seed=2.parquet").read_bytes())
 
 
-def test_a_foreign_file_is_named(study: Study) -> None:
-    pd.DataFrame({"a": [1]}).to_parquet(records(study)[0])
-    assert refusal(study) == f"{records(study)[0]}: not a record of Parley; move it away"
+def foreign(path: Path) -> None:
+    pd.DataFrame({"a": [1]}).to_parquet(path)
 
 
-def test_all_records_that_cannot_be_used_are_named_at_once(study: Study) -> None:
-    first, second, third = records(study)
-    first.unlink()
-    second.write_bytes(b"")
-    third.write_bytes(b"x")
-    message = refusal(study)
-    assert message.endswith(f"(and 2 more: {second}, {third})")
-
-
-def test_a_record_cut_short_in_its_rows_is_named(study: Study) -> None:
+def without_rows(path: Path) -> None:
     """A footer can be whole while pages before it are gone, as after a bad copy of the middle."""
-    path = records(study)[0]
     content = path.read_bytes()
     footer = 8 + int.from_bytes(content[-8:-4], "little")
     path.write_bytes(content[:4] + content[-footer:])
-    assert refusal(study).startswith(f"{path}: ")
 
 
-def test_summaries_come_in_the_order_of_the_simulations(study: Study) -> None:
-    simulations = list(study.simulations())[::-1]
-    found = read_summaries(study, simulations)
-    assert [summary.simulation["seed"] for summary in found] == [2, 1, 0]
+def edited(path: Path) -> None:
+    edit(path, lambda rows: rows[-1].update(text="{}"))
+
+
+def forged_outcome(path: Path) -> None:
+    table = pq.read_table(path, partitioning=None)
+    meta = table.schema.metadata[b"parley"].replace(b'"outcome": {"name": "', b'"outcome": {"name": "un')
+    assert meta != table.schema.metadata[b"parley"]
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parley": meta}), path)
+
+
+DAMAGE: list[tuple[Callable[[Path], Any], str]] = [
+    (cut_short, "cut short or not Parquet"),
+    (another, "holds another simulation; move it away"),
+    (foreign, "not a record of Parley; move it away"),
+    (without_rows, "cut short in its rows"),
+    (edited, "its rows were changed; delete it and run the study again"),
+    (forged_outcome, "damaged metadata"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGE)
+def test_a_damaged_record_is_named_and_left_out_and_the_rest_goes_on(
+    study: Study, damage: Callable[[Path], Any], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = records(study)[1]
+    damage(bad)
+    table = summarize(study, lambda text: None)
+    assert list(table["simulations"]) == [2]
+    assert list(table["left_out"]) == [1]
+    assert sorted(read_table("small", "simulations")["seed"]) == [0, 2]
+    first, second = (line.getMessage() for line in caplog.records)
+    assert first.startswith(f"warning: left out: {bad}: {words}")
+    assert second == (
+        "warning: left out of 3 records: 1; delete what is named and run the study again to have it played"
+    )
+    assert left_out_of_tables(study) == [bad]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGE)
+def test_strictly_a_damaged_record_ends_it(study: Study, damage: Callable[[Path], Any], words: str) -> None:
+    bad = records(study)[1]
+    damage(bad)
+    with pytest.raises(RecordError) as caught:
+        summarize(study, lambda text: None, strict=True)
+    assert str(caught.value).startswith(f"{bad}: {words}")
+    assert not paths.table("small", "conditions", ".csv").exists()
+
+
+def test_nothing_is_made_of_damaged_records_alone(study: Study) -> None:
+    for path in records(study):
+        path.write_bytes(b"")
+    assert refusal(study).startswith(f"{records(study)[0]}: cut short or not Parquet")
+
+
+def test_a_missing_record_among_damaged_ones_is_named_first(study: Study) -> None:
+    first, second, third = records(study)
+    first.write_bytes(b"")
+    second.unlink()
+    third.write_bytes(b"x")
+    message = refusal(study)
+    assert message.startswith(f"{second}: no such file")
+    assert message.endswith(f"(and 2 more: {first}, {third})")
+
+
+def test_a_condition_of_which_nothing_is_left_has_no_row_and_metrics_that_say_so(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [3, 4]}, seeds=1)
+    write_all(study)
+    bad, good = records(study)
+    bad.write_bytes(b"")
+    table = summarize(study, lambda text: None)
+    assert list(table["n"]) == [4]
+    assert [json.loads(paths.metric("small", c.path).read_bytes())["simulations"] for c in study.conditions] == [0, 1]
+    assert records(usable_part(study)) == [good]
+
+
+def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
+    bad = records(study)[1]
+    whole = bad.read_bytes()
+    bad.write_bytes(b"")
+    summarize(study, lambda text: None)
+    stamp = paths.stamp("small", "tables", study.plan)
+    line = recall_left_out(study)
+    assert line is not None
+    assert str(bad) in line
+    assert stamp.exists()
+    bad.write_bytes(whole)
+    assert recall_left_out(study) is None
+    assert not stamp.exists()
+    summarize(study, lambda text: None)
+    assert (recall_left_out(study), stamp.exists()) == (None, True)
+
+
+def test_a_damaged_record_that_is_deleted_is_played_again_whatever_its_second_name_holds(study: Study) -> None:
+    bad, other, _ = records(study)
+    for path in (bad, other):
+        kept = paths.kept_record(path)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.hardlink_to(path)
+    edited(bad)
+    bad.unlink()
+    other.unlink()
+    first, second, _ = study.simulations()
+    paths.kept_record(bad).write_bytes(b"damaged, as the record was")
+    assert not bring_back(bad, first)
+    assert not paths.kept_record(bad).exists()
+    assert bring_back(other, second)
+
+
+def test_records_without_a_checksum_are_said_once(study: Study, caplog: pytest.LogCaptureFixture) -> None:
+    for path in records(study)[:2]:
+        make_former(path)
+    table = summarize(study, lambda text: None)
+    assert list(table["simulations"]) == [3]
+    assert [line.getMessage() for line in caplog.records] == [
+        "warning: without a checksum, of an older version: 2 records; parley replay checks them"
+    ]
+
+
+def test_the_manifest_names_the_records_that_the_tables_are_made_from(study: Study) -> None:
+    stray = records(study)[0].with_name("seed=9.parquet")
+    stray.write_bytes(records(study)[0].read_bytes())
+    edited(records(study)[2])
+    summarize(study, lambda text: None)
+    manifest = read_table("small", "manifest")
+    assert list(manifest["path"]) == [str(path) for path in records(study)[:2]]
+    expected = [(s.id, read_summary(s.record("small")).digest) for s in list(study.simulations())[:2]]
+    assert list(zip(manifest["id"], manifest["digest"], strict=True)) == expected
 
 
 def test_second_names_of_records_are_released(study: Study) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from parley import paths
-from parley.cli_options import MODELS, PLAN, STUDY, load, say
+from parley.cli_options import MODELS, PLAN, STRICT, STUDY, load, say
 from parley.text import one_line
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
@@ -36,7 +36,8 @@ def ledger() -> None:
 @STUDY
 @MODELS
 @PLAN
-def build(study: str, models: Path | None, plan: str | None) -> None:
+@STRICT
+def build(study: str, models: Path | None, plan: str | None, strict: bool) -> None:
     """Make the ledger of a study from its records, and the table of its blocks.
 
     \b
@@ -46,7 +47,7 @@ def build(study: str, models: Path | None, plan: str | None) -> None:
     from parley.ledger.build import build as run
 
     loaded = load(study, models, plan)
-    table = run(loaded, say)
+    table = run(loaded, say, strict)
     mark_done(loaded.name, "ledger", loaded.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(loaded.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")

@@ -27,6 +27,7 @@ WHERE = click.option(
     metavar="AXIS=VALUE",
     help="The value of any axis, as in a record's path or in the study; may be repeated.",
 )
+STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
 TIMEOUT = click.option(
     "--engine-timeout",
     type=click.FloatRange(min=1),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from parley.cli_options import MODELS, MODELS_FILE, PLAN, STUDY, TIMEOUT, load, say
+from parley.cli_options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, say
 
 
 @click.command()
@@ -147,20 +147,21 @@ def simulate_shard(
 @STUDY
 @MODELS
 @PLAN
-def summarize(study: str, models: Path | None, plan: str | None) -> None:
+@STRICT
+def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
+
+    A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
 
     \b
     Example:  parley summarize demo
     """
     from parley.degenerate_rates import degenerate_warnings
-    from parley.files import mark_done
     from parley.tables import axes, print_conditions
     from parley.tables import summarize as run
 
     loaded = load(study, models, plan)
-    table = run(loaded, say)
-    mark_done(loaded.name, "tables", loaded.plan)
+    table = run(loaded, say, strict)
     click.echo(print_conditions(table, axes(loaded), loaded.game))
     for name, note in loaded.notes().items():
         click.echo(f"{name}: {note}")

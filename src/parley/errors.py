@@ -9,6 +9,7 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
     ├── BudgetError          1   the study's budget is spent; nothing is lost, and it can be raised
     ├── JournalError         1   a journal, or what processes share, cannot be used, written or locked
     └── RecordError          1   a result file is cut short, foreign or damaged
+        └── MissingRecordError  1   it is not there
 """
 
 
@@ -38,3 +39,7 @@ class JournalError(ParleyError):
 
 class RecordError(ParleyError):
     """A result file is cut short, foreign or damaged."""
+
+
+class MissingRecordError(RecordError):
+    """A record is not there: its simulation was not played yet, or somebody deleted it."""

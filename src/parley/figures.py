@@ -6,6 +6,7 @@ give the same bytes. Marks differ in shape, hatch or dash as well as in color.
 """
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -56,6 +57,7 @@ from parley.figures_trajectories import trajectories
 from parley.games.evidence import FigureSpec, OutcomeClass
 from parley.rates import quantity_table
 from parley.study import Study
+from parley.usable import usable_part
 
 
 def figures(study: Study, processes: int = 1) -> list[Path]:
@@ -63,20 +65,22 @@ def figures(study: Study, processes: int = 1) -> list[Path]:
 
     Raises RecordError if the tables or a record are missing, or the disk refuses.
     """
+    drawn = usable_part(study)
     processes = min(processes, len(study.figures))
     if processes < 2:
-        return [path for spec in study.figures for path in _written(study, spec)]
+        return [path for spec in study.figures for path in _written(drawn, spec)]
     # Forked: else each would import Matplotlib again, and be sent the study. No other thread runs here before that.
-    begin = (_forked.append, (study,))
+    begin = (_forked.append, ((drawn, study.figures),))
     with ProcessPoolExecutor(processes, get_context("fork"), *begin) as pool:
         return [path for paths in pool.map(_written_by_number, range(len(study.figures))) for path in paths]
 
 
-_forked: list[Study] = []  # in a process of the pool: the study that it draws
+_forked: list[tuple[Study, Sequence[FigureSpec]]] = []  # in a process of the pool: what it draws
 
 
 def _written_by_number(number: int) -> list[Path]:
-    return _written(_forked[0], _forked[0].figures[number])
+    study, specs = _forked[0]
+    return _written(study, specs[number])
 
 
 def _written(study: Study, spec: FigureSpec) -> list[Path]:

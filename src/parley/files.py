@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -166,10 +166,11 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def mark_done(study: str, stage: str, plan: str) -> None:
-    """Mark a stage as done for a plan. The marks of other plans go, since their outputs were replaced."""
+def mark_done(study: str, stage: str, plan: str, left_out: Sequence[str] = ()) -> None:
+    """Mark a stage as done for a plan, without some records. The marks of other plans go: their outputs are gone."""
     stamp = paths.stamp(study, stage, plan)
-    write_atomically(stamp, lambda file: file.write(f'{{"plan": "{plan}"}}\n'.encode()))
+    content = json.dumps({"plan": plan, **({"left_out": list(left_out)} if left_out else {})}) + "\n"
+    write_atomically(stamp, lambda file: file.write(content.encode()))
     for old in stamp.parent.glob(paths.stamp(study, stage, "*").name):
         if old != stamp:
             old.unlink()

@@ -34,6 +34,14 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame) -
         write_atomically(paths.metric(study.name, condition.path), methodcaller("write", text.encode()))
 
 
+def write_empty_metrics(study: Study, played: Study) -> None:
+    """Write the file of each condition of `study` that `played` has nothing of; raises as `write_metrics`."""
+    left = {condition.path for condition in played.conditions}
+    for condition in study.conditions:
+        if condition.path not in left:
+            write_atomically(paths.metric(study.name, condition.path), methodcaller("write", b'{"simulations": 0}\n'))
+
+
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:
     """Return the number of simulations of one condition, rates and limits, and the rates of failed replies.
 

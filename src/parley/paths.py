@@ -21,6 +21,7 @@ TABLES = (
     "quantities",
     "players",
     "contrasts",
+    "manifest",
 )
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from parley.answered import count_answered
 from parley.condition import Group, Player, Simulation
 from parley.degenerate import count_degenerate
-from parley.errors import RecordError
+from parley.errors import MissingRecordError, RecordError
 from parley.files import read_regular, write_atomically
 from parley.games.base import FAILURE_CLASSES
 from parley.journal import Entry
@@ -301,7 +301,7 @@ def _open(path: Path) -> ParquetFile:
     try:
         content = read_regular(path, MOST_BYTES)
     except FileNotFoundError:
-        raise RecordError(f"{path}: no such file; run the study to make it") from None
+        raise MissingRecordError(f"{path}: no such file; run the study to make it") from None
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
     try:

@@ -30,6 +30,7 @@ from parley.report_evidence import contrast_rows, quantity_rows, rate_rows
 from parley.stats import CONFIDENCE
 from parley.study import Study
 from parley.text import one_line
+from parley.usable import Records, read_records
 
 
 def report(study: Study) -> Path:
@@ -39,16 +40,15 @@ def report(study: Study) -> Path:
     """
     conditions = tables.read_table(study.name, "conditions")
     simulations = tables.read_table(study.name, "simulations")
-    simulated = list(study.simulations())
-    summaries = tables.read_summaries(study, simulated)
-    models = answered(simulated, summaries)
+    records = read_records(study)
+    models = answered(records.simulations, records.summaries)
     by, outcomes = tables.axes(study), tables.outcomes_of(conditions, study.game)
     page = (
         _environment()
         .get_template("report.html")
         .render(
             title=study.title,
-            facts=_facts(study, conditions),
+            facts=_facts(study, conditions, records),
             parameters=parameters(study, by),
             models=_models(study, answered_as(models)),
             answered_warnings=answered_warnings(models),
@@ -67,8 +67,9 @@ def report(study: Study) -> Path:
             quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
             contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
             figures=list(_figures(study)),
-            provenance=_provenance(summaries),
-            warnings=_warnings(summaries),
+            provenance=_provenance(records.summaries),
+            warnings=_warnings(records.summaries),
+            left_out=list(records.left_out.values()),
             version=__version__,
         )
     )
@@ -93,7 +94,7 @@ def _printable(value: Any) -> Any:
     return one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
+def _facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
     seeds = Counter(_seeds_text(condition.seeds) for condition in study.conditions)
     players = dict.fromkeys(
@@ -106,6 +107,8 @@ def _facts(study: Study, conditions: pd.DataFrame) -> list[tuple[str, str]]:
         ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
         ("Conditions", str(len(conditions))),
         ("Simulations", str(int(conditions["simulations"].sum()))),
+        *([("Records left out", str(len(records.left_out)))] if records.left_out else []),
+        *([("Records without a checksum, of an older version", str(records.unchecked))] if records.unchecked else []),
         ("Seeds", "; ".join(f"{text} ({number} conditions)" for text, number in seeds.items())),
         ("Played by", "; ".join(players)),
         ("Plan", study.plan),

@@ -14,16 +14,17 @@ from parley import paths
 from parley.condition import Condition, Player, Simulation
 from parley.engine.endpoint import read_endpoint
 from parley.engine.names import compare_names
-from parley.errors import JournalError, ParleyError, RecordError, UsageError
-from parley.journal import Journal, restore, retire
+from parley.errors import JournalError, ParleyError, UsageError
+from parley.journal import Journal, retire
 from parley.policies import Policy
 from parley.policies.plugin import load_plugin
 from parley.policies.scripted import ScriptedPolicy
 from parley.provenance import provenance, warnings
-from parley.record import read_summary, write_record
+from parley.record import write_record
 from parley.runner import Exchange, Play, play_async
 from parley.study import Study
 from parley.text import one_line
+from parley.usable import bring_back, read_own
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
@@ -45,9 +46,8 @@ def simulate(
     UsageError if an endpoint, or the key of a service, is missing or not wanted.
     """
     simulation = study.find(record)
-    if restore(record):
-        if read_summary(record).simulation["id"] != simulation.id:
-            raise RecordError(f"{record}: holds another simulation; move it away")
+    if bring_back(record, simulation):
+        read_own(record, simulation)
         if paths.journal(record).exists():  # of a process that died right after it wrote the record
             retire(record)
         say(f"{record}: finished before")
@@ -77,7 +77,7 @@ def simulate_shard(
             f"{study.file}: no shard {number} of {engine} that plays in one process; "
             f"`parley expand {study.file}` counts the shards"
         )
-    missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name))]
+    missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
     say(f"shard {number}: {len(mine)} simulations, {len(mine) - len(missing)} finished before")
     failed = asyncio.run(_play_shard(study, missing, say, exit_with))
     if failed:
@@ -85,9 +85,9 @@ def simulate_shard(
         raise failed[0]
 
 
-def _is_finished(record: Path) -> bool:
+def _is_finished(record: Path, simulation: Simulation) -> bool:
     """Return whether a record is there; what was left of its journal goes."""
-    finished = restore(record)
+    finished = bring_back(record, simulation)
     if finished and paths.journal(record).exists():  # of a process that died right after it wrote the record
         retire(record)
     return finished
@@ -184,7 +184,7 @@ async def _play_with_journal(
     started = datetime.now(UTC)
     # In a thread: others play while it waits for its lock.
     with await asyncio.to_thread(Journal, paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
-        if restore(record):  # the process that had the lock finished it
+        if bring_back(record, simulation):  # the process that had the lock finished it
             retire(record)
             say(f"{record}: finished by another process")
             return

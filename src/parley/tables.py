@@ -21,14 +21,15 @@ from parley.games.base import FAILURE_CLASSES, Game
 from parley.games.evidence import OutcomeClass
 from parley.identity import digest
 from parley.journal import release
-from parley.metrics import outcome_table, write_metrics
+from parley.metrics import outcome_table, write_empty_metrics, write_metrics
 from parley.players import player_table
 from parley.rates import SECONDS, by_condition, quantity_table, rate_table
-from parley.record import Summary, read_summary
+from parley.record import Summary
 from parley.rounds import round_table
 from parley.stats import censored_median, wilson_interval
 from parley.study import Study
 from parley.thresholds import threshold_table
+from parley.usable import mark_tables, read_records
 
 _TELEMETRY = (
     "calls",
@@ -42,66 +43,60 @@ _TELEMETRY = (
 _PARTS = ("count", "rate", "low", "high")  # of each outcome in the table of conditions
 
 
-def summarize(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
+def summarize(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.DataFrame:
     """Write the tables and metrics of a study and return the table of its conditions.
 
-    Raises RecordError naming the records that are missing, cut short or foreign: none is left out in silence.
+    Damaged records are named and left out; the column `left_out` counts them. Raises RecordError naming the records
+    that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot.
     """
-    simulations = list(study.simulations())
-    summaries = read_summaries(study, simulations)
+    records = read_records(study, strict)
+    played, simulations, summaries = records.study, records.simulations, records.summaries
     rows = with_counts(
         pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
     )
     by = axes(study)
-    impossible = impossible_outcomes(study, rows)
+    impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, study.game, impossible)
+    conditions["left_out"] = _left_out(study, played)
     rates = rate_table(rows, by, study.game)
     tables = {
         "simulations": rows,
         "conditions": conditions,
-        "outcomes": outcome_table(study, conditions),
-        "rounds": round_table(study, simulations, summaries),
-        "thresholds": threshold_table(study, simulations, summaries),
+        "outcomes": outcome_table(played, conditions),
+        "rounds": round_table(played, simulations, summaries),
+        "thresholds": threshold_table(played, simulations, summaries),
         "rates": rates,
         "quantities": quantity_table(rows, by, study.game),
-        "players": player_table(study, simulations, summaries),
+        "players": player_table(played, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game, impossible),
+        "manifest": manifest_table(study.name, simulations, summaries),
     }
     for name, table in tables.items():
         write_table(table, study.name, name)
-    write_metrics(study, conditions, rates)
+    write_metrics(played, conditions, rates)
+    write_empty_metrics(study, played)
     for simulation in simulations:
         release(simulation.record(study.name))
+    mark_tables(study, records.left_out)
     say(f"{len(rows)} simulations in {len(conditions)} conditions")
     return conditions
+
+
+def _left_out(study: Study, played: Study) -> list[int]:
+    """Return how many simulations each condition of `played` has less than it has in `study`."""
+    planned = {condition.path: len(condition.seeds) for condition in study.conditions}
+    return [planned[condition.path] - len(condition.seeds) for condition in played.conditions]
+
+
+def manifest_table(study: str, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
+    """Return a row per record that the tables are made from: its path, the simulation's id, the content digest."""
+    rows = [(str(s.record(study)), s.id, summary.digest) for s, summary in zip(simulations, summaries, strict=True)]
+    return pd.DataFrame(rows, columns=["path", "id", "digest"])
 
 
 def axes(study: Study) -> list[str]:
     """Return the axes of a study, in the order of the paths."""
     return list(study.conditions[0].axes)
-
-
-def read_summaries(study: Study, simulations: Sequence[Simulation]) -> list[Summary]:
-    """Return the summaries of all simulations; raises RecordError naming each record that cannot be used."""
-    summaries, problems = [], []
-    for simulation in simulations:
-        path = simulation.record(study.name)
-        try:
-            summary = read_summary(path)
-            if summary.simulation["id"] != simulation.id:
-                raise RecordError(f"{path}: holds another simulation; move it away")
-            summaries.append(summary)
-        except RecordError as error:
-            problems.append(str(error))
-    if problems:
-        more = f" (and {len(problems) - 1} more: {_names(problems[1:])})" if len(problems) > 1 else ""
-        raise RecordError(problems[0] + more)
-    return summaries
-
-
-def _names(problems: Sequence[str]) -> str:
-    shown = ", ".join(problem.split(": ")[0] for problem in problems[:10])
-    return shown + (", ..." if len(problems) > 10 else "")
 
 
 def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:

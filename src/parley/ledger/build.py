@@ -25,8 +25,9 @@ from parley.network import Network
 from parley.record import Summary, read_trace
 from parley.replay import rebuild_game
 from parley.study import Study
-from parley.tables import axes, read_summaries, write_table
+from parley.tables import axes, write_table
 from parley.text import by_number, one_line
+from parley.usable import read_records
 
 TABLE = "ledger"
 _BLOCK_COLUMNS = ("height", "session", "agreed", "agents", "utterances", "rounds", "block_bytes")
@@ -58,18 +59,18 @@ class Link:
     line: bytes
 
 
-def build(study: Study, say: Callable[[str], None]) -> pd.DataFrame:
+def build(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.DataFrame:
     """Write the ledger of a study and the table of its blocks, and return the table.
 
-    Raises UsageError if its game keeps no ledger, RecordError if a record is missing, damaged, or tells of sessions
-    that no chain can hold.
+    Damaged records are named and left out, unless `strict`. Raises UsageError if its game keeps no ledger, RecordError
+    if a record is missing, or tells of sessions that no chain can hold.
     """
     rows: list[dict[str, Any]] = []
     chain = paths.ledger(study.name)
     told = Teller(say)
 
     def write(file: BinaryIO) -> None:
-        for link in links(study):
+        for link in links(study, strict):
             file.write(link.line)
             rows.append(_row(link))
             told.maybe(f"{len(rows):,} blocks made")
@@ -120,12 +121,12 @@ def _require_ledger(study: Study) -> None:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
 
 
-def links(study: Study) -> Iterator[Link]:
+def links(study: Study, strict: bool = False) -> Iterator[Link]:
     """Yield the blocks of a study's chain; raises as `build`."""
     _require_ledger(study)
     previous = genesis(study.ledger.difficulty)
     order = Order()
-    for source in _sources(study):
+    for source in _sources(study, strict):
         try:
             _check_order(order, source.signed)
             block = make_block(source.signed, order.height - 1, previous, study.ledger.difficulty)
@@ -147,9 +148,9 @@ def _check_order(order: Order, signed: SignedSession) -> None:
         raise ValueError(f"utterance {index} ({said.agent}, round {said.round}): {what}")
 
 
-def _sources(study: Study) -> Iterator[Source]:
-    simulations = list(study.simulations())
-    for simulation, summary in zip(simulations, read_summaries(study, simulations), strict=True):
+def _sources(study: Study, strict: bool) -> Iterator[Source]:
+    records = read_records(study, strict)
+    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         yield from _sessions(simulation, simulation.record(study.name), summary)
 
 

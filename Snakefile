@@ -17,6 +17,7 @@ from parley.calibration.results import planned_report
 from parley.condition import OWN_CODE, SCRIPTED
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
+from parley.guard import Guard
 from parley.planned import changed_since, run_plan
 from parley.slurm import group_name, wait_for_former_jobs
 from parley.snakemake_log import follow
@@ -52,6 +53,8 @@ if workflow.is_main_process and (line := recall_left_out(STUDY)):
 SHARDS = {str(record): shard for record, shard in STUDY.shards().items()}
 find_own_programs()
 RUN = run_token(new=workflow.is_main_process)
+# Here or on a cluster's node: Snakemake waits for servers that hang.
+Guard(lambda: workflow.execution_settings.latency_wait, logger.error).start()
 
 
 include: "workflow/rules/common.smk"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import REPOSITORY
-from parley.engine import server
+from parley.engine import supervisor
 from parley.engine.models import ModelEntry
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def main() -> None:
     folder = entry_file.parent / entry.source.folder  # type: ignore[union-attr]
     marker = folder / "parley-model.json"
     marker.write_text('{"weights_sha256": {}}\n', encoding="utf-8")
-    server.serve(NAME, entry, folder, marker, endpoint, exit_with_parent=True, random_weights=True)
+    supervisor.serve(NAME, entry, lambda: (folder, marker), endpoint, exit_with_parent=True, random_weights=True)
 
 
 if __name__ == "__main__":

@@ -65,13 +65,13 @@ SUPERVISOR = """
 import os, sys
 from pathlib import Path
 os.umask(0)
-from parley.engine import server
+from parley.engine import server, supervisor
 from parley.engine.models import ModelEntry
 entry = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
 server.engine_provenance = lambda *arguments: {}
 command = server.server_command
 server.server_command = lambda *a: [sys.executable, "-c", %r, *command(*a)[3:]]
-server.serve("tiny", entry, Path("model"), Path("marker"), Path("endpoint.json"), False)
+supervisor.serve("tiny", entry, lambda: (Path("model"), Path("marker")), Path("endpoint.json"), False)
 """
 
 

@@ -78,19 +78,23 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, besi
     \b
     Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
     """
-    from parley.engine import server
+    from parley.engine import supervisor
     from parley.engine.models import model_entry
-    from parley.engine.weights import fetch, model_folder
+    from parley.engine.weights import fetch, model_folder, refuse_service
 
     entry = model_entry(model, models)
-    marker = fetch(model, entry, models)
+    refuse_service(model, entry)
+
+    def prepare() -> tuple[Path, Path]:
+        marker = fetch(model, entry, models)
+        return model_folder(model, entry, models), marker
+
     first_gpu = 0
     for other in beside.split("+") if beside else []:
         if other == model:
             break
         first_gpu += model_entry(other, models).gpus_served
-    folder = model_folder(model, entry, models)
-    server.serve(model, entry, folder, marker, endpoint, exit_with_parent, first_gpu if "+" in beside else None)
+    supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, first_gpu if "+" in beside else None)
 
 
 @click.command()

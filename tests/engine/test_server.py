@@ -159,7 +159,7 @@ def test_arguments_in_provenance_name_no_folders(tmp_path: Path) -> None:
 def test_the_servers_environment_is_what_determinism_needs(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     command = [sys.executable, "-c", "import os; print(os.environ.get('VLLM_BATCH_INVARIANT'))"]
-    running = server._Server(command, tmp_path / "x", hardware.determinism(True, False, H100).environment)
+    running = server.Server(command, tmp_path / "x", hardware.determinism(True, False, H100).environment)
     running._process.wait()
     running.end()
     assert running._lines[0].strip() == "1"
@@ -184,9 +184,9 @@ def test_thread_variables_of_the_workflow_do_not_reach_a_cpu_engine(monkeypatch:
     assert not set(server._THREAD_VARIABLES) & set(server._environment())
 
 
-def started(script: str, folder: Path) -> "server._Server":
+def started(script: str, folder: Path) -> "server.Server":
     folder.mkdir()
-    return server._Server([sys.executable, "-c", script], folder)
+    return server.Server([sys.executable, "-c", script], folder)
 
 
 def gone(pid: int, seconds: float = 10.0) -> bool:
@@ -250,7 +250,7 @@ def test_the_watchdog_ends_the_group_of_a_supervisor_that_was_killed(tmp_path: P
     folder.mkdir()
     supervisor = (
         "import sys, time; from pathlib import Path; from parley.engine import server\n"
-        "s = server._Server(['sleep', '99'], Path(sys.argv[1]))\n"
+        "s = server.Server(['sleep', '99'], Path(sys.argv[1]))\n"
         "print(s._process.pid, flush=True); time.sleep(99)"
     )
     process = subprocess.Popen([sys.executable, "-c", supervisor, str(folder)], stdout=subprocess.PIPE, text=True)
@@ -271,12 +271,12 @@ def test_sockets_go_where_their_names_fit(monkeypatch: pytest.MonkeyPatch, tmp_p
     deep.mkdir(parents=True)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    folder = server._runtime_folder()
+    folder = server.runtime_folder()
     assert folder == "/tmp"
     assert len(f"{folder}/parley-12345678/{uuid.uuid4()}") <= 107  # sun_path, less the final NUL
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
-    assert server._runtime_folder() == "/tmp"
+    assert server.runtime_folder() == "/tmp"
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
     monkeypatch.setattr(os, "access", lambda *given: False)
     with pytest.raises(EngineError, match="set TMPDIR to a shorter folder"):
-        server._runtime_folder()
+        server.runtime_folder()

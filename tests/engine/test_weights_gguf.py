@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -323,3 +324,23 @@ def test_a_service_is_refused_before_anything_is_said() -> None:
     service = ModelEntry.model_validate({"source": {"url": "http://127.0.0.1:1/v1", "served": "x"}})
     with pytest.raises(UsageError, match="a service that somebody else runs; there is nothing to fetch"):
         obtain.plan("hosted", service, MODELS_FILE, install=True)
+
+
+def test_another_dtype_prepares_nothing_anew_and_another_conversion_does(
+    install: Any, converted: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(1, 2, 3)
+    marker = weights.fetch("tiny", entry(), MODELS_FILE)
+    for keys in ({"dtype": "float32"}, {"max_model_len": 512}, {"deterministic": True}):
+        assert weights.fetch("tiny", entry(**keys), MODELS_FILE) == marker
+    assert len(converted) == 1
+    # A marker of a former version, which names the source alone, still holds.
+    old = json.loads(marker.read_text())
+    del old["made_from"]
+    marker.write_text(json.dumps(old))
+    assert weights.fetch("tiny", entry(), MODELS_FILE) == marker
+    assert len(converted) == 1
+    monkeypatch.setattr(weights, "CONVERSION", 2)
+    weights.fetch("tiny", entry(), MODELS_FILE)
+    weights.fetch("tiny", entry(), MODELS_FILE)
+    assert len(converted) == 2

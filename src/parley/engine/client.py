@@ -253,6 +253,7 @@ class _OwnServer:
             raise EngineError(f"{self.who} died: {endpoint.error}")
         if not endpoint.alive:
             raise EngineError(f"{self.who} is gone (process {endpoint.pid}); look at its log")
+        self.endpoint = endpoint  # what the engine is stands there only when its model is prepared
 
     async def _last_words(self, seconds: float) -> None:
         end = time.monotonic() + seconds

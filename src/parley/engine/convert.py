@@ -10,6 +10,8 @@ from parley.engine.steps import Step
 from parley.errors import EngineError
 from parley.text import one_line
 
+CONVERSION = 1  # raise it when the same GGUF file gives other weights: they are then made anew
+
 
 def convert(file: Path, target: Path, quantization: str | None) -> None:
     """Write the model of a GGUF file into the new folder `target`, in Hugging Face's layout.

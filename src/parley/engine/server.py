@@ -1,8 +1,8 @@
-"""`parley serve`: runs vLLM's OpenAI-compatible server for one model, and takes it down with everything it started.
+"""vLLM's OpenAI-compatible server for one model: its command, its environment, and its processes, which end as one.
 
 The server listens on a Unix socket in a folder that only the user can enter. Whatever ends this process, vLLM ends
-too: by our own hand on SIGTERM, SIGINT or the parent's death; by a watchdog that holds the other end of a pipe if we
-are killed without a chance.
+too: by the supervisor's hand (`parley.engine.supervisor`), or by a watchdog that holds the other end of a pipe if that
+is killed without a chance.
 """
 
 import importlib.metadata
@@ -21,23 +21,22 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from types import FrameType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 from parley.engine import hardware
 from parley.engine.arguments import argument_name
-from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
-_PREFIX_OF_FOLDER = "parley-"
+PREFIX_OF_FOLDER = "parley-"
 _GRAMMARS = "structured-outputs-config"
-_GPUS = "CUDA_VISIBLE_DEVICES"
+GPUS = "CUDA_VISIBLE_DEVICES"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
-_TERM_SECONDS = 20.0
+_TERM_SECONDS = 8.0  # nothing is lost by killing it, and whoever waits wants to go on
 _POLL_SECONDS = 0.25
 _CPU_KV_CACHE_GIB = "2"  # resident memory; enough for dozens of concurrent 8k contexts of a small model
 _THREAD_VARIABLES = (
@@ -128,7 +127,7 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
         "versions": {p: importlib.metadata.version(p) for p in (package, "torch", "transformers", "xgrammar")},
         "arguments": [without_folders(argument) for argument in command[3:]],
         "device": hardware.device(cpu_build),
-        "deterministic": asdict(_determinism(entry)),
+        "deterministic": asdict(determinism_of(entry)),
         "source": entry.identity()["source"],
         "weights_sha256": json.loads(marker.read_text(encoding="utf-8"))["weights_sha256"],
     }
@@ -153,69 +152,17 @@ def gpu_share(visible: str | None, first: int, count: int) -> str:
     return ",".join(share)
 
 
-def _determinism(entry: ModelEntry) -> hardware.Determinism:
+def determinism_of(entry: ModelEntry) -> hardware.Determinism:
+    """Return how replies of this entry's engine are made independent of the batch here, and what to warn of."""
     cpu_build = is_cpu_build()
     return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
 
 
-def serve(
-    name: str,
-    entry: ModelEntry,
-    folder: Path,
-    marker: Path,
-    endpoint: Path,
-    exit_with_parent: bool,
-    first_gpu: int | None = None,
-    random_weights: bool = False,
-) -> None:
-    """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies.
-
-    The endpoint file is written at once. It is removed on a clean stop, and names the error otherwise. `first_gpu` is
-    the place of its first GPU among those of the job, where other servers take the rest; None gives it all.
-    `random_weights` is for measurements: no weights are read, and replies are nonsense.
-    """
-    if first_gpu is not None and entry.gpus:
-        os.environ[_GPUS] = gpu_share(os.environ.get(_GPUS), first_gpu, entry.gpus)
-    private = Path(tempfile.mkdtemp(prefix=_PREFIX_OF_FOLDER, dir=_runtime_folder()))
-    socket = str(private / "engine.sock")
-    announced = Endpoint(model=name, socket=socket, pid=os.getpid(), engine=engine_provenance(name, entry, marker))
-    announced.write(endpoint)
-    determinism = _determinism(entry)
-    if determinism.warning:
-        print(f"parley: warning: {determinism.warning}", file=sys.stderr, flush=True)
-    stop = _StopSignals(exit_with_parent)
-    command = server_command(name, entry, folder, socket)
-    if random_weights:  # no entry may set a load format: others than this one run code
-        command += ["--load-format", "dummy"]
-    server = _Server(command, private, determinism.environment)
-    try:
-        while server.running and not stop.requested:
-            time.sleep(_POLL_SECONDS)
-        died = not stop.requested
-    finally:
-        if server.running:
-            _withdraw(announced, endpoint)
-        server.end()
-    if died:
-        error = server.last_error()
-        replace(announced, state=FAILED, error=error).write(endpoint)
-        raise EngineError(f"the engine for {name} died: {error}")
-
-
-def _withdraw(announced: Endpoint, endpoint: Path) -> None:
-    """Remove the endpoint file, before clients lose their connections, unless another server wrote it since."""
-    try:
-        if read_endpoint(endpoint).socket == announced.socket:
-            endpoint.unlink(missing_ok=True)
-    except EngineError:
-        return
-
-
-def _runtime_folder() -> str:
+def runtime_folder() -> str:
     """Return a folder for sockets that is short enough: deep ones do not fit a socket's address."""
     folders = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
     for folder in folders:
-        longest = os.path.join(folder, f"{_PREFIX_OF_FOLDER}12345678", str(uuid.UUID(int=0)))
+        longest = os.path.join(folder, f"{PREFIX_OF_FOLDER}12345678", str(uuid.UUID(int=0)))
         if folder and os.access(folder, os.W_OK) and len(os.fsencode(longest)) <= _SOCKET_BYTES:
             return folder
     raise EngineError(
@@ -223,24 +170,7 @@ def _runtime_folder() -> str:
     )
 
 
-class _StopSignals:
-    """Notes SIGTERM, SIGINT and SIGHUP, and the parent's death if asked to."""
-
-    def __init__(self, exit_with_parent: bool) -> None:
-        self._signaled = False
-        self._parent = os.getppid() if exit_with_parent else None
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._note)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._signaled = True
-
-    @property
-    def requested(self) -> bool:
-        return self._signaled or (self._parent is not None and os.getppid() != self._parent)
-
-
-class _Server:
+class Server:
     """The vLLM process group, its output, and the watchdog that outlives us."""
 
     def __init__(
@@ -265,11 +195,12 @@ class _Server:
 
     @property
     def running(self) -> bool:
+        """Whether vLLM's first process lives."""
         return self._process.poll() is None
 
     def end(self) -> None:
         """End the whole group, gently first, and remove the socket's folder."""
-        for number, patience in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, 5.0)):
+        for number, patience in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, 3.0)):
             if not self._group_exists():
                 break
             self._signal_group(number)

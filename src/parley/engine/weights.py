@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from parley import paths
-from parley.engine.convert import convert
+from parley.engine.convert import CONVERSION, convert
 from parley.engine.gguf_files import hub_place, local_parts, whole_file
 from parley.engine.models import ModelEntry
 from parley.engine.sources import (
@@ -114,7 +115,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     refuse_service(name, entry)
     folder = model_folder(name, entry, models_file)
     marker = model_marker(name, entry)
-    if _is_prepared(marker, folder):
+    if _is_prepared(entry, marker, folder):
         return marker
     if isinstance(entry.source, FolderSource):
         check_source(name, entry, models_file)
@@ -123,7 +124,7 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
         return marker
     try:
         with _alone(folder.parent):
-            if not _is_prepared(marker, folder):
+            if not _is_prepared(entry, marker, folder):
                 _prepare(name, entry, models_file, folder)
                 _write_marker(marker, entry, folder)
     except OSError as error:
@@ -141,11 +142,30 @@ def refuse_service(name: str, entry: ModelEntry) -> None:
 
 def is_ready(name: str, entry: ModelEntry, models_file: Path) -> bool:
     """Whether a model is prepared and its weights did not change since."""
-    return _is_prepared(model_marker(name, entry), model_folder(name, entry, models_file))
+    return _is_prepared(entry, model_marker(name, entry), model_folder(name, entry, models_file))
 
 
-def _is_prepared(marker: Path, folder: Path) -> bool:
-    return marker.is_file() and json.loads(marker.read_bytes()).get("files") == _file_states(folder)
+def _is_prepared(entry: ModelEntry, marker: Path, folder: Path) -> bool:
+    if not marker.is_file():
+        return False
+    found = json.loads(marker.read_bytes())
+    # Markers of the first version name no more than the source, which is in their path.
+    made_from = found.get("made_from", _made_from(entry, 1))
+    return bool(found.get("files") == _file_states(folder) and made_from == _made_from(entry, CONVERSION))
+
+
+def _made_from(entry: ModelEntry, version: int) -> dict[str, Any]:
+    """Return all that a prepared folder depends on: no other key of the entry, such as its dtype, makes it anew."""
+    made: dict[str, Any] = {"source": _source(entry), "quantization": entry.quantization}
+    if not isinstance(entry.source, FolderSource | HubSource):
+        made["conversion"] = version
+    return made
+
+
+def _source(entry: ModelEntry) -> Any:
+    """Return what names the source: a GGUF file's own identity, since its places may name folders of this machine."""
+    gguf = isinstance(entry.source, GgufSource)
+    return entry.identity()["source"] if gguf else entry.source.model_dump(mode="json")
 
 
 def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> None:
@@ -287,10 +307,12 @@ def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         if path.suffix in _WEIGHTS:
             hashes[path.name] = _sha256(path)
-    # A GGUF file's own identity: its places may name folders of this machine.
-    gguf = isinstance(entry.source, GgufSource)
-    source = entry.identity()["source"] if gguf else entry.source.model_dump(mode="json")
-    content = {"source": source, "weights_sha256": hashes, "files": _file_states(folder)}
+    content = {
+        "source": _source(entry),
+        "made_from": _made_from(entry, CONVERSION),
+        "weights_sha256": hashes,
+        "files": _file_states(folder),
+    }
     write_atomically(marker, lambda file: file.write(json.dumps(content, indent=2).encode() + b"\n"))
 
 

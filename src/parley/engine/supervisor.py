@@ -1,0 +1,163 @@
+"""`parley serve`: announces a server, prepares its model, runs vLLM, and takes it down with everything it started.
+
+It ends on SIGTERM, SIGINT and SIGHUP, with its parent if asked to, and when its endpoint file is gone or another's:
+then nobody can ask it any more, and somebody may be waiting for its end.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from parley.engine import server
+from parley.engine.endpoint import FAILED, Endpoint
+from parley.engine.models import ModelEntry
+from parley.errors import EngineError
+from parley.text import one_line
+
+_POLL_SECONDS = 0.25
+_LOOK_SECONDS = 1.0
+_PREPARE_SECONDS = 8.0  # what prepares a model gets to stop; it may be deep in a library
+_SIGNAL, _PARENT, _ENDPOINT = "a signal", "its parent is gone", "its endpoint file is gone, or another server's"
+
+
+def serve(
+    name: str,
+    entry: ModelEntry,
+    prepare: Callable[[], tuple[Path, Path]],
+    endpoint: Path,
+    exit_with_parent: bool,
+    first_gpu: int | None = None,
+    random_weights: bool = False,
+) -> None:
+    """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies or nobody can ask it.
+
+    The endpoint file is written before anything slow, completed when `prepare` has returned the model's folder and
+    its marker, removed on a clean stop, and names the error otherwise. `first_gpu` is the place of its first GPU among
+    those of the job, where other servers take the rest; None gives it all. `random_weights` is for measurements: no
+    weights are read, and replies are nonsense.
+    """
+    private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
+    announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid())
+    announced.write(endpoint)
+    stop = _Stop(announced, endpoint, exit_with_parent)
+    try:
+        with stop.interrupts():
+            if first_gpu is not None and entry.gpus:
+                os.environ[server.GPUS] = server.gpu_share(os.environ.get(server.GPUS), first_gpu, entry.gpus)
+            folder, marker = prepare()
+            announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
+            determinism = server.determinism_of(entry)
+            command = server.server_command(name, entry, folder, announced.socket)
+        if _is_announced(announced, endpoint):
+            announced.write(endpoint)
+        if determinism.warning:
+            print(f"parley: warning: {determinism.warning}", file=sys.stderr, flush=True)
+        if random_weights:  # no entry may set a load format: others than this one run code
+            command += ["--load-format", "dummy"]
+        running = server.Server(command, private, determinism.environment)
+    except _Stopped:
+        _withdraw(announced, endpoint)
+    except Exception as error:
+        if _is_announced(announced, endpoint):
+            replace(announced, state=FAILED, error=one_line(str(error), 300)).write(endpoint)
+        raise
+    else:
+        _run(running, stop, announced, endpoint)
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+    if stop.reason == _ENDPOINT:
+        raise EngineError(f"{endpoint}: is gone, or another server's: nobody asks this server, which has ended")
+
+
+def _run(running: server.Server, stop: "_Stop", announced: Endpoint, endpoint: Path) -> None:
+    """Wait until vLLM is to end, and end it; raises EngineError, in its last words, if it died by itself."""
+    try:
+        while running.running and not stop.reason:
+            time.sleep(_POLL_SECONDS)
+        died = not stop.reason
+    finally:
+        if running.running:
+            _withdraw(announced, endpoint)
+        running.end()
+    if died:
+        error = running.last_error()
+        if _is_announced(announced, endpoint):
+            replace(announced, state=FAILED, error=error).write(endpoint)
+        raise EngineError(f"the engine for {announced.model} died: {error}")
+
+
+def _is_announced(announced: Endpoint, endpoint: Path) -> bool:
+    """Whether the endpoint file is there and this server's; what cannot be read for a moment is taken to be."""
+    try:
+        return bool(json.loads(endpoint.read_bytes())["socket"] == announced.socket)
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        return False
+    except OSError:
+        return True
+
+
+def _withdraw(announced: Endpoint, endpoint: Path) -> None:
+    """Remove the endpoint file, before clients lose their connections, unless another server wrote it since."""
+    if _is_announced(announced, endpoint):
+        endpoint.unlink(missing_ok=True)
+
+
+class _Stopped(BaseException):
+    """Ends what prepares a model. No Exception, so that nobody on the way takes it for an error."""
+
+
+class _Stop:
+    """Knows why the server is to end, by signals and by a thread that looks at its parent and its endpoint file."""
+
+    def __init__(self, announced: Endpoint, endpoint: Path, exit_with_parent: bool) -> None:
+        self.reason = ""
+        self._announced, self._endpoint = announced, endpoint
+        self._parent = os.getppid() if exit_with_parent else None
+        self._interrupts = False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._note)
+        threading.Thread(target=self._look, daemon=True, name="parley-stop").start()
+
+    @contextmanager
+    def interrupts(self) -> Iterator[None]:
+        """Raise _Stopped in this context when the server is to end, and end the process if that does not help."""
+        self._interrupts = True
+        try:
+            if self.reason:
+                raise _Stopped
+            yield
+        finally:
+            self._interrupts = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        first = not self.reason or self.reason != _SIGNAL
+        self.reason = self.reason or _SIGNAL
+        if self._interrupts and first:
+            raise _Stopped
+
+    def _look(self) -> None:
+        missed = 0
+        while not self.reason:
+            time.sleep(_LOOK_SECONDS)
+            missed = 0 if _is_announced(self._announced, self._endpoint) else missed + 1
+            if self._parent is not None and os.getppid() != self._parent:
+                self.reason = self.reason or _PARENT
+            elif missed > 1:  # not while it is just being written
+                self.reason = self.reason or _ENDPOINT
+        if self._interrupts:
+            os.kill(os.getpid(), signal.SIGTERM)
+            end = time.monotonic() + _PREPARE_SECONDS
+            while self._interrupts and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
+            if self._interrupts:
+                os._exit(1)

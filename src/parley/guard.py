@@ -1,0 +1,90 @@
+"""Ends servers that Snakemake waits for in vain: one that hangs before it announces itself, or does not end when told.
+
+Snakemake sends a server SIGTERM after its last simulation, or gives it up when its endpoint file does not appear, and
+then waits for its process, however long that lives (9.27). In both cases the endpoint file is not there.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_SERVER = re.compile(r"parley(?:\.cli)? serve .*--endpoint (\S+)", re.DOTALL)
+_LOOK_SECONDS = 1.0
+# Before Snakemake gives it up: one that announced itself right after that would never be asked, and never end.
+_EARLY = 0.9
+# A server that is told to end has taken vLLM down by then (parley.engine.supervisor).
+_GRACE_SECONDS = 15.0
+_KILL_SECONDS = 5.0
+
+
+@dataclass
+class _Watched:
+    """A server that this process started."""
+
+    endpoint: Path
+    due: float  # when its endpoint file has to be there, or was missed first
+    announced: bool = False
+    told: float | None = None  # when it was sent SIGTERM
+
+
+class Guard:
+    """Watches the servers that this process started, in a thread of its own."""
+
+    def __init__(self, patience: Callable[[], float], say: Callable[[str], None]) -> None:
+        """`patience` gives the seconds that an endpoint file is waited for; `say` is told which server was ended."""
+        self._patience = patience
+        self._say = say
+        self._servers: dict[psutil.Process, _Watched] = {}
+
+    def start(self) -> None:
+        """Watch until this process ends."""
+        threading.Thread(target=self._run, daemon=True, name="parley-guard").start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            with suppress(psutil.Error, OSError):
+                self.look(time.monotonic())
+
+    def look(self, now: float) -> None:
+        """Look once; `now` is in seconds of any clock."""
+        found = {process: path for process in psutil.Process().children() if (path := _endpoint_of(process))}
+        self._servers = {process: watched for process, watched in self._servers.items() if process in found}
+        for process, path in found.items():
+            watched = self._servers.setdefault(process, _Watched(path, now + _EARLY * self._patience()))
+            with suppress(psutil.Error):
+                self._look_at(process, watched, now)
+
+    def _look_at(self, process: psutil.Process, watched: _Watched, now: float) -> None:
+        if watched.told is not None:
+            if now - watched.told >= _KILL_SECONDS:
+                process.kill()  # its watchdog ends what it started
+        elif watched.endpoint.exists():
+            watched.announced, watched.due = True, now + _GRACE_SECONDS
+        elif now >= watched.due:
+            watched.told = now
+            self._say(_what(watched))
+            process.terminate()
+            process.resume()  # one that is stopped gets no other signal
+
+
+def _what(watched: _Watched) -> str:
+    name = f"the server of {watched.endpoint}"
+    if watched.announced:
+        return f"{name} did not end when it was told to, and is killed; no reply is lost"
+    return f"{name} did not announce itself in time, and is killed; the same command goes on"
+
+
+def _endpoint_of(process: psutil.Process) -> Path | None:
+    """Return the endpoint file of a process that is a server, or is about to become one."""
+    try:
+        server = _SERVER.search(" ".join(process.cmdline()))
+    except psutil.Error:
+        return None
+    return Path(server[1].strip("'\"")) if server else None

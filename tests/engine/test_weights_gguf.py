@@ -344,3 +344,22 @@ def test_another_dtype_prepares_nothing_anew_and_another_conversion_does(
     weights.fetch("tiny", entry(), MODELS_FILE)
     weights.fetch("tiny", entry(), MODELS_FILE)
     assert len(converted) == 2
+
+
+def test_what_cannot_be_converted_is_named(
+    folder: Path, converted: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(file: Path, target: Path, quantization: str | None) -> None:
+        raise EngineError("cannot read this GGUF file")
+
+    (folder / "files").mkdir()
+    (folder / "files" / "tiny.bin").write_bytes(CONTENT)
+    monkeypatch.setattr(weights, "convert", refuse)
+    assert failure(entry(PATH)) == "tiny: cannot read this GGUF file"
+
+
+def test_the_home_of_nobody_is_one_line() -> None:
+    found = ModelEntry.model_validate({"source": {"folder": "~nobody-at-all/model"}})
+    for command in (weights.check_source, weights.fetch, weights.is_ready):
+        with pytest.raises(UsageError, match=r"^models.yaml: '~nobody-at-all/model': no user has this name"):
+            command("tiny", found, MODELS_FILE)

@@ -26,7 +26,7 @@ def convert(file: Path, target: Path, quantization: str | None) -> None:
         try:
             model, tokenizer = _dequantized(file, step)
         except Exception as error:
-            reason = one_line(str(error), 200) or type(error).__name__
+            reason = one_line(str(error).replace(str(file.parent), "..."), 200) or type(error).__name__
             raise EngineError(
                 f"transformers {transformers.__version__} cannot read this GGUF file: {reason}; choose another "
                 "file, or name a folder with safetensors as source"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley.yamlfile import tag
 
@@ -60,6 +60,12 @@ def _numbered(pattern: str, number: int) -> str:
 _Pattern = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]|\{(?::0\d)?\})*$")]
 
 
+def _quoted(value: Any) -> Any:
+    if isinstance(value, int | float):
+        raise ValueError(f'must be in quotes, since YAML takes it for a number: "{value}"')
+    return value
+
+
 class PackagesPlace(BaseModel):
     """Installed Python packages that hold a file: one of them the whole of it, or each a part."""
 
@@ -71,7 +77,7 @@ class PackagesPlace(BaseModel):
     )
     parts: int | None = Field(default=None, ge=1, le=999, description="How many a pattern stands for; 1 by default.")
     first: int = Field(default=1, ge=0, le=999, description="Number of the first part.")
-    version: str = Field(
+    version: Annotated[str, BeforeValidator(_quoted)] = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}$", description="Their version; in quotes if it is a number."
     )
     file: str = Field(
@@ -94,10 +100,18 @@ class PackagesPlace(BaseModel):
         return [(_numbered(name, n), _numbered(self.file, n)) for n, name in enumerate(names, self.first)]
 
 
+def _below(path: str) -> str:
+    if not {".", ".."}.isdisjoint(path.split("/")):
+        raise ValueError("must be a path inside the repository")
+    return path
+
+
 class HubPlace(HubSource):
     """A file in a Hugging Face repository at a pinned revision."""
 
-    file: str = Field(max_length=200, pattern=r"^[^/\\.][^\\]*$", description="Path of the file in the repository.")
+    file: Annotated[str, AfterValidator(_below)] = Field(
+        max_length=200, pattern=r"^[^/\\.][^\\]*$", description="Path of the file in the repository."
+    )
 
 
 class PathPlace(BaseModel):

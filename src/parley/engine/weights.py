@@ -51,7 +51,7 @@ def check_source(name: str, entry: ModelEntry, models_file: Path) -> None:
     if isinstance(entry.source, FolderSource):
         try:
             found = (_folder(entry.source, models_file) / "config.json").is_file()
-        except (OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
+        except (OSError, ValueError):  # no path at all: NUL, too long
             found = False
         if not found:
             raise UsageError(f"{where}.folder: {shown(entry.source.folder)}: no model is there (no config.json)")
@@ -178,7 +178,10 @@ def _prepare(name: str, entry: ModelEntry, models_file: Path, folder: Path) -> N
         else:
             file = Path(temporary) / "whole.gguf"
             _gguf(name, entry, models_file, folder.parent / "download", file)
-            convert(file, new, entry.quantization)
+            try:
+                convert(file, new, entry.quantization)
+            except EngineError as error:
+                raise EngineError(f"{name}: {error}") from error
         _refuse_pickles(new)
         if folder.exists():  # left by a fetch that died before its marker
             shutil.rmtree(folder)
@@ -252,7 +255,10 @@ def existing(folder: Path) -> Path:
 
 
 def _folder(source: FolderSource, models_file: Path) -> Path:
-    return (models_file.parent / Path(source.folder).expanduser()).resolve()
+    try:
+        return (models_file.parent / Path(source.folder).expanduser()).resolve()
+    except RuntimeError:  # ~nobody
+        raise UsageError(f"{models_file}: {shown(source.folder)}: no user has this name; mend the folder") from None
 
 
 def _download(source: HubSource, target: Path) -> None:

@@ -420,3 +420,26 @@ def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
     assert all(simulation.record("small").exists() for simulation in study.simulations())
     assert not paths.played_marks("small").exists()
     assert f"service of {SERVED}, vllm 0.32.0" in paths.report("small").read_text()
+
+
+def test_braces_in_the_path_of_the_repository_and_of_the_study_are_no_names(folder: Path) -> None:
+    """Snakemake formats paths, of conda environments among others."""
+    there = folder / "a{y}b"
+    there.mkdir()
+    for name in ("workflow", "envs", "profiles"):
+        shutil.copytree(REPOSITORY / name, there / name)
+    shutil.copy(REPOSITORY / "Snakefile", there)
+    write(folder)
+    for name in ("small.yaml", "models.yaml"):
+        (folder / name).rename(there / name)
+    command = [programs() / "snakemake", "--snakefile", there / "Snakefile", *PROFILE, *CORES]
+    result = subprocess.run(
+        [*command, "--config", "study=a{y}b/small.yaml"],
+        env=preloaded_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert paths.report("small").exists()

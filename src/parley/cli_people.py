@@ -8,7 +8,7 @@ import click
 
 from parley import paths
 from parley.cli_options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, say
-from parley.errors import ParleyError, UsageError
+from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
 
 # As parley.games.base has them, whose import takes longer than --help may.
@@ -112,19 +112,30 @@ def prune(study: str, models: Path | None, yes: bool) -> None:
 def replay(records: tuple[Path, ...]) -> None:
     """Play records again without an engine and compare the content digests; exits 1 on a difference.
 
+    A record that cannot be read is named, and the others are played.
+
     \b
     Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
     """
+    from parley.folders import refuse_folder
     from parley.replay import replay as run
 
+    for path in records:
+        refuse_folder(path)
     rows: list[tuple[str, str, str]] = []
-    try:
-        for path in records:
+    damaged: list[RecordError] = []
+    for path in records:
+        try:
             result = run(path)
             rows.append((result.difference or "identical", result.summary.digest[:12], str(path)))
-    finally:  # what was found before a record that cannot be read
-        _print_table(("replay", "digest", "record"), rows)
-    different = sum(row[0] != "identical" for row in rows)
+        except RecordError as problem:
+            damaged.append(problem)
+    _print_table(("replay", "digest", "record"), rows)
+    if len(records) == 1 and damaged:
+        raise damaged[0]
+    for error in damaged:
+        click.echo(f"parley: {one_line(str(error))}", err=True)
+    different = sum(row[0] != "identical" for row in rows) + len(damaged)
     if different:
         raise ParleyError(f"{different} of {len(records)} records did not replay identically")
 
@@ -204,9 +215,11 @@ def show(record: Path, study: Path | None) -> None:
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
+    from parley.folders import refuse_folder
     from parley.record import read_summary
     from parley.show import study_files, study_text, summary_text, write_study
 
+    refuse_folder(record)
     summary = read_summary(record)
     click.echo(summary_text(record, summary), nl=False)
     if study is not None:

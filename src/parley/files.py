@@ -46,17 +46,18 @@ _KINDS = {
 def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading; raises OSError for all but regular files: others can be endless, or wait for ever."""
     # Before it is opened, since that alone does something to a device or a FIFO; and after, if it was replaced.
-    _require_regular(os.stat(path), path)
+    require_regular(os.stat(path), path)
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _require_regular(os.fstat(fd), path)
+        require_regular(os.fstat(fd), path)
         return open(fd, "rb")
     except BaseException:
         os.close(fd)
         raise
 
 
-def _require_regular(found: os.stat_result, path: Path) -> None:
+def require_regular(found: os.stat_result, path: Path) -> None:
+    """Raise OSError unless this is the state of a regular file; `path` is for the message."""
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
         raise OSError(errno.EINVAL, f"it is {kind}; name a regular file", str(path))

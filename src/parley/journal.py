@@ -20,8 +20,10 @@ from parley.errors import JournalError
 from parley.files import (
     checked_line,
     make_folder,
+    open_regular,
     parse_line,
     remove_leftovers,
+    require_regular,
     sync_folder,
     temporary_name,
     try_lock,
@@ -83,6 +85,7 @@ class Journal:
         except OSError as error:
             raise self._failed("opened", error) from error
         try:
+            require_regular(os.fstat(self._fd), path)
             self._lock(patience)
             self._read(simulation_id)
             sync_folder(path.parent)  # else a new journal could be gone with the machine, however often it is synced
@@ -181,7 +184,8 @@ def journaled(path: Path) -> list[Entry]:
     Raises JournalError if it cannot be read.
     """
     try:
-        lines = path.read_bytes().splitlines(keepends=True)
+        with open_regular(path) as file:
+            lines = file.read().splitlines(keepends=True)
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}; look at the folder and its disk") from error
     entries = []

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,21 @@ def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     none = [None] * rows.num_rows
     replies = zip(*(columns.get(name, none) for name in _REPLAYED), strict=True)
     return summary, [Entry(**dict(zip(_REPLAYED, reply, strict=True)), started=0.0) for reply in replies]
+
+
+def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
+    """Return columns of a record of whatever version, whether or not it can be used.
+
+    Raises OSError, ValueError or KeyError for a file without them, or whose rows were changed.
+    """
+    file = parquet_file(read_regular(path, MOST_BYTES))
+    most = limits_of({})
+    rows = read_rows(file, most.rows, most.text_bytes)
+    with suppress(RecordError):  # of a version whose metadata is not read
+        summary = peek_summary(path)
+        if summary.has_checksum and rows_checksum(rows) != summary.rows["sha256"]:
+            raise ValueError("its rows were changed")
+    return [values(rows.column(name)) for name in names]
 
 
 def _rows_of(path: Path, file: ParquetFile, summary: Summary) -> pa.Table:

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from parley import paths
 from parley.account import Account, Prices
 from parley.engine.terms import Tokens
 from parley.errors import RecordError, UsageError
 from parley.journal import journaled
-from parley.record import read_summary
+from parley.record import peek_summary, read_columns
 from parley.study import Study
 
 
@@ -48,8 +46,7 @@ _COLUMNS = ("player", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 def _of_record(path: Path) -> Iterator[tuple[str, Tokens]]:
     try:
-        table = pq.read_table(path, columns=list(_COLUMNS), partitioning=None)
-        rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
+        rows = zip(*read_columns(path, _COLUMNS), strict=True)
     except (OSError, ValueError, KeyError) as error:
         raise RecordError(f"{path}: not a record that can be read ({type(error).__name__}); delete it") from None
     models = _models_by_player(path)
@@ -62,7 +59,7 @@ def _of_record(path: Path) -> Iterator[tuple[str, Tokens]]:
 def _models_by_player(path: Path) -> dict[str, str]:
     """Return which model each player of a record asked; nothing for a record of a former version."""
     try:
-        groups = read_summary(path).simulation["groups"]
+        groups = peek_summary(path).simulation["groups"]
         return {group["player"]: group["model_name"] for group in groups if "model_name" in group}
     except (RecordError, LookupError, TypeError):
         return {}

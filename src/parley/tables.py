@@ -220,7 +220,7 @@ def write_table(table: pd.DataFrame, study: str, name: str) -> None:
 def read_table(study: str, name: str) -> pd.DataFrame:
     """Return a table that `summarize` wrote; raises RecordError if it is not there, or not whole."""
     path: Path = paths.table(study, name, ".parquet")
-    if not path.exists():
+    if not path.is_file():
         made_by = "parley ledger build" if name == "ledger" else "parley summarize"
         raise RecordError(f"{path}: no such table; run: {made_by}")
     try:

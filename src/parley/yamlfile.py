@@ -10,6 +10,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Tag, ValidationError
 
 from parley.errors import UsageError
+from parley.files import open_regular
 from parley.text import one_line
 
 _USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
@@ -117,12 +118,14 @@ def _weigh(node: yaml.Node, known: dict[int, tuple[int, int] | None], above: int
 def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(_MOST_BYTES + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
     if len(content) > _MOST_BYTES:
         raise UsageError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")

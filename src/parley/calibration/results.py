@@ -14,6 +14,7 @@ from parley.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
 from parley.engine.grammar import grammar_name
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
+from parley.files import read_regular
 from parley.games.base import REPLY_FORMATS
 from parley.identity import digest
 from parley.problems.sources import Arithmetic
@@ -23,6 +24,7 @@ from parley.study import Study
 from parley.timing import times
 
 FORMAT = 1
+_MOST_BYTES = 100_000_000
 _REPORT_PLAN = "PARLEY_REPORT_PLAN"
 HEADER = (
     *("arm", "right", "accuracy", "minus plain", "unreadable", *DEGENERATE_CLASSES),
@@ -85,7 +87,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 def read_calibration(path: Path) -> dict[str, Any] | None:
     """Return what a file says; None if it is no calibration. Raises RecordError if it is damaged."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(path, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         raise RecordError(f"{path}: cut short or no JSON; delete it and run: parley calibrate") from None
     if not isinstance(found, dict) or found.get("calibration") != FORMAT:

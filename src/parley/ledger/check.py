@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from parley import paths
 from parley.errors import RecordError
+from parley.files import open_regular
 from parley.identity import canonical_json
 from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
 from parley.ledger.order import Order, misplaced
@@ -158,7 +159,7 @@ class ChainChecker:
 def open_chain(path: Path) -> BinaryIO:
     """Open a chain; raises RecordError if it cannot be read."""
     try:
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}; run: parley ledger build") from None
 

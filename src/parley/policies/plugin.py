@@ -18,10 +18,13 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from parley.errors import ParleyError, UsageError
+from parley.files import read_regular
 from parley.games.base import Ask
 from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies import Completion, Policy
 from parley.text import one_line
+
+_MOST_BYTES = 10_000_000  # of a source
 
 ENTRY_POINTS = "parley.policies"
 
@@ -55,7 +58,10 @@ def plugin_kind(name: str, where: str) -> PolicyKind:
     source = _source(module)
     if source is None:
         raise UsageError(f"{where}: {name}: no module {module} on Python's path; install it or set PYTHONPATH")
-    code = hashlib.sha256(source.read_bytes()).hexdigest()
+    try:
+        code = hashlib.sha256(read_regular(source, _MOST_BYTES)).hexdigest()
+    except OSError as error:
+        raise UsageError(f"{where}: {name}: {source}: cannot be read: {error.strerror}") from None
     return PolicyKind(name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code)
 
 

@@ -83,8 +83,8 @@ async def serving(answers: list[bytes | Stream], models: bytes | Stream, context
             else:
                 await answer(writer)
             await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client hung up, or the test is over
         finally:
             writer.close()
 
@@ -389,6 +389,13 @@ def test_who_is_strict_takes_the_model_itself(model: str) -> None:
 @pytest.mark.parametrize("place", ["model", "system_fingerprint"])
 def test_a_key_in_a_name_is_an_error(place: str, key: str) -> None:
     assert "put the API key into a reply" in error(proper(**{place: key}))
+
+
+@pytest.mark.parametrize("choice", [{"message": {"content": "{}"}}, {"finish_reason": "stop"}])
+def test_a_key_with_invisible_characters_in_a_reply_is_an_error(choice: dict[str, Any]) -> None:
+    hidden = f"the key is {KEY[:5]}\u200b{KEY[5:]}"  # what is shown of it is cleaned
+    filled = {"message": {"content": hidden}, "finish_reason": hidden} | choice
+    assert "put the API key into a reply" in error(proper(choices=[filled]))
 
 
 @pytest.mark.parametrize("proxy", ["http://[::1", "http://proxy:99999", "socks5://127.0.0.1:1", "http://a..b:1"])

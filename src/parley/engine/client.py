@@ -232,7 +232,7 @@ class _OwnServer:
         self._check()
         try:
             return (await fetch(http, "GET", "/health", 10.0)).status_code == 200
-        except httpx.TransportError:
+        except httpx.HTTPError:
             return False  # not listening yet
 
     async def provenance(self, http: httpx.AsyncClient) -> Mapping[str, Any]:

@@ -135,7 +135,9 @@ def data_end(footer: pq.FileMetaData) -> int:
 
 
 def _start(column: pq.ColumnChunkMetaData) -> int:
-    return int(column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset)
+    """Return the offset of the first page of a column, as pyarrow finds it."""
+    dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
+    return int(min(dictionary or column.data_page_offset, column.data_page_offset))
 
 
 def rows_checksum(table: pa.Table) -> str:

@@ -22,6 +22,7 @@ from parley.planned import changed_since, run_plan
 from parley.slurm import group_name, wait_for_former_jobs
 from parley.snakemake_log import follow
 from parley.spending import spent_line
+from parley.stopping_run import stop_run, stop_while_planning, stopped_line
 from parley.study import load_study
 from parley.workflow import (
     find_own_programs,
@@ -34,6 +35,8 @@ from parley.workflow import (
 )
 
 min_version("9.0")
+if workflow.is_main_process:
+    stop_while_planning()
 
 try:
     if unknown := set(config) - {"study"}:
@@ -100,6 +103,7 @@ onstart:
             records = {*alone, *(record for record in UNPLAYED if mark_of(record) in marks)}
             require_key_and_budget(STUDY, records)
             require_material(STUDY, records)
+            stop_run(workflow.scheduler, workflow.local_exec)
         except ParleyError as error:
             raise WorkflowError(str(error)) from None
 
@@ -107,8 +111,9 @@ onstart:
 onerror:
     # The last word: the jobs that found the budget spent, or the study changed, have each said so, somewhere above.
     if workflow.is_main_process:
-        for line in filter(None, (spent_line(STUDY), changed_since(STUDY, PLAN))):
-            logger.error(line)
+        for line in [stopped_line()] if stopped_line() else [spent_line(STUDY), changed_since(STUDY, PLAN)]:
+            if line:
+                logger.error(line)
 
 
 onsuccess:

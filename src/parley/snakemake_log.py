@@ -7,6 +7,7 @@ everything that plays nothing (-n, --lint, --summary, --report), they are shown 
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from logging import ERROR, INFO, WARNING, LogRecord
@@ -39,6 +40,7 @@ _SUBMITTED = "submitted with SLURM jobid"  # of each cluster job; in a terminal 
 # What it says before a run, of every run.
 _CHATTER = ("Assuming unrestricted shared filesystem usage", "host: ", "Building DAG of jobs")
 
+STOPPED = threading.Event()  # somebody wants this run to end
 _followed: "list[Study]" = []  # what the Snakefile says is run in this process
 _screens: list["Screen"] = []
 
@@ -87,7 +89,9 @@ class RunLog:
             if self._filter.filter(record):
                 self._own.emit(record)
             return
-        if event == LogEvent.WORKFLOW_STARTED:
+        if STOPPED.is_set():
+            self._tell_stop(record)
+        elif event == LogEvent.WORKFLOW_STARTED:
             self._begin()
         elif event == LogEvent.JOB_STARTED:
             self._sent.update(record.jobs)  # type: ignore[attr-defined]
@@ -102,6 +106,12 @@ class RunLog:
             self._say(str(record.msg), "yellow")
         elif record.levelno == INFO and event is None:
             self._tell_on_the_way(str(record.msg))
+
+    def _tell_stop(self, record: LogRecord) -> None:
+        """Show nothing of a run that is being stopped but its last line: jobs that are ended are no failures."""
+        if str(record.msg).startswith("stopped; "):
+            self.close()
+            self._say(str(record.msg))
 
     def _tell_on_the_way(self, text: str) -> None:
         """Show what is no problem, if people want to know it."""
@@ -140,7 +150,7 @@ class RunLog:
     def _note(self) -> str:
         """Return what Snakemake waits for, where no file says it."""
         snapshot = self._screen.snapshot if self._screen is not None else None
-        if self._stopping:
+        if STOPPED.is_set() or self._stopping:
             return "stopping; jobs that run are ended"
         if snapshot is not None and (snapshot.running or any(s.state == "running" for s in snapshot.stages)):
             return ""

@@ -19,8 +19,8 @@ from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.guard import Guard
 from parley.planned import changed_since, run_plan
-from parley.slurm import group_name, wait_for_former_jobs
-from parley.snakemake_log import follow
+from parley.slurm import group_name, tell_why_groups_fail, wait_for_former_jobs
+from parley.snakemake_log import follow, refuse
 from parley.spending import spent_line
 from parley.stopping_run import stop_run, stop_while_planning, stopped_line
 from parley.study import load_study
@@ -104,8 +104,11 @@ onstart:
             require_key_and_budget(STUDY, records)
             require_material(STUDY, records)
             stop_run(workflow.scheduler, workflow.local_exec)
+            if not workflow.local_exec:
+                tell_why_groups_fail(workflow.scheduler._executor)
+                logger.setLevel("DEBUG")  # which alone says how jobs are submitted; nothing else of it is shown
         except ParleyError as error:
-            raise WorkflowError(str(error)) from None
+            refuse(str(error))
 
 
 onerror:

@@ -19,9 +19,10 @@ from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.guard import Guard
 from parley.planned import changed_since, run_plan
-from parley.slurm import group_name, wait_for_former_jobs
-from parley.snakemake_log import follow
+from parley.slurm import group_name, tell_why_groups_fail, wait_for_former_jobs
+from parley.snakemake_log import follow, refuse
 from parley.spending import spent_line
+from parley.stopping_run import stop_run, stop_while_planning, stopped_line
 from parley.study import load_study
 from parley.usable import recall_left_out
 from parley.workflow import (
@@ -35,6 +36,8 @@ from parley.workflow import (
 )
 
 min_version("9.0")
+if workflow.is_main_process:
+    stop_while_planning()
 
 try:
     if unknown := set(config) - {"study"}:
@@ -104,15 +107,20 @@ onstart:
             records = {*alone, *(record for record in UNPLAYED if mark_of(record) in marks)}
             require_key_and_budget(STUDY, records)
             require_material(STUDY, records)
+            stop_run(workflow.scheduler, workflow.local_exec)
+            if not workflow.local_exec:
+                tell_why_groups_fail(workflow.scheduler._executor)
+                logger.setLevel("DEBUG")  # which alone says how jobs are submitted; nothing else of it is shown
         except ParleyError as error:
-            raise WorkflowError(str(error)) from None
+            refuse(str(error))
 
 
 onerror:
     # The last word: the jobs that found the budget spent, or the study changed, have each said so, somewhere above.
     if workflow.is_main_process:
-        for line in filter(None, (spent_line(STUDY), changed_since(STUDY, PLAN))):
-            logger.error(line)
+        for line in [stopped_line()] if stopped_line() else [spent_line(STUDY), changed_since(STUDY, PLAN)]:
+            if line:
+                logger.error(line)
 
 
 onsuccess:

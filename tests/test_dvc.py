@@ -203,6 +203,7 @@ def test_a_failed_study_goes_on_where_it_was_and_dvc_takes_nothing_away(reader: 
 
     output = call("dvc", "repro", fails=True)
     assert "failed to reproduce 'study@demo'" in output
+    assert f"    parley: {blocked}: " in output  # the cause, not only the name of a log
     assert [path.exists() for path in new] == [False] + [True] * 7
     kept, finished = inodes(), contents(paths.simulations("demo"))
     assert {path: kept[path] for path in old} == old

@@ -1,17 +1,23 @@
 """What happens to a run: its study is edited, it is interrupted, its server hangs. Real processes, real sockets."""
 
 import contextlib
+import json
 import os
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
 from answering import StandInService, as_recorded, service
 from parley import paths
+from parley.journal import Journal
 from parley.study import Study, load_study
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, own_code, snakemake, write  # noqa: F401
 from test_workflow_services import KEY, VARIABLE
@@ -110,7 +116,8 @@ def write_model() -> Study:
 def run_with_server(fault: str, **variables: str) -> subprocess.CompletedProcess[str]:
     faulty = os.pathsep.join([str(Path(__file__).parent / "faulty"), os.environ["PATH"]])
     environment = {**os.environ, "PATH": faulty, "FAULT": fault, **variables}
-    command = [*SNAKEMAKE, *PROFILE, *CORES, "--latency-wait", "6", *RUN]
+    # A good server has the minute that the profile gives it.
+    command = [*SNAKEMAKE, *PROFILE, *CORES, *(["--latency-wait", "6"] if fault in ("stopped", "late") else []), *RUN]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
 
 
@@ -145,3 +152,173 @@ def test_a_server_that_hears_no_sigterm_is_killed_after_the_last_simulation(fold
     assert "did not end when it was told to" in run.stderr
     assert all(path.exists() for path in records(study))
     assert living(folder) == []
+
+
+# A run, or a command, that is interrupted
+
+STOPS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+LAST_LINE = "what was answered is in the journals, and the same command goes on with what is left"
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[str, float]:
+    """Return what a process that was told to end said, and how many seconds it took to."""
+    began = time.monotonic()
+    said, _ = process.communicate(timeout=60)
+    return said, time.monotonic() - began
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+_started: list[subprocess.Popen[str]] = []
+
+
+def started(*command: str | Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    _started.append(process)
+    return process
+
+
+@pytest.fixture(autouse=True)
+def _end_what_a_failed_test_left() -> Iterator[None]:
+    yield
+    while _started:
+        if (process := _started.pop()).returncode is None:
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
+            process.kill()
+            process.communicate()
+
+
+def seeds(server: StandInService) -> list[int]:
+    return [body["seed"] for body in server.bodies]
+
+
+@STOPS
+def test_a_run_that_is_stopped_in_mid_game_ends_in_one_line_and_asks_nothing_again(
+    server: StandInService,
+    folder: Path,  # noqa: F811
+    number: signal.Signals,
+) -> None:
+    study = write_served(server, seeds=4, parameters={"max_rounds": 8, "stop_threshold": 1})
+    server.seconds = 0.5
+    run = started(*SNAKEMAKE, *PROFILE, *CORES, *RUN)
+    wait_until(lambda: len(server.bodies) > 12)
+    run.send_signal(number)
+    said, seconds = ended(run)
+    assert run.returncode == 1
+    assert seconds < 20, said
+    assert said.splitlines()[-1] == f"stopped; {LAST_LINE}"
+    assert "Traceback" not in said
+    assert "failed" not in said.replace("playing failed", "")
+    assert living(folder) == []
+
+    journaled = [
+        json.loads(line[9:])["seed"]
+        for path in Path("results").rglob("*.jsonl")
+        if "journals" in path.parts
+        for line in path.read_bytes().splitlines()[1:]
+    ]
+    assert len(journaled) >= 8
+    asked = len(server.bodies)
+    server.seconds = 0.0
+    assert snakemake(*RUN).returncode == 0
+    assert all(path.exists() for path in records(study))
+    assert not set(journaled) & set(seeds(server)[asked:])
+
+
+DEAF = """
+import asyncio, signal, time
+
+
+class Deaf:
+    async def answer(self, ask, seed, attempt):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        open("begun", "w").close()
+        time.sleep(99)
+"""
+
+
+def test_a_run_whose_jobs_hear_no_signal_ends_too(folder: Path, own_code: dict[str, Any]) -> None:  # noqa: F811
+    (folder / "keeps_agent.py").write_text(DEAF)
+    write(folder, grids=[own_code | {"model": "keeps_agent:Deaf"}])
+    run = started(*SNAKEMAKE, *PROFILE, *CORES, *RUN)
+    wait_until(Path("begun").exists)
+    run.terminate()
+    said, seconds = ended(run)
+    assert seconds < 20, said
+    assert said.splitlines()[-1].removeprefix("parley: ") == f"stopped; {LAST_LINE}"
+    assert living(folder) == []
+
+
+@STOPS
+def test_a_run_that_is_stopped_while_it_plans_says_so(
+    folder: Path,  # noqa: F811
+    own_code: dict[str, Any],  # noqa: F811
+    number: signal.Signals,
+) -> None:
+    write(folder, seeds=1000, grids=[own_code | {"n": [3, 4, 5, 6]}])
+    run = started(*SNAKEMAKE, *PROFILE, *CORES, *RUN)
+    assert run.stdout is not None
+    while "planning the jobs" not in (line := run.stdout.readline()):
+        assert line
+    run.send_signal(number)
+    said, _ = ended(run)
+    assert run.returncode == 130, said
+    assert said.splitlines()[-1] == "parley: stopped before anything was played"
+    assert "Traceback" not in said
+
+
+@STOPS
+@pytest.mark.parametrize("command", ["simulate-shard", "play"])
+def test_a_command_that_is_stopped_ends_in_one_line(
+    server: StandInService, command: str, number: signal.Signals
+) -> None:
+    write_served(server, seeds=2, parameters={"max_rounds": 8, "stop_threshold": 1})
+    server.seconds = 0.5
+    more = ["0", "--engine", "theirs"] if command == "simulate-shard" else ["--model", "theirs"]
+    run = started(sys.executable, "-m", "parley.cli", command, "small.yaml", *more)
+    wait_until(lambda: len(server.bodies) > 6)
+    run.send_signal(number)
+    said, seconds = ended(run)
+    assert run.returncode == 130
+    assert seconds < 20
+    assert "Traceback" not in said
+    goes_on = f"; {LAST_LINE}" if command == "simulate-shard" else ""
+    assert said.splitlines()[-1] == f"parley: interrupted{goes_on}"
+
+
+def test_a_command_that_waits_for_a_lock_ends_too(server: StandInService) -> None:
+    study = write_served(server, seeds=1)
+    record = next(path for path in records(study) if "model=theirs" in path.parts)
+    with Journal(paths.journal(record), next(study.simulations()).id):
+        run = started(sys.executable, "-m", "parley.cli", "simulate-shard", "small.yaml", "0", "--engine", "theirs")
+        assert run.stdout is not None
+        assert "finished before" in run.stdout.readline()
+        time.sleep(1)  # nothing says that it waits
+        run.send_signal(signal.SIGINT)
+        said, seconds = ended(run)
+    assert seconds < 20
+    assert run.returncode == 130
+    assert said.splitlines()[-1] == f"parley: interrupted; {LAST_LINE}"
+
+
+def test_a_command_in_the_background_hears_sigterm(server: StandInService) -> None:
+    """A shell has what it starts in the background ignore SIGINT."""
+    write_served(server, seeds=1)
+    server.seconds = 0.5
+    command = [sys.executable, "-m", "parley.cli", "simulate-shard", "small.yaml", "0", "--engine", "theirs"]
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    run = started(sys.executable, "-c", ignoring, *command)
+    wait_until(lambda: len(server.bodies) > 2)
+    run.terminate()
+    said, seconds = ended(run)
+    assert (run.returncode, seconds < 20) == (130, True)
+    assert said.splitlines()[-1] == f"parley: interrupted; {LAST_LINE}"

@@ -1,5 +1,6 @@
 """Progress from files that are made here: records, journals and logs, with a clock that is passed in."""
 
+import dataclasses
 import fcntl
 import os
 from pathlib import Path
@@ -137,6 +138,8 @@ def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactor
         words = " ".join(facts(Progress(study, since=NOW - 5, clock=clock).look()))
     assert "replies/s" in words
     assert "tokens" not in words
+    snapshot = Progress(study, since=NOW - 5, clock=clock).look()
+    assert "200 tokens/s" in facts(dataclasses.replace(snapshot, rates=(1.0, 200.0, 0.0)))
 
 
 def test_a_journal_that_nobody_has_open_is_no_simulation_that_runs(study_factory: StudyFactory, clock: Clock) -> None:

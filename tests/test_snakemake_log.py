@@ -1,6 +1,7 @@
 """What `RunLog` does with Snakemake's messages, one by one; `test_workflow_display.py` has real runs."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,3 +179,97 @@ def test_a_workflow_that_is_not_parleys_keeps_snakemakes_output(shown: Shown) ->
     log.tell(record("Select jobs to execute..."))
     log.close()
     assert "Select jobs to execute...\n" in shown.getvalue()
+
+
+def test_a_failed_job_is_told_where_snakemakes_own_output_is_shown(
+    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("job.log").write_text("parley: no space left\n")
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
+    log = begun(study_factory)
+    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
+    log.close()
+    assert "simulate failed (job 4)\n  job.log\n    parley: no space left\n" in shown.getvalue()
+
+
+def test_failures_with_the_same_words_are_counted_from_the_fourth(study_factory: StudyFactory, shown: Shown) -> None:
+    log = begun(study_factory)
+    for number in range(20):
+        Path(f"{number}.log").write_text(f"parley: no space left for seed={number}\n")
+        job = {**JOB, "jobid": number, "log": [f"{number}.log"]}
+        log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **job))
+    Path("other.log").write_text("parley: the engine died\n")
+    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["other.log"]))
+    log.close()
+    said = shown.getvalue()
+    assert said.count("no space left") == 3
+    assert said.count("the engine died") == 1
+    assert "and 17 more failures like these" in said
+
+
+def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
+    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snakemake_log, "job_line", lambda job: f"SLURM job {job}: TIMEOUT on node7, exit code 0:0")
+    Path("job.log").write_text("parley: the engine for tiny died\n")
+    log = begun(study_factory)
+    call = 'sbatch --parsable -p gpu --mem 100 --wrap="python -m snakemake --target-jobs x"'
+    log.tell(record(f"sbatch call: {call}", level=logging.DEBUG))
+    log.tell(record("Job 4 has been submitted with SLURM jobid 17 (log: logs/slurm/17.log)."))
+    job = {**JOB, "log": ["job.log"]}
+    group = {"groupid": "small=tiny=0", "aux_logs": [None], "job_error_info": [job], "external_jobid": "17"}
+    why = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'. " + snakemake_log._SEE_LOGS
+    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group, why=why))
+    log.close()
+    assert (
+        "a job of 1 parts failed: small=tiny=0\n"
+        "  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n"
+        "  SLURM job 17: TIMEOUT on node7, exit code 0:0\n"
+        "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
+        "  job.log\n    parley: the engine for tiny died\n"
+    ) in shown.getvalue()
+
+
+def test_a_job_that_sbatch_refuses_says_why(study_factory: StudyFactory, shown: Shown) -> None:
+    log = begun(study_factory)
+    log.tell(record('sbatch call: sbatch -p nowhere --wrap="x"', level=logging.DEBUG))
+    why = "SLURM sbatch failed. The error message was 'invalid partition'.\n    sbatch call:\n        sbatch -p ..."
+    group = {"groupid": "small=tiny=0", "aux_logs": [], "job_error_info": [{**JOB, "log": []}], "why": why}
+    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group))
+    log.close()
+    assert (
+        "failed: small=tiny=0\n  SLURM sbatch failed. The error message was 'invalid partition'.\n"
+        "  sbatch -p nowhere --wrap=...\n"
+    ) in shown.getvalue()
+
+
+@pytest.mark.parametrize("settings", [{}, {"dryrun": True}])
+def test_what_snakemake_remembers_of_files_is_no_news(
+    study_factory: StudyFactory, shown: Shown, settings: dict[str, bool]
+) -> None:
+    log = begun(study_factory, **settings)
+    text = "12 jobs have missing provenance/metadata so that it in part cannot be used to trigger re-runs.\nRules ..."
+    log.tell(record(text))
+    log.tell(record(text.replace("missing", "outdated"), level=logging.WARNING))
+    log.close()
+    assert "provenance" not in shown.getvalue()
+    log = RunLog(SimpleNamespace(**DEFAULTS | {"verbose": True}))
+    log.tell(record(text))
+    assert "provenance" in shown.getvalue()
+
+
+def test_a_run_that_is_stopped_says_only_how_to_go_on(
+    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = begun(study_factory)
+    stopped = threading.Event()
+    stopped.set()
+    monkeypatch.setattr(snakemake_log, "STOPPED", stopped)
+    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
+    log.tell(record("Shutting down, this might take some time."))
+    log.tell(record("stopped; go on", level=logging.ERROR))
+    log.tell(record("At least one job did not complete successfully.", LogEvent.ERROR, logging.ERROR))
+    log.close()
+    lines = shown.getvalue().splitlines()
+    assert lines[-1] == "stopped; go on"
+    assert not any("failed (job" in line or "Shutting" in line or "At least" in line for line in lines)

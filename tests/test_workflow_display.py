@@ -94,7 +94,10 @@ def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:  # noqa: F8
     assert "Nothing to be done" in again.stderr
 
 
-def test_a_failed_job_names_its_log_and_its_last_words(folder: Path) -> None:  # noqa: F811
+def test_a_failed_job_names_its_log_and_its_last_words(
+    folder: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     study = write(folder, grids=[SMALL], seeds=1)
     record = next(study.simulations()).record("small")
     record.parent.parent.mkdir(parents=True)
@@ -106,6 +109,10 @@ def test_a_failed_job_names_its_log_and_its_last_words(folder: Path) -> None:  #
     assert f"    parley: {record}: cannot be written: File exists" in result.stderr
     assert "At least one job did not complete successfully" in result.stderr
     assert "Traceback" not in result.stderr
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
+    pages = snakemake(*RUN)
+    assert pages.returncode == 1
+    assert f"    parley: {record}: cannot be written: File exists" in pages.stderr
 
 
 def test_quiet_shows_errors_alone_and_the_variable_brings_snakemakes_pages(

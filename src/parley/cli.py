@@ -1,24 +1,33 @@
 """The command line: one thin command per stage of the workflow (`cli_stages`), and those that people want."""
 
 import os
+import signal
 import sys
 
 import click
 
 from parley import __version__, cli_ledger, cli_people, cli_problems, cli_prompts, cli_stages
 from parley.errors import ParleyError
+from parley.stopping import GOES_ON, stop_command
 from parley.text import one_line
+
+# What journals or caches keep; the other commands are just given again.
+_GOES_ON = ("simulate", "simulate-shard", "calibrate")
 
 
 def main() -> None:
     """Run the command line; errors are one line on stderr and an exit status of 1 or 2."""
+    command = next((word for word in sys.argv[1:] if word in commands.commands), "")
+    words = f"interrupted; {GOES_ON}" if command in _GOES_ON else "interrupted"
+    stop_command(words)
     try:
         commands(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
-        click.echo("interrupted", err=True)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # asked again it ends no sooner, but with a traceback
+        click.echo(f"parley: {words}", err=True)
         sys.exit(130)
     except ParleyError as error:
         click.echo(f"parley: {one_line(str(error))}", err=True)

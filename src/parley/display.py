@@ -90,7 +90,9 @@ def facts(snapshot: Snapshot) -> list[str]:
         each, read, written = snapshot.rates
         found.append(f"{_number(each)} replies/s")
         if read + written > 0:
-            found.append(f"{_number(read + written)} tokens/s ({_number(written)} written)")
+            # A service may tell one of the two, or none.
+            of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
+            found.append(f"{_number(read + written)} tokens/s{of_these}")
     elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
         per_minute = snapshot.finishes < 1
         pace = snapshot.finishes * 60 if per_minute else snapshot.finishes

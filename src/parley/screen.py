@@ -63,15 +63,15 @@ class Screen:
             self._drawn.start()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Draw for the last time, and leave the terminal as it was."""
+    def stop(self, last_look: bool = True) -> None:
+        """Draw for the last time, if that is wanted, and leave the terminal as it was."""
         if self._end.is_set():
             return
         self._end.set()
         self._thread.join(timeout=10)
         with self._lock:
             try:
-                if not isinstance(self.failure, OSError):
+                if last_look and not isinstance(self.failure, OSError):
                     self.draw(last=True)
             finally:
                 if self.live:

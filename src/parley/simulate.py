@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _TELL_SECONDS = 10.0
 _POLL_SECONDS = 1.0
+_QUOTED = 3  # of the errors of a shard
+_NUMBER = re.compile(r"\d+")
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 
@@ -66,8 +69,8 @@ def simulate_shard(
 
     Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
     no journal: what a death takes of those is played again in milliseconds. If some fail, the others are played, and
-    the error of the first is raised, as of `simulate`. All ends when the process `exit_with` is gone, with a
-    ParleyError. Raises UsageError if the study has no such shard.
+    an error as of `simulate` is raised that counts them and quotes the first few. All ends when the process
+    `exit_with` is gone, with a ParleyError. Raises UsageError if the study has no such shard.
     """
     shards = study.shards()
     of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
@@ -82,7 +85,22 @@ def simulate_shard(
     failed = asyncio.run(_play_shard(study, missing, say, exit_with))
     if failed:
         say(f"{len(failed)} of {len(missing)} simulations failed")
-        raise failed[0]
+        raise together(failed, len(missing))
+
+
+def together(failed: Sequence[ParleyError], played: int) -> ParleyError:
+    """Return the one error, or one of its kind that counts the errors of a shard and quotes the first few kinds."""
+    if len(failed) == 1:
+        return failed[0]
+    kinds: dict[str, list[str]] = {}
+    for text in map(str, failed):
+        kinds.setdefault(_NUMBER.sub("#", text), []).append(text)
+    quoted = [
+        texts[0] + (f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else "")
+        for texts in list(kinds.values())[:_QUOTED]
+    ]
+    more = f"; and {len(kinds) - _QUOTED} other errors, in the log" if len(kinds) > _QUOTED else ""
+    return type(failed[0])(f"{len(failed)} of {played} simulations failed: {'; '.join(quoted)}{more}")
 
 
 def _is_finished(record: Path, simulation: Simulation) -> bool:

@@ -1,12 +1,15 @@
 """Cluster jobs that a killed run left behind are waited for: they do the study's work as well as new ones."""
 
 import getpass
+import re
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from parley.errors import ParleyError
+from parley.text import one_line
 
 _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
@@ -80,3 +83,41 @@ def _what_is_there(jobs: list[str]) -> str:
         f"{len(jobs)} cluster jobs of an earlier run of this study are still there, and are waited for; to start "
         f"anew, which loses no reply: scancel {' '.join(jobs[:20])}{' ...' if len(jobs) > 20 else ''}"
     )
+
+
+def job_line(job: str) -> str:
+    """Return what SLURM says of a job that ended: its state, node and exit code; "" if it says nothing any more."""
+    found = dict(re.findall(r"(\w+)=(\S+)", _asked("scontrol", "show", "job", "--oneliner", job)))
+    names = ("JobState", "NodeList", "ExitCode", "Reason")
+    state, node, code, reason = (found.get(name, "") for name in names)
+    if not state:  # forgotten after some minutes, unless there is accounting
+        line = _asked("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,ExitCode,Reason").splitlines()[:1]
+        state, node, code, reason = (line[0].split("|") + [""] * 4)[:4] if line else ("", "", "", "")
+    if not state:
+        return ""
+    why = f" ({reason})" if reason and reason not in ("None", "NonZeroExitCode") else ""
+    return one_line(f"SLURM job {job}: {state}{why} on {node or 'no node'}, exit code {code}", 300)
+
+
+def _asked(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def sbatch_line(call: str) -> str:
+    """Return the `sbatch` command that Snakemake's plugin made, without the long command that it wraps."""
+    return one_line(re.sub(r"--wrap=.*", "--wrap=...", call, flags=re.DOTALL), 1000)
+
+
+def tell_why_groups_fail(executor: Any) -> None:
+    """Have an executor of Snakemake say why a group of jobs failed: it says that of single jobs alone."""
+    print_job_error = executor.print_job_error
+
+    def tell(job_info: Any, msg: str | None = None, **more: Any) -> None:
+        if msg and job_info.job.is_group():
+            more["why"] = msg
+        print_job_error(job_info, msg=msg, **more)
+
+    executor.print_job_error = tell

@@ -11,6 +11,8 @@ from pathlib import Path
 from parley.errors import EngineError
 from parley.text import one_line
 
+_END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then
+
 
 @contextmanager
 def temporary_engine(model: str, models_file: Path, say: Callable[[str], None]) -> Iterator[Path]:
@@ -35,4 +37,8 @@ def temporary_engine(model: str, models_file: Path, say: Callable[[str], None]) 
             yield path
         finally:
             server.terminate()
-            server.wait()
+            try:
+                server.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                server.kill()  # its watchdog ends what it started
+                server.wait()

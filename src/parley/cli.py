@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from parley import __version__, cli_ledger, cli_people, cli_problems, cli_prompts, cli_stages
+from parley import __version__, cli_ledger, cli_people, cli_problems, cli_prompts, cli_stages, cli_studies
 from parley.errors import ParleyError
 from parley.text import one_line
 
@@ -46,7 +46,7 @@ def commands() -> None:
     """
 
 
-for module in (cli_stages, cli_ledger, cli_people, cli_prompts, cli_problems):
+for module in (cli_stages, cli_ledger, cli_people, cli_studies, cli_prompts, cli_problems):
     for command in module.COMMANDS:
         commands.add_command(command)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parley.condition import Group, Player, Simulation
+from parley.condition import Condition, Group, Player, Simulation
 from parley.degenerate import count_degenerate
 from parley.errors import RecordError
 from parley.files import write_atomically
@@ -90,11 +90,18 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
 
 def describe(simulation: Simulation) -> dict[str, Any]:
     """Return what a simulation is, as plain JSON values: enough to play it again."""
-    condition = simulation.condition
-    roles = [group.role for group in condition.groups]
     return {
         "id": simulation.id,
         "seed": simulation.seed,
+        **describe_condition(simulation.condition),
+        **({} if simulation.material is None else {"material": simulation.material}),
+    }
+
+
+def describe_condition(condition: Condition) -> dict[str, Any]:
+    """Return what all simulations of a condition have in common, as plain JSON values."""
+    roles = [group.role for group in condition.groups]
+    return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
         "axes": dict(condition.axes),
@@ -103,7 +110,6 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
         "prompt_digests": condition.game.prompt_digests(condition.prompt, roles, condition.parameters),
-        **({} if simulation.material is None else {"material": simulation.material}),
     }
 
 
@@ -163,6 +169,22 @@ def _rows(play: Play, players: Mapping[str, Player]) -> pa.Table:
 def read_summary(path: Path) -> Summary:
     """Return the summary of a record; raises RecordError naming a file that is cut short or foreign."""
     return _summary(path, _metadata(path))
+
+
+def read_description(path: Path) -> Mapping[str, Any]:
+    """Return what a record says of its simulation (`describe`), with an id and a seed; its rows are not looked at.
+
+    Raises RecordError for what is no record.
+    """
+    if not path.is_file():  # a pipe or a device would be waited for
+        raise RecordError(f"{path}: no regular file; move it away")
+    try:
+        described = _summary(path, _metadata(path)).simulation
+        if isinstance(described["id"], str) and type(described["seed"]) is int:
+            return described
+    except (LookupError, TypeError, RecursionError):
+        pass
+    raise RecordError(f"{path}: describes no simulation; move it away")
 
 
 def read_trace(path: Path) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
 from parley.guard import Guard
 from parley.planned import changed_since, run_plan
+from parley.relocate import Moves, find_moves, missing_records, relocate
 from parley.slurm import group_name, tell_why_groups_fail, wait_for_former_jobs
 from parley.snakemake_log import follow, refuse
 from parley.spending import spent_line
@@ -63,14 +64,14 @@ Guard(lambda: workflow.execution_settings.latency_wait, logger.error).start()
 include: "workflow/rules/common.smk"
 
 
+# What lies at a path that the study had before is there: it is moved when a run starts, and not by a dry run.
 # The process of one job plans that job alone: it need not know all records, and K such processes share a node.
-MISSING = (
-    [r for r in map(str, STUDY.records(by_shard=False)) if not os.path.exists(r)] if workflow.is_main_process else []
-)
+MOVES = find_moves(STUDY) if workflow.is_main_process else Moves()
+for line in MOVES.lines():
+    logger.warning(line)
+MISSING = missing_records(STUDY, MOVES, by_shard=False) if workflow.is_main_process else []
 # What plays by shard is made by one job: its mark stands for the records.
-UNPLAYED = (
-    [r for r in map(str, STUDY.records(by_shard=True)) if not os.path.exists(r)] if workflow.is_main_process else []
-)
+UNPLAYED = missing_records(STUDY, MOVES, by_shard=True) if workflow.is_main_process else []
 PLAYED = sorted({mark_of(record) for record in UNPLAYED})
 # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake milliseconds.
 UNFINISHED = MISSING + PLAYED
@@ -100,6 +101,9 @@ onstart:
                 restart()  # to plan what is left
             jobs = list(workflow.dag.needrun_jobs())
             alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
+            relocate(MOVES, logger.warning)
+            if {str(new) for _, new in MOVES.files}.intersection(alone):
+                restart()  # somebody named one: Snakemake would delete what is there now
             # As --forceall would.
             refuse_to_replace(alone)
             marks = {str(job.output[0]) for job in jobs if job.rule.name == "simulate_shard"}

@@ -1,14 +1,23 @@
 """Pruning removes what a study no longer has, and nothing that it has."""
 
+import os
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import JournalError
-from parley.prune import former, prune
+from parley.files import checked_line, temporary_name, try_lock
+from parley.journal import Journal, release
+from parley.prune import Former, former, prune
+from parley.record import Summary, read_summary
 from parley.simulate import simulate
+from parley.study import Study
 from parley.workflow import hold_lock
 
 
@@ -20,12 +29,14 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, qu
     (current,) = (simulation.record(new.name) for simulation in new.simulations())
     simulate(new, current, [], 1.0, quiet)
     stale = [simulation.record(old.name) for simulation in old.simulations()]
-    assert former(new) == sorted([*stale, *map(paths.kept_record, stale)])
+    offered = former(new)
+    assert sorted(offered.removable) == sorted([*stale, *map(paths.kept_record, stale)])
+    assert offered.left == []
 
-    assert prune(new) == 4
+    assert prune(new) == offered
     assert list(paths.simulations(new.name).rglob("*.parquet")) == [current]
     assert paths.kept_record(current).exists()
-    assert former(new) == []
+    assert former(new) == Former()
     assert not stale[0].parent.exists()
 
 
@@ -39,3 +50,119 @@ def test_nothing_is_deleted_beside_a_run(study_factory: StudyFactory) -> None:
     with pytest.raises(JournalError, match="another run of this study holds it"):
         prune(study)
     assert record.exists()
+
+
+@pytest.fixture
+def pruned(study_factory: StudyFactory, quiet: Callable[[str], None]) -> Study:
+    """A study with one record and one journal of a former configuration."""
+    old = study_factory(parameters={"max_rounds": 3})
+    (simulation,) = old.simulations()
+    simulate(old, simulation.record(old.name), [], 1.0, quiet)
+    release(simulation.record(old.name))
+    journal = paths.journal(simulation.record(old.name))
+    with Journal(journal, simulation.id):
+        pass
+    return study_factory(parameters={"max_rounds": 4})
+
+
+def folders(study: Study) -> tuple[Path, Path]:
+    """Return the folders of the former record and the former journal."""
+    (record,) = paths.simulations(study.name).rglob("*.parquet")
+    return record.parent, paths.journal(record).parent
+
+
+STRANGERS: dict[str, Callable[[Path], object]] = {
+    "notes.txt": lambda path: path.write_text("mine"),
+    "seed=1.parquet": lambda path: pd.DataFrame({"mine": [1]}).to_parquet(path),
+    "seed=2.parquet": lambda path: path.write_text("mine"),
+    "seed=3.parquet": lambda path: os.mkfifo(path),
+    "data.parquet": lambda path: pd.DataFrame({"mine": [1]}).to_parquet(path),
+    "seed=1.jsonl": lambda path: path.write_text('{"simulation": "mine", "format": 1}\n'),
+    "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
+    "seed=1.damaged": lambda path: path.write_text("mine"),
+    ".seed=1.parquet.tmp": lambda path: path.write_text("mine"),
+    "link": lambda path: path.symlink_to("/"),
+}
+
+
+def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
+    made = []
+    for folder in folders(pruned):
+        for name, make in STRANGERS.items():
+            make(folder / name)
+            made.append(folder / name)
+    found = prune(pruned)
+    assert {path for path, _ in found.left} == set(made)
+    assert all(os.path.lexists(path) for path in made)
+    assert {path.name for path in found.removable} == {"seed=0.parquet", "seed=0.jsonl"}
+    assert not any(path.exists() for path in found.removable)
+    whys = {path.name: why for path, why in found.left}
+    assert whys["notes.txt"] == "not made by Parley"
+    assert whys["seed=1.parquet"] == "cannot be read as a record of Parley"
+    assert whys["seed=2.jsonl"] == "cannot be read as a journal of Parley"
+    assert whys["link"] == whys["seed=3.parquet"] == "no regular file"
+
+
+def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
+    folder, journals = folders(pruned)
+    own = next(pruned.simulations()).record(pruned.name)
+    own.parent.mkdir(parents=True)
+    temporary = [temporary_name(folder / "seed=5.parquet"), temporary_name(own)]
+    empty = journals / "seed=7.jsonl"
+    damaged = journals / "seed=0.damaged"
+    damaged.write_bytes((journals / "seed=0.jsonl").read_bytes())
+    for path in (*temporary, empty):
+        path.touch()
+    found = prune(pruned)
+    assert found.left == []
+    assert {*temporary, empty, damaged} <= set(found.removable)
+
+
+def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
+    study = study_factory()
+    (simulation,) = study.simulations()
+    record = simulation.record(study.name)
+    with Journal(paths.journal(record), simulation.id):
+        pass
+    paths.journal(record).with_suffix(".damaged").write_text("kept for a person")
+    assert former(study) == Former()
+    elsewhere = paths.simulation(study.name, "model=other", "0" * 8, 0)
+    for path in (elsewhere, paths.journal(elsewhere)):
+        path.parent.mkdir(parents=True)
+    os.link(paths.journal(record), paths.journal(elsewhere))
+    paths.journal(record).unlink()
+    simulate(study, record, [], 1.0, quiet)
+    release(record)
+    os.rename(record, elsewhere)
+    assert {why for _, why in former(study).left} == {
+        "a simulation of the study as it is now; the next run moves it to its path"
+    }
+
+
+def test_a_second_copy_goes_and_another_play_stays(
+    study_factory: StudyFactory, quiet: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory()
+    record = next(study.simulations()).record(study.name)
+    simulate(study, record, [], 1.0, quiet)
+    release(record)
+    copy = paths.simulation(study.name, "model=other", "0" * 8, 0)
+    copy.parent.mkdir(parents=True)
+    shutil.copyfile(record, copy)
+    assert former(study).removable == [copy]
+
+    def other(path: Path) -> Summary:
+        found = read_summary(path)
+        return replace(found, digest="another") if path == copy else found
+
+    monkeypatch.setattr("parley.prune.read_summary", other)
+    assert former(study).left == [(copy, f"another play of a simulation that the study has; its record is {record}")]
+
+
+def test_a_journal_that_is_played_stays(pruned: Study) -> None:
+    _, journals = folders(pruned)
+    journal = journals / "seed=0.jsonl"
+    with journal.open("r+b") as file:
+        assert try_lock(file.fileno(), journal)
+        assert (journal, "a process is playing it") in prune(pruned).left
+    assert journal.exists()

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from parley import __version__, cli_ledger, cli_people, cli_problems, cli_prompts, cli_stages
+from parley import __version__, cli_ledger, cli_people, cli_problems, cli_prompts, cli_stages, cli_studies
 from parley.errors import ParleyError
 from parley.stopping import GOES_ON, stop_command
 from parley.text import one_line
@@ -55,7 +55,7 @@ def commands() -> None:
     """
 
 
-for module in (cli_stages, cli_ledger, cli_people, cli_prompts, cli_problems):
+for module in (cli_stages, cli_ledger, cli_people, cli_studies, cli_prompts, cli_problems):
     for command in module.COMMANDS:
         commands.add_command(command)
 

@@ -85,29 +85,6 @@ def status(study: str, models: Path | None, watch: bool) -> None:
 
 
 @click.command()
-@STUDY
-@MODELS
-@click.option("--yes", is_flag=True, help="Delete them; without it they are only listed.")
-def prune(study: str, models: Path | None, yes: bool) -> None:
-    """List, or delete, the records of former configurations of a study.
-
-    \b
-    Example:  parley prune demo --yes
-    """
-    from parley.prune import former
-    from parley.prune import prune as run
-
-    loaded = load(study, models)
-    if yes:
-        click.echo(f"{run(loaded)} files deleted")
-        return
-    files = former(loaded)
-    for path in files:
-        click.echo(str(path))
-    click.echo(f"{len(files)} files are not of the study as it is now" + ("; --yes deletes them" if files else ""))
-
-
-@click.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
 def replay(records: tuple[Path, ...]) -> None:
     """Play records again without an engine and compare the content digests; exits 1 on a difference.
@@ -284,4 +261,4 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | floa
             click.echo(line)
 
 
-COMMANDS = (play, status, prune, replay, verify, calibrate, show)
+COMMANDS = (play, status, replay, verify, calibrate, show)

@@ -31,6 +31,7 @@ from parley.files import (
 )
 
 FORMAT = 1
+_MOST_FIRST_LINE = 1000  # bytes; it has an id and a format
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,19 @@ def journaled(path: Path) -> list[Entry]:
             break
         entries.append(Entry(**data))
     return entries
+
+
+def journal_id(path: Path) -> str | None:
+    """Return the id of the simulation that a journal is of; None if it is no journal. Changes nothing."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            data = parse_line(file.readline(_MOST_FIRST_LINE)) or {}
+    except OSError:
+        return None
+    found = data.get("simulation")
+    return found if isinstance(found, str) and "format" in data else None
 
 
 def retire(record: Path) -> None:

@@ -47,6 +47,11 @@ def results(study: str) -> Path:
     return RESULTS / study
 
 
+def logs(study: str) -> Path:
+    """Folder of all logs of a study."""
+    return LOGS / study
+
+
 def simulations(study: str) -> Path:
     """Root of the partitioned data set of a study."""
     return results(study) / "simulations"

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from parley.answered import count_answered
-from parley.condition import Group, Player, Simulation
+from parley.condition import Condition, Group, Player, Simulation
 from parley.degenerate import count_degenerate
 from parley.errors import MissingRecordError, RecordError
 from parley.files import read_regular, write_atomically
@@ -134,11 +134,18 @@ def packed(rows: pa.Table, meta: Mapping[str, Any], trace: Sequence[Mapping[str,
 
 def describe(simulation: Simulation) -> dict[str, Any]:
     """Return what a simulation is, as plain JSON values: enough to play it again."""
-    condition = simulation.condition
-    roles = [group.role for group in condition.groups]
     return {
         "id": simulation.id,
         "seed": simulation.seed,
+        **describe_condition(simulation.condition),
+        **({} if simulation.material is None else {"material": simulation.material}),
+    }
+
+
+def describe_condition(condition: Condition) -> dict[str, Any]:
+    """Return what all simulations of a condition have in common, as plain JSON values."""
+    roles = [group.role for group in condition.groups]
+    return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
         "axes": dict(condition.axes),
@@ -147,7 +154,6 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
         "prompt_digests": condition.game.prompt_digests(condition.prompt, roles, condition.parameters),
-        **({} if simulation.material is None else {"material": simulation.material}),
     }
 
 
@@ -229,6 +235,20 @@ def read_summary(path: Path) -> Summary:
     if summary.has_checksum and hashlib.sha256(file.data).hexdigest() != summary.rows["bytes_sha256"]:
         _rows_of(path, file, summary)  # stored in another way, perhaps
     return summary
+
+
+def read_description(path: Path) -> Mapping[str, Any]:
+    """Return what a record says of its simulation (`describe`), with an id and a seed; its rows are not looked at.
+
+    Raises RecordError for what is no record.
+    """
+    try:
+        described = peek_summary(path).simulation
+        if isinstance(described["id"], str) and type(described["seed"]) is int:
+            return described
+    except (LookupError, TypeError, RecursionError):
+        pass
+    raise RecordError(f"{path}: describes no simulation; move it away")
 
 
 def read_trace(path: Path) -> list[dict[str, Any]]:

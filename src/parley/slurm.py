@@ -67,6 +67,11 @@ def wait_for_former_jobs(
     return False
 
 
+def jobs_left(study: str) -> list[str]:
+    """Return the ids of the cluster jobs that runs of `study` sent from this folder, as far as `squeue` tells."""
+    return _former_jobs(study) or []
+
+
 def _former_jobs(study: str) -> list[str] | None:
     command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i\t%k\t%Z"]
     try:

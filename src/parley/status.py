@@ -4,9 +4,12 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
+from parley.changes import changes_of, former_lines
 from parley.display import IDLE, counted, facts, silence, stage_words
 from parley.progress import Progress
 from parley.progress_stages import FAILED_STAGE, RUNNING, TO_DO
+from parley.progress_state import Snapshot
+from parley.relocate import Moves
 from parley.screen import Screen
 from parley.study import Study
 from parley.text import one_line
@@ -17,14 +20,21 @@ _READS = 2_000  # records of one look
 def status(study: Study) -> Iterator[str]:
     """Yield lines for a person: counts, replies, pace and time left, what was spent, problems, stages."""
     snapshot = Progress(study, reads=_READS).look()
+    changes = changes_of(study)
+    _count_as_finished(snapshot, changes.moves)
     yield f"{snapshot.study}: {counted(snapshot)}"
+    yield from changes.moves.lines()
+    former = list(former_lines(changes, study.name))
+    yield from former
+    if former:
+        yield f"what changed: parley diff {study.file}"
     if snapshot.budget is not None:
         yield f"budget: {snapshot.budget}"
     if known := facts(snapshot):
         yield ", ".join(known)
     if quiet := silence(snapshot):
         yield quiet
-    if snapshot.idle:
+    if snapshot.idle and snapshot.finished < snapshot.total:
         yield IDLE
     for problem in snapshot.problems:
         yield f"! {one_line(str(problem))}"
@@ -33,6 +43,14 @@ def status(study: Study) -> Iterator[str]:
             yield f"{stage.state}: {stage_words(stage)}"
     if waiting := [stage.name for stage in snapshot.stages if stage.state == TO_DO and stage.name != "playing"]:
         yield f"to do: {', '.join(waiting)}"
+
+
+def _count_as_finished(snapshot: Snapshot, moves: Moves) -> None:
+    """Count what a run only has to move to its path."""
+    cells = {cell.condition.path: cell for cell in snapshot.cells}
+    for simulation in moves.simulations:
+        cell = cells[simulation.condition.path]
+        cell.finished |= {simulation.record(snapshot.study).name}
 
 
 def watch(study: Study, stream: TextIO | None = None) -> None:

@@ -1,0 +1,23 @@
+"""What an error says of a misspelled name: the one that was meant, if it is close to one, and those there are."""
+
+import difflib
+from collections.abc import Iterable
+
+from parley.text import one_line
+
+_MOST = 300  # characters of a list
+
+
+def meant(written: object, known: Iterable[str]) -> str | None:
+    """Return which of `known` was meant by what is written; None if none is close. Case makes no difference."""
+    by_lower = {name.lower(): name for name in reversed(list(known))}
+    close = difflib.get_close_matches(str(written)[:200].lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
+
+
+def choose(written: object, known: Iterable[str]) -> str:
+    """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y"."""
+    names = list(known)
+    close = meant(written, names)
+    remedy = f"choose one of: {one_line(', '.join(names), _MOST)}" if names else "there is none"
+    return f"did you mean {close!r}? {remedy}" if close else remedy

@@ -91,6 +91,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
             "vary": {"problems": PROBLEMS},
         },
     ),
+    "deliberation-alone": deliberation({"n": 1}),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),
     "stag-hunt": stag_hunt(
         {"vary": {"cheap_talk": [True, False], **FORMATS}},
@@ -100,6 +101,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"model": "follow_words", "b": 1, "byzantine": "betray"},
     ),
     "stag-hunt-short": stag_hunt({"vary": {"show_points": [True, False]}}, history_rounds=1),
+    "stag-hunt-forgetful": stag_hunt({}, history_rounds=0),
 }
 
 

@@ -90,12 +90,20 @@ def test_each_reply_says_which_model_answered(study: Study, server: StandInServi
 
 
 def test_names_are_cleaned_and_bounded(study: Study, server: StandInService) -> None:
-    naming(server, "\x1b]0;title\x07" + "x" * 10**5, "<b>\n\u202eevil</b>", 7, fingerprints=(["fp"], "a\0b"))
+    naming(
+        server,
+        "\x1b]0;title\x07" + "x" * 10**5,
+        "<b>\n\u202eevil</b>",
+        7,
+        "/home/alice/llama",
+        "/" * 10**5,
+        fingerprints=(["fp"], "a\0b"),
+    )
     played(study)
     for simulation in study.simulations():
         for entry in read_record(simulation.record("small"))[1]:
             for name in (entry.served_model, entry.system_fingerprint):
-                assert name is None or (name.isprintable() and 0 < len(name) <= 200)
+                assert name is None or (name.isprintable() and 0 < len(name) <= 200 and "alice" not in name)
     assert all(line.isprintable() and len(line) < 1000 for line in warned(study))
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from parley.engine.terms import Tokens
 from parley.games.base import Ask
-from parley.text import one_line
+from parley.text import one_line, without_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,11 @@ def token_count(tokens: object) -> int | None:
 
 
 def said_name(name: object) -> str | None:
-    """Return a name as a record can hold it: one printable line of at most 200 characters, None for none."""
-    return (one_line(name[:10_000], 200) or None) if isinstance(name, str) else None
+    """Return a name as a record can hold it, None for none: a line of at most 200 characters, of a path the last part.
+
+    A service may call its model by the folder it is in, which can name a person.
+    """
+    return (without_folders(one_line(name[:10_000], 200)) or None) if isinstance(name, str) else None
 
 
 def used_tokens(content: bytes) -> Tokens | None:

@@ -230,6 +230,25 @@ def test_replays_before_a_damaged_record_are_told(parley: Parley, study: list[st
     assert "x.parquet: cut short or not Parquet" in ran.err
 
 
+def test_a_damaged_record_ends_no_replay_of_the_others(parley: Parley, study: list[str]) -> None:
+    parley("simulate", "small.yaml", study[0])
+    Path("x.parquet").write_bytes(b"no")
+    ran = parley("replay", "x.parquet", study[0])
+    assert ran.status == 1
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["replay", "identical"]
+    assert "1 of 2 records did not replay identically" in ran.err
+
+
+def test_a_summary_may_be_strict(parley: Parley, study: list[str]) -> None:
+    for record in study:
+        parley("simulate", "small.yaml", record)
+    Path(study[1]).write_bytes(b"no")
+    loose = parley("summarize", "small.yaml")
+    assert loose.status == 0
+    assert "3 simulations in" in loose.out
+    assert f"{study[1]}: cut short or not Parquet" in one_line_error(parley("summarize", "small.yaml", "--strict"), 1)
+
+
 def test_a_replay_of_no_record_exits_1(parley: Parley, folder: Path) -> None:
     Path("x.parquet").write_bytes(b"no")
     assert "x.parquet: cut short or not Parquet" in one_line_error(parley("replay", "x.parquet"), 1)

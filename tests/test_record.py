@@ -180,6 +180,20 @@ def test_pandas_reads_the_records_as_one_partitioned_data_set(data_set: Study) -
     assert len(frame) == sum(len(read_record(s.record("small"))[1]) for s in data_set.simulations())
 
 
+def test_a_folder_of_records_of_both_versions_is_one_data_set(data_set: Study) -> None:
+    """The columns are those of the first file; where that is an older one, it has no `id`."""
+    records = sorted(simulation.record("small") for simulation in data_set.simulations())
+    make_former(records[-1])
+    rows = ds.dataset("results/small/simulations", format="parquet", partitioning="hive").to_table().to_pandas()
+    assert {"id", "simulation_seed", "request_seed", "n", "spec"} <= set(rows)
+    assert not {"seed", "id_1"} & set(rows)
+    whole = rows.dropna(subset=["id"])
+    assert whole.groupby("id")["simulation_seed"].nunique().eq(1).all()
+    assert whole["id"].nunique() == len(records) - 1
+    make_former(records[0])
+    assert "seed" in pd.read_parquet("results/small/simulations")
+
+
 def test_unfinished_simulations_and_journals_are_not_in_the_data_set(data_set: Study) -> None:
     rows = ds.dataset("results/small/simulations", format="parquet", partitioning="hive").count_rows()
     folder = next(data_set.simulations()).record("small").parent

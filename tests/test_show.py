@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from answering import ENGINE, record_with_model
 from conftest import StudyFactory
-from forging import forge
+from forging import edit, forge, make_former
 from parley.condition import Simulation
 from parley.errors import RecordError, UsageError
 from parley.games.consensus import ConsensusGame
@@ -295,6 +295,17 @@ def test_the_summary_is_told_in_full(path: Path, simulation: Simulation) -> None
     assert (told["telemetry"], told["digest"]) == (summary.telemetry, summary.digest)
     assert told["provenance"] == summary.provenance == {"engines": {"tiny": ENGINE}}
     assert told["warnings"] == ["tiny: evidence and no proof"]
+
+
+def test_a_record_without_a_checksum_says_so(path: Path) -> None:
+    assert "checksum" not in yaml.safe_load(summary_text(path, read_summary(path)))
+    make_former(path)
+    assert yaml.safe_load(summary_text(path, read_summary(path)))["checksum"].startswith("none of the rows")
+
+
+def test_a_record_whose_rows_were_changed_is_not_shown(parley: Parley, path: Path) -> None:  # noqa: F811
+    edit(path, lambda rows: rows[0].update(text="{}"))
+    assert "its rows were changed" in one_line_error(parley("show", path), 1)
 
 
 def test_hostile_text_in_a_record_does_nothing_to_a_terminal(parley: Parley, path: Path) -> None:  # noqa: F811

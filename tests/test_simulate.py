@@ -177,6 +177,18 @@ def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
         assert not journal.exists()
 
 
+def test_a_deleted_journal_loses_only_what_it_held(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    run(study, record)
+    digest = read_summary(record).digest
+    record.unlink()
+    paths.kept_record(record).unlink(missing_ok=True)
+    play_until(first, paths.journal(record), 2)
+    paths.journal(record).unlink()
+    assert not [line for line in run(study, record) if "going on" in line]
+    assert read_summary(record).digest == digest
+
+
 def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     """Return the list to which every call of a scripted policy is added from now on."""
     asked: list[tuple[int, str]] = []

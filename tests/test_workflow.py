@@ -1,6 +1,7 @@
 """The real workflow: Snakemake on scripted studies, in a folder of its own."""
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -9,11 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from answering import SERVED, service
+from forging import edit
 from parley import paths
+from parley.record import read_summary
 from parley.study import Study, load_study
 from preloaded import preloaded_environment, programs
 
@@ -138,6 +144,36 @@ def test_what_is_missing_is_made_again(played: Study, monkeypatch: pytest.Monkey
     counts = jobs(planned.stdout + planned.stderr)
     assert counts["figures"] == 1
     assert not {"simulate_shard", "summarize"} & set(counts)
+
+
+def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_played(played: Study) -> None:
+    bad = next(played.simulations()).record("small")
+    content = bad.read_bytes()
+    edit(bad, lambda rows: rows[-1].update(text="{}"))
+    for stage in ("tables", "figures", "report"):  # none of which was made before the damage
+        shutil.rmtree(paths.stamp("small", stage, "").parent)
+    made = snakemake("--config", "study=small.yaml")
+    assert made.returncode == 0, made.stderr
+    assert "WARNING: damaged records are left out" in paths.report("small").read_text()
+    assert str(bad) not in set(pd.read_parquet(paths.table("small", "manifest", ".parquet"))["path"])
+
+    again = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert f"parley: warning: the tables leave out 1 damaged record ({bad}); delete what is named" in again.stderr
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    bad.unlink()
+    mended = snakemake("--config", "study=small.yaml")
+    assert mended.returncode == 0, mended.stderr
+    assert read_summary(bad).digest == pq_digest(content)
+    assert "WARNING" not in paths.report("small").read_text()
+    assert len(pd.read_parquet(paths.table("small", "manifest", ".parquet"))) == 8
+    last = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "warning" not in last.stderr
+
+
+def pq_digest(content: bytes) -> str:
+    found = json.loads(pq.read_schema(pa.BufferReader(content)).metadata[b"parley"])
+    return str(found["digest"])
 
 
 def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code: dict[str, object]) -> None:

@@ -49,6 +49,7 @@ def summary_text(path: Path, summary: Summary) -> str:
             "outcome": summary.outcome,
             "telemetry": summary.telemetry,
             "digest": summary.digest,
+            **({} if summary.has_checksum else {"checksum": "none of the rows (older version); replay it"}),
             **({"warnings": told} if told else {}),
             "provenance": summary.provenance,
         }

@@ -151,13 +151,16 @@ def usable_part(study: Study) -> Study:
 def recall_left_out(study: Study) -> str | None:
     """Return a line that names what the tables of a study leave out; None for nothing.
 
-    Where one of these records can be used now, the tables no longer count as made.
+    Where one of these records can be used now, neither the tables nor what is made from them count as made.
     """
     left_out = left_out_of_tables(study)
     if not left_out:
         return None
     if any(_is_usable(path) for path in left_out):
-        paths.stamp(study.name, "tables", study.plan).unlink(missing_ok=True)
+        for stage in ("tables", "ledger", "figures", "report"):
+            any_mark = paths.stamp(study.name, stage, "*")
+            for mark in any_mark.parent.glob(any_mark.name):
+                mark.unlink(missing_ok=True)
         return None
     named = ", ".join(map(str, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
     return f"the tables leave out {_records(len(left_out), 'damaged ')} ({named}); {_AGAIN}"

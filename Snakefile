@@ -162,8 +162,8 @@ rule all:
     """Everything of the study, named file by file, so that what is missing is made again."""
     default_target: True
     input:
-        # Nothing else orders them: that a temporary file is missing makes nothing anew.
-        PLAYED,
+        # Nothing else orders them: that an input is missing makes nothing anew where all that is made of it is there.
+        UNFINISHED,
         expand(
             [
                 *rules.summarize.output,

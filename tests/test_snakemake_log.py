@@ -223,11 +223,14 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
     log.close()
     assert (
         "a job of 1 parts failed: small=tiny=0\n"
-        "  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n"
         "  SLURM job 17: TIMEOUT on node7, exit code 0:0\n"
         "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
         "  job.log\n    parley: the engine for tiny died\n"
     ) in shown.getvalue()
+    # Where SLURM has forgotten the job, the plugin's words are left.
+    monkeypatch.setattr(snakemake_log, "job_line", lambda job: "")
+    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group, why=why))
+    assert "small=tiny=0\n  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n  sbatch" in shown.getvalue()
 
 
 def test_a_job_that_sbatch_refuses_says_why(study_factory: StudyFactory, shown: Shown) -> None:

@@ -265,6 +265,12 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     journal.rmdir()
     assert snakemake("--config", "study=small.yaml").returncode == 0
     assert records[0].exists()
+    # A record that somebody deletes is played again, although all tables are there.
+    kept = records[0].rename("kept.parquet")
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
+    kept.rename(records[0])
     # Snakemake deleted the log of the failed attempt; what it said is kept.
     assert Path(f"{log}.failed").read_text() == failure
     assert not paths.shard_marks("small").exists()

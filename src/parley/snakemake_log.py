@@ -208,12 +208,11 @@ class RunLog:
             self._say("\n".join([*lines, *words]), "bold red")
 
     def _of_cluster(self, told: dict[str, Any]) -> Iterator[str]:
-        """Yield what is known of a cluster job that failed: the plugin's words, SLURM's, how it was submitted."""
+        """Yield what is known of a cluster job that failed: SLURM's words or the plugin's, how it was submitted."""
         why = one_line(str(told.get("why") or told.get("rule_msg") or "").partition("sbatch call:")[0], 500)
-        if why := why.removesuffix(_SEE_LOGS).strip():
-            yield f"  {why}"
+        why = why.removesuffix(_SEE_LOGS).strip()
         job = str(told.get("external_jobid") or told.get("aux", {}).get("external_jobid") or "")
-        if job and (line := job_line(job)):
+        if line := (job_line(job) if job else "") or why:
             yield f"  {line}"
         if call := self._sbatch.get(job, "" if job or not why else next(reversed(self._calls.values()), "")):
             yield f"  {call}"

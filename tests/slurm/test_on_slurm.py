@@ -76,10 +76,12 @@ def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **conten
     return load_study(Path("study.yaml"))
 
 
-def start() -> subprocess.Popen[bytes]:
+def start(*options: str) -> subprocess.Popen[bytes]:
     """Start the command; its output is appended to controller.log."""
     with Path("controller.log").open("ab") as log:
-        return subprocess.Popen([*COMMAND, "--config", "study=study.yaml"], stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            [*COMMAND, *options, "--config", "study=study.yaml"], stdout=log, stderr=subprocess.STDOUT
+        )
 
 
 def output() -> str:
@@ -216,6 +218,9 @@ OWN = "stubborn_agent:Stubborn"
 LONG = {"model": OWN, "n": 40, "prompt": "may_exist"}
 
 
+KINDS = pytest.mark.parametrize("kind", ["group", "single"])
+
+
 def test_a_shard_of_scripted_agents_is_one_job_that_a_new_controller_waits_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,6 +338,94 @@ def requested_seeds(study: Study) -> Counter[int]:
 
 
 @pytest.mark.model
+@KINDS
+def test_a_failed_job_says_its_cause_its_state_its_node_and_how_it_was_submitted(folder: Path, kind: str) -> None:
+    grid = {"model": OWN if kind == "group" else "stubborn", "n": 4, "prompt": "may_exist"}
+    study = write(grid, seeds=2, parameters={"max_rounds": 2})
+    blocked = paths.journal(records(study)[0]) if kind == "group" else records(study)[0].parent
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.mkdir() if kind == "group" else blocked.touch()
+    controller = start("--retries", "0")
+    assert controller.wait(timeout=240) == 1, output()
+    said = output()
+    [job] = submitted_jobs()
+    assert re.search(rf"^  SLURM job {job}: FAILED on node, exit code \d+:\d+$", said, flags=re.M), said
+    assert re.search(r"^  sbatch --parsable .*--cpus-per-task=.* --wrap=\.\.\.$", said, flags=re.M), said
+    assert re.search(rf"^    parley: .*{re.escape(str(blocked.parent))}", said, flags=re.M), said
+    assert "Traceback" not in said
+
+
+def test_a_study_that_is_edited_while_its_jobs_wait_says_so(folder: Path) -> None:
+    grid = {"model": OWN, "n": 8, "prompt": "may_exist"}
+    content = {"seeds": 2, "shard_size": 1, "parameters": {"max_rounds": 60}}
+    planned = write(grid, **content)
+    controller = start("--retries", "0", "--jobs", "1")
+    wait_for(lambda: journal_lines(planned), controller)
+    edited = write(grid, **content | {"parameters": {"max_rounds": 3}})
+    assert controller.wait(timeout=240) == 1, output()
+    assert "study.yaml changed while it ran" in output()
+    assert output().splitlines()[-1].startswith("study: ") or "changed while it ran" in output().splitlines()[-1]
+    assert sum(record.exists() for record in records(planned)) == 1
+    assert not any(record.exists() for record in records(edited))
+    finish(start())
+    assert all(record.exists() for record in records(edited))
+
+
+def test_the_command_as_a_job_of_its_own_gives_way_to_a_new_one_and_is_stopped_by_ctrl_c(folder: Path) -> None:
+    """`slurm/main.sh`, as the documentation has it submitted; here it needs the options of this cluster."""
+    study = write(LONG, seeds=1, parameters={"max_rounds": 100})
+    Path("logs/slurm").mkdir(parents=True)
+    program = folder / "bin" / "snakemake"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND[:4])} {" ".join([*PROFILE, *HERE])} "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": os.pathsep.join([str(program.parent), os.environ["PATH"]])}
+
+    def submit() -> str:
+        command = ["sbatch", "--parsable", "--mem=100", "slurm/main.sh", "study.yaml"]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    def said(job: str) -> str:
+        return Path(f"logs/slurm/main-{job}.log").read_text(errors="replace")
+
+    def until(condition: Callable[[], Any], job: str) -> None:
+        end = time.monotonic() + 240
+        while not condition():
+            assert time.monotonic() < end, said(job)
+            time.sleep(0.2)
+
+    job = submit()
+    until(lambda: journal_lines(study), job)
+    others = set(running()) - {job}
+    subprocess.run(["scancel", "--batch", "--signal=USR1", job], check=True)  # as two minutes before its end
+    until(lambda: "cluster jobs of an earlier run of this study are still there" in said(job), job)
+    assert set(running()) >= others
+    until(lambda: job not in jobs(os.environ), job)
+    assert all(record.exists() for record in records(study))
+    assert paths.report("study").exists()
+
+    study = write(LONG, seeds=2, parameters={"max_rounds": 300})
+    job = submit()
+    until(lambda: journal_lines(study), job)
+    subprocess.run(["scancel", "--batch", "--signal=INT", job], check=True)
+    until(lambda: not running(), job)
+    assert "stopped; what was answered is in the journals" in said(job)
+
+
+def test_ctrl_c_cancels_the_jobs_and_says_how_to_go_on(folder: Path) -> None:
+    study = write(LONG, seeds=2, parameters={"max_rounds": 300})
+    controller = start()
+    wait_for(lambda: journal_lines(study), controller)
+    controller.send_signal(signal.SIGINT)
+    assert controller.wait(timeout=90) == 1, output()
+    assert output().splitlines()[-1].startswith("stopped; what was answered is in the journals")
+    assert "Traceback" not in output()
+    end = time.monotonic() + 60
+    while running() and time.monotonic() < end:
+        time.sleep(0.2)
+    assert not running()
+
+
 def test_two_shards_of_the_real_model_survive_their_servers_death(folder: Path) -> None:
     entry = yaml.safe_load((REPOSITORY / "config" / "models.yaml").read_text())["models"]["smollm2-135m"]
     entry |= {"server_args": {"enable-log-requests": True}, "cluster": {"memory_mb": 6000, "minutes": 30}}

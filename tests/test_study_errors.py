@@ -213,7 +213,7 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown prompt": (
         {"prompt": "must_exist"},
-        "grids[0].prompt: 'must_exist': unknown prompt; choose one of: may_exist, none_exist",
+        "grids[0].prompt: 'must_exist': unknown prompt; did you mean 'may_exist'? choose one of: may_exist, ",
     ),
     "model with a path": ({"model": "a/b"}, "grids[0].model[0]: 'a/b': use up to 64 letters"),
     "model above": ({"model": ".."}, "grids[0].model[0]: '..': use up to 64 letters"),
@@ -224,7 +224,10 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
     "duplicate in a list": ({"n": [3, 3]}, "grids[0]: model=majority/n=3/b=0/prompt=may_exist: duplicate condition"),
     "duplicate model": ({"model": ["majority", "majority"]}, "duplicate condition"),
     "duplicate axis value": ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate condition"),
-    "unknown axis": ({"vary": {"max_round": [3]}}, "grids[0].vary.max_round: unknown parameter; choose one of: "),
+    "unknown axis": (
+        {"vary": {"max_round": [3]}},
+        "grids[0].vary.max_round: unknown parameter; did you mean 'max_rounds'? choose one of: ",
+    ),
     "axis of the path": ({"vary": {"n": [3]}}, "grids[0].vary.n: unknown parameter"),
     "bad axis value": ({"vary": {"max_rounds": [3, 0]}}, "grids[0].vary: max_rounds: 0: "),
     "axis no plain value": (

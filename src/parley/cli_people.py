@@ -244,9 +244,10 @@ def calibrate(
     from parley.calibration.arms import STYLES, all_arms, source_of
     from parley.calibration.results import HEADER, cells
     from parley.calibration.run import calibrate as run
+    from parley.suggest import choose
 
     if unknown := set(games) - set(STYLES):
-        raise UsageError(f"--games {one_line(min(unknown), 60)}: choose from: {', '.join(STYLES)}")
+        raise UsageError(f"--games {one_line(min(unknown), 60)}: {choose(min(unknown), STYLES)}")
     arms = all_arms(games or STYLES, formats or _FORMATS)
     if len(arms) == 1:
         raise UsageError(f"--formats {', '.join(formats)}: {', '.join(games)} has no such format; choose another")

@@ -200,13 +200,19 @@ def _print_difference(given: _Given) -> None:
 def _print_sample(given: _Given) -> None:
     from parley.catalog import told_to
     from parley.games.kinds import with_instructions
+    from parley.suggest import meant
 
     given.refuse(_IN_SAMPLE, "without a study")
     game, role, part = _game(given["game"]), given["role"], given["part"]
     if part == "reply":
         raise UsageError("--part reply: a sample has none; add --study STUDY")
     prompt, phase = given["prompt"] or next(iter(game.prompts)), given["phase"] or game.prompt_phases[0]
-    text = game.prompt_template(prompt, role, phase, part)
+    try:
+        text = game.prompt_template(prompt, role, phase, part)
+    except UsageError as error:
+        there = ((prompt, game.prompts), (role, game.roles), (phase, game.prompt_phases))
+        question = next((close for name, known in there if name not in known and (close := meant(name, known))), None)
+        raise UsageError(f"{error}; did you mean {question!r}?" if question else str(error)) from None
     if given["template"]:
         given.refuse(dict.fromkeys(_SAMPLE, "it is not filled; leave out --template"), "in a template")
     else:

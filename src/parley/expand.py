@@ -18,6 +18,7 @@ from parley.games.kinds import LLM, ChosenPolicy, PolicyKind
 from parley.identity import digest
 from parley.policies.plugin import ENTRY_POINTS, entry_points, plugin_kind
 from parley.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile, names_own_code
+from parley.suggest import choose
 from parley.text import one_line
 from parley.yamlfile import is_slug, shown, validated
 
@@ -106,14 +107,13 @@ class Expander:
                 raise error from None
 
     def _check_keys(self, grid: Grid, where: str) -> None:
-        known = ", ".join(self._game.Parameters.model_fields)
+        known = self._game.Parameters.model_fields
         for name in grid.vary:
             if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
-                raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; choose one of: {known}")
+                raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
         for name in grid.prompt:
             if name not in self._game.prompts:
-                prompts = ", ".join(self._game.prompts)
-                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; choose one of: {prompts}")
+                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, self._game.prompts)}")
         if grid.groups is not None:
             for key in ("model", "n", "honest", "b", "byzantine"):
                 if getattr(grid, key) is not None:
@@ -253,8 +253,7 @@ class Expander:
     def _choices(self, entry: GroupEntry, where: str) -> Iterator[Group]:
         for role, count, written in product(entry.role, entry.count, entry.policy):
             if role not in self._game.roles:
-                roles = ", ".join(self._game.roles)
-                raise UsageError(f"{where}.role: {role!r}: unknown role; choose one of: {roles}")
+                raise UsageError(f"{where}.role: {role!r}: unknown role; {choose(role, self._game.roles)}")
             policy = self._policy(written, f"{where}.policy", role)
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
@@ -281,8 +280,8 @@ class Expander:
         if isinstance(written, str) and written in self._models:
             return self._with_model(self._policy(LLM.name, where, role), written, where)
         if isinstance(written, str) and not self._is_policy(written):
-            known = one_line(", ".join([*self._models, *self._game.policies]), 300) + self._installed_names()
-            raise UsageError(f"{where}: {written!r}: unknown model or policy; choose one of: {known}")
+            remedy = choose(written, [*self._models, *self._game.policies], self._installed)
+            raise UsageError(f"{where}: {written!r}: unknown model or policy; {remedy}")
         own = written.model if isinstance(written, PlayerChoice) else None
         chosen = self._policy(written, where, role)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
@@ -290,10 +289,8 @@ class Expander:
     def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
         name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
         if not self._is_policy(name):
-            known = ", ".join(self._game.policies) + self._installed_names()
-            raise UsageError(
-                f"{where}: {name!r}: unknown policy; choose one of: {known}, or your own module:attribute"
-            )
+            remedy = choose(name, self._game.policies, self._installed)
+            raise UsageError(f"{where}: {name!r}: unknown policy; {remedy}, or your own module:attribute")
         if name in self._game.policies:
             kind = self._game.policies[name]
         else:
@@ -307,10 +304,6 @@ class Expander:
     @cached_property
     def _installed(self) -> Mapping[str, Sequence[str]]:
         return entry_points()
-
-    def _installed_names(self) -> str:
-        names = one_line(", ".join(self._installed), 300)
-        return f", or of those installed: {names}" if names else ""
 
     def _entry_point(self, name: str, where: str) -> str:
         """Return what an installed entry point stands for, as module:attribute."""
@@ -332,8 +325,7 @@ class Expander:
         if policy.kind.rule is not None:
             raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
         if model not in self._models:
-            known = one_line(", ".join(self._models), 300)
-            raise UsageError(f"{where}.model: {model!r}: unknown model; choose one of: {known}")
+            raise UsageError(f"{where}.model: {model!r}: unknown model; {choose(model, self._models)}")
         if model not in self._checked:
             check_source(model, self._models[model], self._models_file)
             self._checked.add(model)

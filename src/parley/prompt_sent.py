@@ -20,6 +20,7 @@ from parley.games.parsing import parse_reply
 from parley.games.replies import FreeText, playing
 from parley.identity import stream
 from parley.study import Study
+from parley.suggest import choose
 from parley.text import by_number
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
@@ -77,7 +78,7 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
     if not fitting:
         raise UsageError(
             f"{study.file}: no agent has the role {wanted.role} in the conditions that fit; choose another --where, "
-            f"or another --role of: {', '.join(study.game.roles)}"
+            f"or another --role: {choose(wanted.role, study.game.roles)}"
         )
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()

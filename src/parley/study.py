@@ -24,6 +24,7 @@ from parley.games.evidence import FigureSpec
 from parley.identity import digest
 from parley.ledger.settings import LedgerSettings
 from parley.study_file import SAME, StudyFile
+from parley.suggest import choose, meant
 from parley.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
@@ -141,14 +142,28 @@ class Study:
         Raises UsageError if the study has no such axis, or no such condition.
         """
         if unknown := [axis for axis in axes if axis not in self.conditions[0].axes]:
-            known = ", ".join(self.conditions[0].axes)
-            raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; choose one of: {known}")
+            remedy = choose(unknown[0], self.conditions[0].axes)
+            raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; {remedy}")
         meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
         found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]
         if not found:
             asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-            raise UsageError(f"{self.file}: no condition has {asked}; `parley expand {self.file}` lists them")
+            raise UsageError(
+                f"{self.file}: no condition has {asked}; {self._meant(axes)}`parley expand {self.file}` lists them"
+            )
         return found
+
+    def _meant(self, axes: Mapping[str, Any]) -> str:
+        """Return a question about the first value that no condition has, if one is close to it; else ""."""
+        for axis, value in axes.items():
+            there = list(dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions))
+            if (
+                not axis_names(self.game, axis, str(value)).intersection(there)
+                and not str(value).isdecimal()
+                and (close := meant(value, there))
+            ):
+                return f"did you mean {axis}={close}? "
+        return ""
 
     def find(self, record: Path) -> Simulation:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""
@@ -169,9 +184,17 @@ def check_name(file: Path) -> None:
         raise UsageError(f"{file}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
 
 
+def _check_there(file: Path) -> None:
+    """Raise UsageError for a study file that is not there, if another one has a name that is close to it."""
+    there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
+    if not file.exists() and (close := meant(file.stem, there)):
+        raise UsageError(f"{file}: no such file; did you mean {close!r}?")
+
+
 def load_study(file: Path, models_file: Path | None = None) -> Study:
     """Read and check a study; raises UsageError with one line: file, key, value, remedy."""
     where = str(file)
+    _check_there(file)
     content = validated(StudyFile, load_yaml(file), where)
     check_name(file)
     try:

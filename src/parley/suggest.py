@@ -15,9 +15,14 @@ def meant(written: object, known: Iterable[str]) -> str | None:
     return by_lower[close[0]] if close else None
 
 
-def choose(written: object, known: Iterable[str]) -> str:
-    """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y"."""
-    names = list(known)
-    close = meant(written, names)
+def choose(written: object, known: Iterable[str], installed: Iterable[str] = ()) -> str:
+    """Return the remedy for a value that is none of `known`: "did you mean 'x'? choose one of: x, y".
+
+    Those that are `installed` beside Parley may be meant, too.
+    """
+    names, others = list(known), list(installed)
+    close = meant(written, [*names, *others])
     remedy = f"choose one of: {one_line(', '.join(names), _MOST)}" if names else "there is none"
+    if others:
+        remedy += f", or of those installed: {one_line(', '.join(others), _MOST)}"
     return f"did you mean {close!r}? {remedy}" if close else remedy

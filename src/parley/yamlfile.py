@@ -1,6 +1,5 @@
 """Reading YAML files strictly: every problem becomes one line with file, key, value and remedy."""
 
-import difflib
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +10,11 @@ from pydantic import AfterValidator, BaseModel, Tag, ValidationError
 
 from parley.errors import UsageError
 from parley.files import open_regular
+from parley.suggest import choose, meant
 from parley.text import one_line
 
 _USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
+_QUOTED = re.compile(r"'([^']*)'")
 _SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -176,6 +177,8 @@ def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str
     else:
         loc = _without_tags(first["loc"])
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] in ("literal_error", "enum"):
+            message += _question(first["input"], _QUOTED.findall(first["ctx"]["expected"]))
         remedy = f"{shown(first['input'])}: {message[0].lower()}{message[1:]}"
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     key = _key(loc)
@@ -204,7 +207,7 @@ def kind_spelled_out(kinds: Mapping[str, type[BaseModel]], what: str, value: Any
         return value
     kind = value.get("kind") if isinstance(value, dict) else value
     if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(f"unknown {what}; choose one of: {', '.join(kinds)}")
+        raise ValueError(f"unknown {what}; {choose(kind if isinstance(kind, str) else '', kinds)}")
     return {"kind": kind} if isinstance(value, str) else value
 
 
@@ -270,7 +273,11 @@ def _is_model(value: Any) -> bool:
 
 
 def _suggestion(key: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if close := meant(key, known):
+        return f"did you mean {close!r}?"
     return f"known keys are: {', '.join(known)}" if known else "remove it"
+
+
+def _question(written: object, known: list[str]) -> str:
+    close = meant(written, known) if isinstance(written, str) else None
+    return f"; did you mean {close!r}?" if close else ""

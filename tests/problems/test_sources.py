@@ -86,7 +86,10 @@ def test_a_name_stands_for_a_kind_that_needs_no_path(name: str) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("gsm", "study.yaml: problems: 'gsm': unknown problems; choose one of: arithmetic, wason, gsm8k, delidata, "),
+        (
+            "gsm",
+            "study.yaml: problems: 'gsm': unknown problems; did you mean 'gsm8k'? choose one of: arithmetic, wason",
+        ),
         ({"path": "x"}, "problems: {'path': 'x'}: unknown problems; choose one of: "),
         (["arithmetic"], "problems: ['arithmetic']: unknown problems; "),
         (7, "problems: 7: unknown problems; "),

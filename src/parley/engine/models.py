@@ -14,6 +14,7 @@ from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSo
 from parley.engine.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.errors import UsageError
 from parley.identity import canonical_json
+from parley.suggest import choose
 from parley.text import last_part, without_folders
 from parley.yamlfile import Slug, load_yaml, validated
 
@@ -257,5 +258,5 @@ def model_entry(name: str, models_file: Path) -> ModelEntry:
     """Return one entry of a models file; raises UsageError naming those that are there."""
     entries = load_models(models_file)
     if name not in entries:
-        raise UsageError(f"{models_file}: {name!r}: unknown model; choose one of: {', '.join(entries)}")
+        raise UsageError(f"{models_file}: {name!r}: unknown model; {choose(name, entries)}")
     return entries[name]

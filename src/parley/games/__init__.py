@@ -5,6 +5,7 @@ from parley.games.base import Game
 from parley.games.consensus import ConsensusGame
 from parley.games.deliberation import DeliberationGame
 from parley.games.stag_hunt import StagHuntGame
+from parley.suggest import choose
 
 GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame, StagHuntGame)}
 
@@ -14,4 +15,4 @@ def game_class(name: str) -> type[Game]:
     try:
         return GAMES[name]
     except KeyError:
-        raise UsageError(f"unknown game {name!r}; choose one of: {', '.join(sorted(GAMES))}") from None
+        raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES))}") from None

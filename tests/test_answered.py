@@ -1,5 +1,6 @@
 """Which models answered: in journals and records, in the report, and what `strict_model` makes of it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,17 @@ import pytest
 from answering import SERVED, StandInService, as_recorded, service
 from conftest import StudyFactory
 from parley import paths
-from parley.answered import MOST_LINES, answered, answered_as, answered_warnings
+from parley.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
 from parley.errors import EngineError, JournalError
 from parley.figures import figures
 from parley.files import checked_line, parse_line
 from parley.journal import journaled
-from parley.record import SCHEMA, read_record, read_summary
+from parley.record import CHECK_KEY, checksum, read_record, read_summary
 from parley.replay import replay
 from parley.report import report
 from parley.simulate import simulate
 from parley.study import Study
-from parley.tables import read_summaries, summarize
+from parley.tables import summarize
 
 pytestmark = pytest.mark.slow
 
@@ -72,9 +73,13 @@ def played(study: Study) -> list[str]:
     return said
 
 
-def warned(study: Study) -> list[str]:
+def told_by_records(study: Study) -> list[Answered]:
     simulations = list(study.simulations())
-    return answered_warnings(answered(simulations, read_summaries(study, simulations)))
+    return answered(simulations, [read_summary(simulation.record("small")) for simulation in simulations])
+
+
+def warned(study: Study) -> list[str]:
+    return answered_warnings(told_by_records(study))
 
 
 def test_each_reply_says_which_model_answered(study: Study, server: StandInService) -> None:
@@ -125,23 +130,21 @@ def test_a_plain_alias_is_a_fact_and_no_warning(study: Study, server: StandInSer
     naming(server, DATED)
     assert not any("warning" in line for line in played(study))
     assert warned(study) == []
-    simulations = list(study.simulations())
-    found = answered(simulations, read_summaries(study, simulations))
-    number = sum(len(read_record(s.record("small"))[1]) for s in simulations)
-    assert answered_as(found) == {"theirs": f"; answered as {DATED} ({number} replies)"}
+    number = sum(len(read_record(s.record("small"))[1]) for s in study.simulations())
+    assert answered_as(told_by_records(study)) == {"theirs": f"; answered as {DATED} ({number} replies)"}
 
 
 def test_the_report_warns_of_other_models_and_of_changes(study: Study, server: StandInService) -> None:
-    naming(server, DATED, "<i>else</i>", fingerprints=("fp_1", "fp_2", "fp_1"))
+    naming(server, DATED, "<i>else", fingerprints=("fp_1", "fp_2", "fp_1"))
     said = played(study)
-    assert said.count(f"warning: the service for theirs was asked for {SERVED} and answered as <i>else</i>") == 4
+    assert said.count(f"warning: the service for theirs was asked for {SERVED} and answered as <i>else") == 4
     summarize(study, lambda text: None)
     figures(study)
     html = report(study).read_text()
     assert "WARNING: models that answered" in html
     assert "<i>else" not in html
     lines = warned(study)
-    assert lines[0].startswith(f"theirs: asked for {SERVED}, answered as <i>else</i> (")
+    assert lines[0].startswith(f"theirs: asked for {SERVED}, answered as <i>else (")
     assert lines[0].endswith("in 2 of 2 conditions)")
     assert lines[1].startswith("theirs: more than one model in model=theirs, n=3, ")
     assert lines[2].startswith("theirs: more than one model in model=theirs, n=4, ")
@@ -195,9 +198,14 @@ def test_an_older_record_is_read(study: Study, server: StandInService) -> None:
     played(study)
     record = next(study.simulations()).record("small")
     table = pq.read_table(record, partitioning=None)
-    older = table.drop_columns(["served_model", "system_fingerprint"])
-    assert [*older.schema.names, "served_model", "system_fingerprint"] == SCHEMA.names
-    pq.write_table(older, record)
+    metadata = dict(table.schema.metadata)
+    meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
+    metadata[b"parley"] = json.dumps({**meta, "format": 2}).encode()
+    metadata[CHECK_KEY] = checksum(metadata)
+    later = {"served_model", "system_fingerprint", "id", "simulation_seed"}
+    older = table.select([name for name in table.column_names if name not in later])
+    older = older.rename_columns([{"request_seed": "seed"}.get(name, name) for name in older.column_names])
+    pq.write_table(older.replace_schema_metadata(metadata), record, compression="zstd", write_page_checksum=True)
     assert {entry.served_model for entry in read_record(record)[1]} == {None}
     assert replay(record).difference is None
 

@@ -85,7 +85,7 @@ def test_seeds_and_conditions_that_are_gone_are_told(before: Study, study_factor
     assert told(fewer) == ["2 records of seeds that the study no longer has"]
     moved = study_factory({"n": [3, 4], "byzantine": ["random"]}, seeds=1, parameters={"max_rounds": 5})
     assert told(moved) == ["2 records of seeds that the study no longer has"]
-    assert any(line.startswith("moved                2") for line in diff(moved))
+    assert [line.split()[:2] for line in diff(moved)][1:4] == [["kept", "0"], ["moved", "2"], ["new", "0"]]
     gone = study_factory({"n": [3, 5]}, seeds=2, parameters={"max_rounds": 5})
     assert told(gone) == ["2 records of a former configuration (n 4, now 3, 5)"]
 
@@ -93,6 +93,14 @@ def test_seeds_and_conditions_that_are_gone_are_told(before: Study, study_factor
 def test_what_is_varied_now_has_all_of_its_values(before: Study, study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4], "vary": {"max_rounds": [6, 7]}}, seeds=2)
     assert told(study) == ["4 records of a former configuration (max_rounds 5, now 6, 7)"]
+
+
+def test_the_same_number_of_agents_is_nearer_than_equal_parameters(before: Study, study_factory: StudyFactory) -> None:
+    changed = {"n": 3, "vary": {"max_rounds": [4], "value_max": [40]}}
+    same = {"n": 4, "vary": {"max_rounds": [5], "value_max": [50]}}
+    changes = changes_of(study_factory(changed, same, seeds=2))
+    assert [[key for key, _, _ in differences] for differences in changes.former] == [["max_rounds", "value_max"]]
+    assert (len(changes.moves.simulations), changes.again, changes.new) == (2, 2, 0)
 
 
 def test_policies_model_entries_and_prompts_are_keys(study_factory: StudyFactory) -> None:
@@ -132,7 +140,15 @@ def test_a_changed_prompt_is_told_by_its_hash(before: Study, monkeypatch: pytest
     assert differences == (("prompt honest_vote_user", "0" * 12, then[:12]),)
 
 
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
 HOSTILE: list[Any] = [
+    {"parameters": nested(5_000)},
     {},
     {"parameters": [1], "groups": {"a": 1}, "prompt_digests": "x", "axes": None},
     {"groups": [1, None, {"role": ["x"], "count": {}, "policy": "\x1b[31m"}]},

@@ -154,6 +154,19 @@ def test_a_record_that_is_there_twice_is_left_and_named(before: Study, after: St
     assert os.path.samestat(here, new.stat())
 
 
+def test_of_two_former_records_one_is_moved(before: Study, after: Study) -> None:
+    one = next(before.simulations())
+    old = one.record(before.name)
+    release(old)
+    copy = paths.simulation(before.name, "model=zzz", "0" * 8, 0)
+    copy.parent.mkdir(parents=True)
+    shutil.copyfile(old, copy)
+    new = next(s for s in after.simulations() if s.id == one.id).record(after.name)
+    moves = find_moves(after)
+    assert len(moves.simulations) == 4
+    assert moves.notes == [f"{copy}: left where it is: {new} is there already"]
+
+
 def test_nothing_is_overwritten_and_a_death_in_between_is_finished(before: Study, after: Study) -> None:
     moves = find_moves(after)
     old, new = moves.files[0]
@@ -174,7 +187,7 @@ def test_nothing_is_overwritten_and_a_death_in_between_is_finished(before: Study
 def test_a_file_system_without_hard_links_moves_too(
     before: Study, after: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(source: Path, target: Path) -> None:
+    def refuse(source: Path, target: Path, **_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)

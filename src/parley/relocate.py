@@ -169,16 +169,15 @@ def move_file(old: Path, new: Path) -> None:
 
 def _give_name(old: Path, new: Path) -> bool:
     """Give a file its new name too, never that of another file; whether its old name is still to be removed."""
-    if not old.is_symlink():  # DVC may have links in their place
-        try:
-            os.link(old, new)
+    try:
+        os.link(old, new, follow_symlinks=False)  # DVC may have links in the place of records
+        return True
+    except FileExistsError:
+        if os.path.samefile(old, new):
             return True
-        except FileExistsError:
-            if os.path.samefile(old, new):
-                return True
-            raise
-        except OSError:  # a file system without hard links
-            pass
+        raise
+    except OSError:  # a file system without hard links
+        pass
     if os.path.lexists(new):
         raise FileExistsError(None, f"{new.name} exists")
     os.rename(old, new)

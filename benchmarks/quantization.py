@@ -55,7 +55,9 @@ def measured(model: str, way: str, material: Path) -> dict[str, Any]:
             replies: dict[str, list[str]] = {}
             for size in (REQUESTS, 8, 1):
                 begun, cpu = time.perf_counter(), _cpu_seconds()
-                asked = bodies[: ALONE if size == 1 else REQUESTS]
+                # A salt for each size: nothing of its prompts is in the cache, whoever asked them before.
+                salted = [body | {"cache_salt": f"{way}, {size}"} for body in bodies]
+                asked = salted[: ALONE if size == 1 else REQUESTS]
                 replies[str(size)] = [t for at in range(0, len(asked), size) for t in _answers(asked[at : at + size])]
                 if size == REQUESTS:
                     seconds, cpu_seconds = time.perf_counter() - begun, _cpu_seconds() - cpu

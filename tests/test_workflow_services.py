@@ -11,7 +11,7 @@ import yaml
 
 from answering import SERVED, StandInService, as_recorded, service
 from parley import paths
-from parley.errors import UsageError
+from parley.errors import EngineError, UsageError
 from parley.record import read_summary
 from parley.simulate import simulate_shard
 from parley.study import Study, load_study
@@ -130,6 +130,17 @@ def test_more_simulations_play_at_once_than_there_are_cores(server: StandInServi
     assert all(simulation.record("small").exists() for simulation in study.simulations())
     assert max(server.most) == 12  # four simulations of three agents, as the limit says
     assert not list(paths.journals("small").rglob("*.jsonl"))
+
+
+def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(server: StandInService) -> None:
+    alone = [{"model": "theirs", "n": 3, "prompt": "may_exist"}]
+    study = write(server, {"concurrent": 3, "patience_seconds": 2}, seeds=4, grids=alone)
+    server.pages["/v1/models"] = (503, {"error": "down"})
+    with pytest.raises(EngineError) as error:
+        simulate_shard(study, "theirs", 0, lambda text: None)
+    assert "4 of 4 simulations failed: the service for theirs answered 503" in str(error.value)
+    assert "not begun, since the service did not answer those before (and 2 more like it)" in str(error.value)
+    assert server.bodies == []
 
 
 def test_one_simulation_that_fails_stops_no_other_of_its_shard(server: StandInService) -> None:

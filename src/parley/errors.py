@@ -29,6 +29,10 @@ class EngineError(ParleyError):
     """The engine did not start in time, died, or answered a request with an error."""
 
 
+class NotReadyError(EngineError):
+    """A service is not there, or does not offer the model: no simulation can ask it."""
+
+
 class BudgetError(ParleyError):
     """The study's budget has no room for a request; what was answered is kept, and raising the budget goes on."""
 

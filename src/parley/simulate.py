@@ -15,7 +15,7 @@ from parley import paths
 from parley.condition import Condition, Player, Simulation
 from parley.engine.endpoint import read_endpoint
 from parley.engine.names import compare_names
-from parley.errors import JournalError, ParleyError, UsageError
+from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
 from parley.journal import Journal, retire
 from parley.policies import Policy
 from parley.policies.plugin import load_plugin
@@ -114,7 +114,10 @@ def _is_finished(record: Path, simulation: Simulation) -> bool:
 async def _play_shard(
     study: Study, simulations: Sequence[Simulation], say: Callable[[str], None], exit_with: int | None
 ) -> list[ParleyError]:
-    """Play simulations, some at once; return the errors of those that failed."""
+    """Play simulations, some at once; return the errors of those that failed.
+
+    When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
+    """
     free = asyncio.Semaphore(min((s.condition.at_once for s in simulations), default=1))
     told, done = time.monotonic(), 0
     failed: list[ParleyError] = []
@@ -123,6 +126,8 @@ async def _play_shard(
         nonlocal told, done
         async with free:
             try:
+                if any(isinstance(error, NotReadyError) for error in failed):
+                    raise NotReadyError("not begun, since the service did not answer those before")
                 if simulation.condition.models:
                     await _play_with_own_log(study, simulation)
                 else:

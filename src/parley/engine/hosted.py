@@ -16,7 +16,7 @@ from parley.engine.backoff import RETRIED, given_up, is_final, pause, retry_afte
 from parley.engine.fetch import fetch
 from parley.engine.limits import Limiter, Turn
 from parley.engine.service import PROBE_SECONDS, Service, has_no_quota
-from parley.errors import EngineError
+from parley.errors import EngineError, NotReadyError
 from parley.policies import used_tokens
 
 _TELL_SECONDS = 10.0
@@ -52,8 +52,12 @@ class Hosted:
             self._limiter = await stack.enter_async_context(Limiter(known_by, service.limits, self.who, self._say))
 
     async def ready(self, http: httpx.AsyncClient) -> bool:
-        """Return True if the service lists the model; raises EngineError, which says what is wrong, if it does not."""
-        self._service.check_models(await self._send(lambda: fetch(http, "GET", "/v1/models", PROBE_SECONDS), 0, None))
+        """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
+        try:
+            listed = await self._send(lambda: fetch(http, "GET", "/v1/models", PROBE_SECONDS), 0, None)
+            self._service.check_models(listed)
+        except EngineError as error:
+            raise NotReadyError(str(error)) from error
         return True
 
     async def provenance(self, http: httpx.AsyncClient) -> Mapping[str, Any]:

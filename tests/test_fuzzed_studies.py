@@ -277,8 +277,14 @@ def test_files_that_explode_are_refused_at_once(folder: Path, kind: str) -> None
 
 def test_a_file_without_end_is_refused_at_once(folder: Path) -> None:
     Path("endless.yaml").symlink_to("/dev/zero")
-    with pytest.raises(UsageError, match=r"^endless\.yaml: larger than 200,000 bytes"):
+    with pytest.raises(UsageError, match=r"^endless\.yaml: cannot be read: it is a device; name a regular file"):
         load_study(Path("endless.yaml"))
+
+
+def test_a_file_that_is_too_large_is_refused(folder: Path) -> None:
+    Path("large.yaml").write_text("# nothing\n" * 20_001)
+    with pytest.raises(UsageError, match=r"^large\.yaml: larger than 200,000 bytes"):
+        load_study(Path("large.yaml"))
 
 
 def test_merges_that_override_what_they_merge_are_no_repetition(folder: Path) -> None:

@@ -166,10 +166,11 @@ def test_a_service_that_refuses_connections_is_told_while_it_does(
 def test_a_watch_from_elsewhere_ends_with_the_study(folder: Path) -> None:  # noqa: F811
     write(folder, grids=[SMALL])
     watching = subprocess.Popen(STATUS, stdout=subprocess.PIPE, text=True)
+    assert watching.stdout is not None
+    assert watching.stdout.readline() == "small: 0 of 4 simulations, 4 to do; nothing is played now\n"
     assert snakemake(*RUN).returncode == 0
     out, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0
-    assert "small: 0 of 4 simulations, 4 to do; nothing is played now" in out
     assert re.search(r"^small: report done", out, flags=re.M)
     assert out.splitlines()[-1].startswith("small: 4 of 4 simulations")
     # And in a terminal, where all is done already.

@@ -94,9 +94,9 @@ def test_a_signal_ends_the_preparation(number: signal.Signals) -> None:
 
 
 def test_a_preparation_that_cannot_be_interrupted_is_left() -> None:
-    swallow = "while True:\n try: time.sleep(99)\n except BaseException: pass"
+    swallow = "while True:\n try: print('deaf', flush=True); time.sleep(99)\n except BaseException: pass"
     server = started(swallow)
-    line(server, "preparing")
+    line(server, "deaf")
     server.terminate()
     server.communicate(timeout=15)
     assert server.returncode == 1

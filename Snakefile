@@ -12,6 +12,11 @@ from shlex import quote
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
+from parley.stopping_run import stop_run, stop_while_planning, stopped_line
+
+if workflow.is_main_process:
+    stop_while_planning()  # what follows takes a second to import
+
 from parley import paths
 from parley.calibration.results import planned_report
 from parley.condition import OWN_CODE, SCRIPTED
@@ -23,7 +28,6 @@ from parley.relocate import Moves, find_moves, missing_records, relocate
 from parley.slurm import group_name, tell_why_groups_fail, wait_for_former_jobs
 from parley.snakemake_log import follow, refuse
 from parley.spending import spent_line
-from parley.stopping_run import stop_run, stop_while_planning, stopped_line
 from parley.study import load_study
 from parley.usable import recall_left_out
 from parley.workflow import (
@@ -37,8 +41,6 @@ from parley.workflow import (
 )
 
 min_version("9.0")
-if workflow.is_main_process:
-    stop_while_planning()
 
 try:
     if unknown := set(config) - {"study"}:

@@ -85,6 +85,8 @@ class Progress:
         before = [*self._stages_of(self._models, now, last), *self._engines.look(now, self._replies.last)]
         after = self._stages_of(self._last, now, last)
         recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
+        # From elsewhere, the lock says whether there is a run.
+        recently = recently and (self._since is not None or is_locked(paths.lock(self._study.name)))
         idle = left and not (self._alive or recently or any(stage.state == RUNNING for stage in before))
         loading = any(stage.name.startswith("engine ") and stage.state == RUNNING for stage in before)
         if not loading:

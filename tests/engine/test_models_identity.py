@@ -121,6 +121,18 @@ def test_what_concerns_the_machine_alone_is_no_identity(key: str) -> None:
         assert identity(HUB, server_args={spelling: 1}) == identity(HUB)
 
 
+def test_a_misspelled_argument_of_the_machine_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ValidationError, match="did you mean 'tensor-parallel-size'"):
+        ModelEntry.model_validate({"source": HUB, "server_args": {"tensor-parallel-siz": 2}})
+
+
+@pytest.mark.parametrize("args", ["engine_args", "server_args"])
+@pytest.mark.parametrize("key", ["distributed-executor-backend", "distributed_exec", "scheduler-cls", "worker-cls"])
+def test_no_argument_names_code_that_vllm_would_run(args: str, key: str) -> None:
+    with pytest.raises(ValidationError, match="run code; remove it"):
+        ModelEntry.model_validate({"source": HUB, args: {key: "evil.module.Class"}})
+
+
 def test_a_switch_of_the_machine_may_be_turned_off() -> None:
     assert identity(HUB, server_args={"no-enable-prefix-caching": True}) == identity(HUB)
 

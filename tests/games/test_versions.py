@@ -16,6 +16,7 @@ import pytest
 
 from conftest import StudyFactory
 from parley.condition import Condition, Simulation
+from parley.engine.grammar import constraint
 from parley.games import GAMES
 from parley.games.base import Ask, Reply
 from parley.games.parsing import parse_reply
@@ -41,6 +42,13 @@ ADVERSARIES = [
     {"name": "stubborn", "value": 41, "vote": "stop"},
 ]
 LISTENERS = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat"]
+NETWORKS: list[Any] = [
+    "path",
+    {"kind": "erdos_renyi", "p": 0.5},
+    {"kind": "watts_strogatz", "k": 4, "p": 0.5},
+    {"kind": "barabasi_albert", "m": 2},
+    {"kind": "random_regular", "degree": 3},
+]
 PROBLEMS: list[Any] = ["arithmetic", "wason", "policies"]
 
 
@@ -70,6 +78,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     "consensus-long": consensus({"b": 1}, max_rounds=6, history_rounds=3, justification_chars=20),
     "consensus-apart": consensus(
         {"b": 1, "vary": {"topology": ["ring", "star"], "disclose_topology": [True, False]}}, history_rounds=2
+    ),
+    "consensus-even": consensus({}, {"model": "random"}, stop_threshold=0.5, max_rounds=8),
+    "consensus-networks": consensus(
+        {"n": 8, "vary": {"topology": NETWORKS, "disclose_topology": [True]}},
     ),
     "consensus-two-faced": consensus(
         {"b": 1, "vary": FORMATS}, {"model": "majority", "b": 1, "byzantine": ADVERSARIES}, equivocation=True
@@ -108,7 +120,8 @@ STUDIES: Mapping[str, dict[str, Any]] = {
 def played(condition: Condition, seed: int) -> Iterator[Any]:
     """Yield all that is asked and answered in a game, and how it ends.
 
-    For models the first rule of the game answers; one reply in five is none, and is told to others as such.
+    For models the first rule of the game answers. One reply in five is none, and is told to others as such; one in ten
+    is not quite what was asked for, and may be taken or not.
     """
     game = Simulation(condition, seed).game()
     rules = {seat.name: rule_for(type(game), seat) for seat in game.seats}
@@ -121,6 +134,8 @@ def played(condition: Condition, seed: int) -> Iterator[Any]:
             return None, Reply(FreeText(text="I would rather wait."))
         said = rules[ask.agent](ask.view, rng)
         fields = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
+        if not scripted and rng.random() < 0.1:
+            fields = {name: str(value) for name, value in fields.items()}
         return said, parse_reply(json.dumps(fields), "stop", ask.reply_model)
 
     scripted = {seat.name: seat.policy.kind.rule is not None for seat in game.seats}
@@ -132,8 +147,8 @@ def played(condition: Condition, seed: int) -> Iterator[Any]:
             if scripted[ask.agent]:
                 yield [ask.agent, ask.round, ask.phase, said]
             else:
-                schema = ask.reply_model.model_json_schema()
-                yield [ask.agent, ask.round, ask.phase, ask.messages, ask.sampling.model_dump(), schema]
+                held = [constraint(ask, of_service) for of_service in (False, True)]
+                yield [ask.agent, ask.round, ask.phase, ask.messages, ask.sampling.model_dump(), held]
         try:
             asks = asked_in_steps.send([reply for _, reply in answers])
         except StopIteration as end:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from parley.suggest import meant
+
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
 _OWN = {
     "model",
@@ -28,6 +30,7 @@ _OWN = {
     "nnodes",
     "weight-transfer-config",
     # What runs code, or reads pickled weights.
+    "distributed-executor-backend",
     "io-processor-plugin",
     "load-format",
     "log-config-file",
@@ -59,7 +62,6 @@ MACHINE_ARGUMENTS = {
     "data-parallel-size",
     "data-parallel-size-local",
     "disable-custom-all-reduce",
-    "distributed-executor-backend",
     "distributed-timeout-seconds",
     "enable-expert-parallel",
     "max-parallel-loading-workers",
@@ -121,6 +123,8 @@ def check_concern_the_machine(arguments: Mapping[str, Any]) -> None:
     for key in arguments:
         # Whole names only: a beginning may come to mean another argument with the next version of vLLM.
         if "." in key or argument_name(key).removeprefix("no-") not in MACHINE_ARGUMENTS:
+            close = meant(argument_name(key), MACHINE_ARGUMENTS)
             raise ValueError(
-                f"argument {key!r} may change replies; move it to engine_args, which are part of results' identity"
+                f"argument {key!r} may change replies; {f'did you mean {close!r}? else ' if close else ''}move it to "
+                "engine_args, which are part of results' identity"
             )

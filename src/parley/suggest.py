@@ -8,10 +8,13 @@ from parley.text import one_line
 _MOST = 300  # characters of a list
 
 
-def meant(written: object, known: Iterable[str]) -> str | None:
-    """Return which of `known` was meant by what is written; None if none is close. Case makes no difference."""
+def meant(written: object, known: Iterable[str], close_by: float = 0.6) -> str | None:
+    """Return which of `known` was meant by what is written; None if none is close. Case makes no difference.
+
+    `close_by` is how much of the two must be alike, from 0 to 1.
+    """
     by_lower = {name.lower(): name for name in reversed(list(known))}
-    close = difflib.get_close_matches(str(written)[:200].lower(), by_lower, n=1)
+    close = difflib.get_close_matches(str(written)[:200].lower(), by_lower, n=1, cutoff=close_by)
     return by_lower[close[0]] if close else None
 
 

@@ -123,7 +123,7 @@ def check_concern_the_machine(arguments: Mapping[str, Any]) -> None:
     for key in arguments:
         # Whole names only: a beginning may come to mean another argument with the next version of vLLM.
         if "." in key or argument_name(key).removeprefix("no-") not in MACHINE_ARGUMENTS:
-            close = meant(argument_name(key), MACHINE_ARGUMENTS)
+            close = meant(argument_name(key), MACHINE_ARGUMENTS, 0.9)  # others of vLLM are nearly called so
             raise ValueError(
                 f"argument {key!r} may change replies; {f'did you mean {close!r}? else ' if close else ''}move it to "
                 "engine_args, which are part of results' identity"

@@ -254,7 +254,7 @@ def read_description(path: Path) -> Mapping[str, Any]:
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """Return the game's trace, one mapping per round; its rows are not looked at. Raises as `read_summary`."""
     file = _open(path)
-    most = limits_of(_summary(path, file).simulation)
+    most = limits_of(_summary(path, file).simulation, len(file.content))
     trace = _json(path, file, _TRACE_KEY, most.trace_bytes, most.trace_values)
     if not isinstance(trace, list):
         raise RecordError(f"{path}: not a record of Parley; move it away")
@@ -287,7 +287,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
     Raises OSError, ValueError or KeyError for a file without them, or whose rows were changed.
     """
     file = parquet_file(read_regular(path, MOST_BYTES))
-    most = limits_of({})
+    most = limits_of({}, len(file.content))
     rows = read_rows(file, most.rows, most.text_bytes)
     with suppress(RecordError):  # of a version whose metadata is not read
         summary = peek_summary(path)
@@ -299,7 +299,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
 def _rows_of(path: Path, file: ParquetFile, summary: Summary) -> pa.Table:
     """Return the rows of a record, with the names that `Entry` has; raises RecordError if they are not its own."""
     _check_columns(path, file.schema, SCHEMA if summary.has_checksum else _SCHEMA_2)
-    most = limits_of(summary.simulation)
+    most = limits_of(summary.simulation, len(file.content))
     try:
         rows = read_rows(file, most.rows, most.text_bytes)
         if summary.has_checksum and rows_checksum(rows) != summary.rows["sha256"]:

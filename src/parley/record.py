@@ -37,6 +37,7 @@ from parley.parquet import (
     write_parquet,
 )
 from parley.record_limits import META_BYTES, META_VALUES, MOST_BYTES, bounded_json, limits_of
+from parley.record_shape import problem_of
 from parley.runner import Play
 from parley.timing import times
 
@@ -368,10 +369,9 @@ def _summary(path: Path, file: ParquetFile) -> Summary:
         meta = {**meta, "rows": {}}
     elif not isinstance(rows := meta.get("rows"), dict) or set(rows) != {"sha256", "bytes_sha256"}:
         raise RecordError(f"{path}: damaged: its rows have no checksum; delete it and run the study again")
-    try:
-        return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
-    except KeyError as error:
-        raise RecordError(f"{path}: damaged: {error.args[0]} is missing; delete it and run the study again") from None
+    if problem := problem_of(meta):
+        raise RecordError(f"{path}: damaged: {problem}; delete it and run the study again")
+    return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
 
 
 def _json(path: Path, file: ParquetFile, key: bytes, most_bytes: int, most_values: int) -> Any:

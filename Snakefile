@@ -134,6 +134,9 @@ onsuccess:
     if workflow.is_main_process:
         for marks in (paths.shard_marks(STUDY.name), paths.played_marks(STUDY.name)):
             shutil.rmtree(marks, ignore_errors=True)
+        # The jobs that left out damaged records have said so in their logs alone.
+        if line := recall_left_out(STUDY):
+            logger.warning(f"warning: {line}")
 
 
 # Used with --software-deployment-method apptainer.

@@ -432,6 +432,16 @@ def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
     assert (recall_left_out(study), stamp.exists()) == (None, True)
 
 
+def test_a_record_that_holds_another_simulation_is_said_by_each_run_and_makes_no_tables_anew(study: Study) -> None:
+    bad = records(study)[1]
+    another(bad)
+    summarize(study, lambda text: None)
+    line = recall_left_out(study)
+    assert line is not None
+    assert str(bad) in line
+    assert paths.stamp("small", "tables", study.plan).exists()
+
+
 def test_a_damaged_record_that_is_deleted_is_played_again_whatever_its_second_name_holds(study: Study) -> None:
     bad, other, _ = records(study)
     for path in (bad, other):

@@ -154,6 +154,7 @@ def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_pla
         shutil.rmtree(paths.stamp("small", stage, "").parent)
     made = snakemake("--config", "study=small.yaml")
     assert made.returncode == 0, made.stderr
+    assert f"warning: the tables leave out 1 damaged record ({bad}); delete what is named" in made.stderr
     assert "WARNING: damaged records are left out" in paths.report("small").read_text()
     assert str(bad) not in set(pd.read_parquet(paths.table("small", "manifest", ".parquet"))["path"])
 

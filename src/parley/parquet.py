@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 
 from parley.parquet_pages import ENCODINGS, pages
 
-MOST_FOOTER_BYTES = 64 * 2**20
+# Not packed, so no more than the file has; metadata stands in it twice, once in base64: of 64 MiB it makes 150.
+MOST_FOOTER_BYTES = 256 * 2**20
 _MOST_OF_A_LIST = 100  # columns, row groups, pairs of metadata: Parquet's own limit is a million of each
 _FOOTER_END = 8  # the footer's length and the closing magic
+_MAGIC = b"PAR1"
 
 
 class BadParquetError(ValueError):
@@ -47,7 +49,10 @@ class ParquetFile:
 
 def parquet_file(content: bytes) -> ParquetFile:
     """Return the file that `content` is; raises ValueError or pyarrow's exceptions if it is none."""
-    if int.from_bytes(content[-_FOOTER_END:-4], "little") > MOST_FOOTER_BYTES:
+    footer = int.from_bytes(content[-_FOOTER_END:-4], "little")
+    if content[-4:] != _MAGIC or footer + _FOOTER_END > len(content):
+        raise BadParquetError("its end is missing")
+    if footer > MOST_FOOTER_BYTES:
         raise BadParquetError(f"its footer is larger than {MOST_FOOTER_BYTES // 2**20} MiB")
     file = pq.ParquetFile(
         pa.BufferReader(content),

@@ -37,6 +37,7 @@ from parley.parquet import (
     write_parquet,
 )
 from parley.record_limits import META_BYTES, META_VALUES, MOST_BYTES, bounded_json, limits_of
+from parley.record_shape import problem_of
 from parley.runner import Play
 from parley.timing import times
 
@@ -254,7 +255,7 @@ def read_description(path: Path) -> Mapping[str, Any]:
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """Return the game's trace, one mapping per round; its rows are not looked at. Raises as `read_summary`."""
     file = _open(path)
-    most = limits_of(_summary(path, file).simulation)
+    most = limits_of(_summary(path, file).simulation, len(file.content))
     trace = _json(path, file, _TRACE_KEY, most.trace_bytes, most.trace_values)
     if not isinstance(trace, list):
         raise RecordError(f"{path}: not a record of Parley; move it away")
@@ -287,7 +288,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
     Raises OSError, ValueError or KeyError for a file without them, or whose rows were changed.
     """
     file = parquet_file(read_regular(path, MOST_BYTES))
-    most = limits_of({})
+    most = limits_of({}, len(file.content))
     rows = read_rows(file, most.rows, most.text_bytes)
     with suppress(RecordError):  # of a version whose metadata is not read
         summary = peek_summary(path)
@@ -299,7 +300,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
 def _rows_of(path: Path, file: ParquetFile, summary: Summary) -> pa.Table:
     """Return the rows of a record, with the names that `Entry` has; raises RecordError if they are not its own."""
     _check_columns(path, file.schema, SCHEMA if summary.has_checksum else _SCHEMA_2)
-    most = limits_of(summary.simulation)
+    most = limits_of(summary.simulation, len(file.content))
     try:
         rows = read_rows(file, most.rows, most.text_bytes)
         if summary.has_checksum and rows_checksum(rows) != summary.rows["sha256"]:
@@ -368,10 +369,9 @@ def _summary(path: Path, file: ParquetFile) -> Summary:
         meta = {**meta, "rows": {}}
     elif not isinstance(rows := meta.get("rows"), dict) or set(rows) != {"sha256", "bytes_sha256"}:
         raise RecordError(f"{path}: damaged: its rows have no checksum; delete it and run the study again")
-    try:
-        return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
-    except KeyError as error:
-        raise RecordError(f"{path}: damaged: {error.args[0]} is missing; delete it and run the study again") from None
+    if problem := problem_of(meta):
+        raise RecordError(f"{path}: damaged: {problem}; delete it and run the study again")
+    return Summary(**{key: meta[key] for key in Summary.__dataclass_fields__})
 
 
 def _json(path: Path, file: ParquetFile, key: bytes, most_bytes: int, most_values: int) -> Any:

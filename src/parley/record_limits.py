@@ -19,7 +19,8 @@ META_BYTES = 8 * 2**20  # of what describes the simulation
 META_VALUES = 1_000_000
 
 _MOST_ROWS = 2_000_000
-_MOST_TEXT_BYTES = 256 * 2**20
+_LEAST_TEXT_BYTES = 256 * 2**20  # that a file may unpack to, however small it is
+_MOST_UNPACKED = 64  # bytes for each byte of a larger file: long histories, which stand in each question, pack well
 _MOST_TRACE_BYTES = 64 * 2**20
 _MOST_TRACE_VALUES = 4_000_000
 
@@ -39,8 +40,8 @@ class Limits:
     trace_values: int
 
 
-def limits_of(simulation: Mapping[str, Any]) -> Limits:
-    """Return the limits of the simulation that a record describes; those of any if it describes none."""
+def limits_of(simulation: Mapping[str, Any], size: int) -> Limits:
+    """Return the limits of the simulation that a record of `size` bytes describes; of any if it describes none."""
     try:
         parameters = game_class(simulation["game"]).Parameters.model_validate(simulation["parameters"])
         agents = sum(int(group["count"]) for group in simulation["groups"])
@@ -52,7 +53,7 @@ def limits_of(simulation: Mapping[str, Any]) -> Limits:
     links = agents * agents  # the trace of the first round may name who hears whom
     return Limits(
         min(rows, _MOST_ROWS),
-        min(rows * _ROW_TEXT_BYTES, _MOST_TEXT_BYTES),
+        min(rows * _ROW_TEXT_BYTES, max(_LEAST_TEXT_BYTES, _MOST_UNPACKED * size)),
         min(rows * _ROW_TRACE_BYTES + links * 100, _MOST_TRACE_BYTES),
         min(rows * _ROW_TRACE_VALUES + links * 2, _MOST_TRACE_VALUES),
     )

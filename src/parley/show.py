@@ -38,10 +38,7 @@ class StudyFiles:
 
 def summary_text(path: Path, summary: Summary) -> str:
     """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
-    try:
-        told = warnings(summary.provenance)
-    except (AttributeError, TypeError):
-        raise RecordError(f"{path}: damaged: its provenance is none; move it away") from None
+    told = warnings(summary.provenance)
     return _yaml(
         {
             "record": str(path),

@@ -156,7 +156,8 @@ def recall_left_out(study: Study) -> str | None:
     left_out = left_out_of_tables(study)
     if not left_out:
         return None
-    if any(_is_usable(path) for path in left_out):
+    own = {simulation.record(study.name): simulation for simulation in study.simulations()}
+    if any(path not in own or _is_usable(path, own[path]) for path in left_out):
         for stage in ("tables", "ledger", "figures", "report"):
             any_mark = paths.stamp(study.name, stage, "*")
             for mark in any_mark.parent.glob(any_mark.name):
@@ -166,9 +167,9 @@ def recall_left_out(study: Study) -> str | None:
     return f"the tables leave out {_records(len(left_out), 'damaged ')} ({named}); {_AGAIN}"
 
 
-def _is_usable(path: Path) -> bool:
+def _is_usable(path: Path, simulation: Simulation) -> bool:
     try:
-        read_summary(path)
+        read_own(path, simulation)
     except RecordError:
         return False
     return True

@@ -3,14 +3,14 @@
 A former configuration is compared with the condition of the study as it is now that is nearest to it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from parley.condition import Condition
-from parley.former import Survey
+from parley.former import Configuration, Place, Survey
 from parley.identity import canonical_json
 from parley.record import describe_condition
 from parley.relocate import Moves, find_moves
@@ -22,6 +22,7 @@ _HASH = 64  # hexadecimal digits
 _MOST_VALUES = 4  # of one key, in a line
 _MOST_COMPARED = 2_000  # conditions that a former one is compared with
 _MOST_DEEP = 3  # mappings in mappings
+_MOST_READ = 100  # records of one folder, besides those that were looked at to be moved
 _ALIKE_FIRST = ("n", "b", "prompt")  # what a person would call the same condition
 
 Difference = tuple[str, str, str]  # key, then, now
@@ -46,7 +47,7 @@ class Changes:
 
 
 def changes_of(study: Study) -> Changes:
-    """Return what changed; one record of each former folder is read."""
+    """Return what changed. Of a folder of many former records only some are read; the others are taken to be alike."""
     survey = Survey(study)
     found = Changes(moves=find_moves(study, survey))
     moved = {(s.condition.path, s.seed) for s in found.moves.simulations}
@@ -60,18 +61,40 @@ def changes_of(study: Study) -> Changes:
         if (place := survey.places.get(folder)) is not None:
             found.seeds += len(set(place.seeds).difference(condition.seeds))
     for place in survey.former:
-        described = survey.described(place)
-        if described is None:
-            found.unreadable += len(place.seeds)
-        elif same := survey.conditions_of(described["id"], described["seed"]):
-            found.seeds += len(set(place.seeds).difference(*(condition.seeds for condition in same)))
-        else:
-            now, differences = nearest.to(described)
-            counts[differences] += len(place.seeds)
-            again |= {(now.path, seed) for seed in place.seeds} & missing
+        for configuration, seeds in _by_configuration(survey, place):
+            if configuration is None:
+                found.unreadable += len(seeds)
+            elif configuration.conditions:
+                found.seeds += len(seeds.difference(*(condition.seeds for condition in configuration.conditions)))
+            else:
+                now, differences = nearest.to(configuration.described)
+                counts[differences] += len(seeds)
+                again |= {(now.path, seed) for seed in seeds} & missing
     found.former = dict(counts.most_common())
     found.again, found.new = len(again), len(missing) - len(again)
     return found
+
+
+def _by_configuration(survey: Survey, place: Place) -> list[tuple[Configuration | None, set[int]]]:
+    """Return the seeds of a former place by what their records say they are; None for those that cannot be read."""
+    seeds: defaultdict[int, set[int]] = defaultdict(set)
+    known: dict[int, Configuration | None] = {}
+    unread: set[int] = set()
+    left = _MOST_READ
+    for seed in place.seeds:
+        path = place.records.get(seed) or place.kept[seed]
+        if not survey.was_read(path):
+            if left == 0:
+                unread.add(seed)
+                continue
+            left -= 1
+        described = survey.read(path)
+        configuration = None if described is None else described.configuration
+        known[id(configuration)] = configuration
+        seeds[id(configuration)].add(seed)
+    if unread:
+        seeds[max(seeds, key=lambda key: len(seeds[key]))] |= unread
+    return [(known[key], found) for key, found in seeds.items()]
 
 
 def former_lines(changes: Changes, study: str) -> Iterator[str]:

@@ -3,12 +3,14 @@
 A former configuration is compared with the condition of the study as it is now that is nearest to it.
 """
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from parley import paths
 from parley.condition import Condition
 from parley.former import Configuration, Place, Survey
 from parley.identity import canonical_json
@@ -39,6 +41,7 @@ class Changes:
     former: dict[tuple[Difference, ...], int] = field(default_factory=dict)  # records, by what changed
     seeds: int = 0  # records of seeds that the study no longer has
     unreadable: int = 0  # files that are called records and are none
+    former_name: str | None = None  # of results that may be this study's
 
     @property
     def left_over(self) -> int:
@@ -49,7 +52,7 @@ class Changes:
 def changes_of(study: Study) -> Changes:
     """Return what changed. Of a folder of many former records only some are read; the others are taken to be alike."""
     survey = Survey(study)
-    found = Changes(moves=find_moves(study, survey))
+    found = Changes(moves=find_moves(study, survey), former_name=survey.former_name())
     moved = {(s.condition.path, s.seed) for s in found.moves.simulations}
     missing = {(s.condition.path, s.seed) for s in survey.missing()} - moved
     total = sum(len(condition.seeds) for condition in study.conditions)
@@ -97,6 +100,14 @@ def _by_configuration(survey: Survey, place: Place) -> list[tuple[Configuration 
     return [(known[key], found) for key, found in seeds.items()]
 
 
+def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
+    """Yield what to do where the file of a study was given another name, and its results were not."""
+    if (name := changes.former_name) is not None:
+        old = study.file.with_name(f"{name}{study.file.suffix}")
+        command = f"parley rename {shlex.quote(str(old))} {shlex.quote(str(study.file))}"
+        yield f"{paths.results(name)} has its simulations, and no study file: was it {old}? Then: {command}"
+
+
 def former_lines(changes: Changes, study: str) -> Iterator[str]:
     """Yield what `parley status` says: how many records are of no use now, and why."""
     for differences, records in changes.former.items():
@@ -112,6 +123,7 @@ def former_lines(changes: Changes, study: str) -> Iterator[str]:
 def diff(study: Study) -> Iterator[str]:
     """Yield the lines of `parley diff`: which keys changed, then what that does."""
     changes = changes_of(study)
+    yield from renamed_lines(changes, study)
     rows = [(*difference, records) for differences, records in changes.former.items() for difference in differences]
     if rows:
         yield from table(("key", "then", "now", "records"), rows)

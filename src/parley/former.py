@@ -18,6 +18,7 @@ from parley.errors import RecordError
 from parley.identity import canonical_json
 from parley.record import read_description
 from parley.study import Study
+from parley.yamlfile import is_slug
 
 _NAME = re.compile(r"seed=(0|[1-9][0-9]{0,8})(\.parquet|\.jsonl)")
 _SPEC = re.compile(r"spec=[0-9a-f]{8}")
@@ -109,6 +110,25 @@ class Survey:
                 found.setdefault(Simulation(condition, seed).id, []).append(condition)
             self._ids[seed] = found
         return self._ids[seed].get(identity, [])
+
+    def former_name(self) -> str | None:
+        """Return the name of results that may be of this study, whose file had another name; None if there are none.
+
+        Looked for only if the study has no results. One record tells it, of results whose study file is gone: from
+        config/ and from the folder of this one.
+        """
+        if self.places or not paths.RESULTS.is_dir():
+            return None
+        for folder in sorted(paths.RESULTS.iterdir()):
+            name = folder.name
+            files = [self.study.file.with_name(f"{name}{suffix}") for suffix in (".yaml", ".yml")]
+            if not is_slug(name) or any(file.exists() for file in (paths.study_file(name), *files)):
+                continue
+            record = next((path for path in walk(paths.simulations(name)) if paths.is_record(path)), None)
+            described = None if record is None else self.read(record)
+            if described is not None and described.configuration.conditions:
+                return name
+        return None
 
     def read(self, path: Path) -> Described | None:
         """Return what a record says it is; None for what cannot be read. Each file is read once."""

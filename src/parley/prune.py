@@ -74,7 +74,7 @@ def _check_alone(study: Study) -> None:
     if other.exists() and not other.samefile(study.file):
         raise UsageError(
             f"{study.file}: {paths.results(study.name)} is also that of {other}, whose records would be deleted; use "
-            f"`parley prune {other}`, or give one of the two files another name (parley rename moves results with it)"
+            f"`parley prune {other}`, or give the file that these results are not of another name (mv)"
         )
 
 

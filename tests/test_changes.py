@@ -1,5 +1,6 @@
 """`parley diff`: which keys changed, and what is played again, kept or left over."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from parley import changes as module
 from parley.changes import changes_of, diff, facts, former_lines
 from parley.condition import Simulation
 from parley.record import describe, describe_condition, read_description
+from parley.rename import rename
 from parley.simulate import simulate
 from parley.status import status
-from parley.study import Study
+from parley.study import Study, load_study
 
 
 def play(study: Study) -> None:
@@ -138,6 +140,26 @@ def test_a_changed_prompt_is_told_by_its_hash(before: Study, monkeypatch: pytest
     other = {**described, "prompt_digests": text}
     _, differences = module._Nearest(before).to(other)
     assert differences == (("prompt honest_vote_user", "0" * 12, then[:12]),)
+
+
+def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(
+    before: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.rename.jobs_left", lambda name: [])
+    other = Path("other.yaml")
+    other.write_text(before.file.read_text())
+    assert changes_of(load_study(other)).former_name is None, "two studies may share simulations"
+    before.file.unlink()
+    hint = "results/small has its simulations, and no study file: was it small.yaml? Then: parley rename "
+    hint += "small.yaml other.yaml"
+    study = load_study(other)
+    assert list(status(study))[1] == next(diff(study)) == hint
+    other.write_text(other.read_text().replace("max_rounds: 5", "max_rounds: 6"))
+    assert changes_of(load_study(other)).former_name is None, "results of another study"
+    other.write_text(other.read_text().replace("max_rounds: 6", "max_rounds: 5"))
+    list(rename("small.yaml", "other.yaml"))
+    study = load_study(other)
+    assert (changes_of(study).former_name, changes_of(study).kept) == (None, 4)
 
 
 def nested(levels: int) -> dict[str, Any]:

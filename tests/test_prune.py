@@ -11,7 +11,7 @@ import pytest
 
 from conftest import StudyFactory
 from parley import paths
-from parley.errors import JournalError
+from parley.errors import JournalError, UsageError
 from parley.files import checked_line, temporary_name, try_lock
 from parley.journal import Journal, release
 from parley.prune import Former, former, prune
@@ -80,6 +80,9 @@ STRANGERS: dict[str, Callable[[Path], object]] = {
     "seed=1.jsonl": lambda path: path.write_text('{"simulation": "mine", "format": 1}\n'),
     "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
     "seed=1.damaged": lambda path: path.write_text("mine"),
+    "todo.jsonl": lambda path: path.touch(),
+    ".seed=3.parquet.1.tmp": lambda path: path.write_text("hi"),
+    ".seed=3.jsonl.1.tmp": lambda path: path.write_text("hi"),
     ".seed=1.parquet.tmp": lambda path: path.write_text("mine"),
     "link": lambda path: path.symlink_to("/"),
 }
@@ -103,11 +106,40 @@ def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
     assert whys["link"] == whys["seed=3.parquet"] == "no regular file"
 
 
+def test_empty_files_outside_the_folders_of_conditions_stay(pruned: Study) -> None:
+    mine = paths.journals(pruned.name) / "mine"
+    mine.mkdir()
+    made = [mine / "todo.jsonl", mine / "seed=1.jsonl", mine / ".seed=1.parquet.1.tmp"]
+    for path in made:
+        path.touch()
+    assert [(path, "not made by Parley") for path in sorted(made)] == prune(pruned).left
+    assert all(path.exists() for path in made)
+
+
+def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Study) -> None:
+    paths.CONFIG.mkdir()
+    kept = paths.study_file("small")
+    kept.write_text(pruned.file.read_text())
+    before = sorted(paths.results("small").rglob("*"))
+    for look in (former, prune):
+        with pytest.raises(
+            UsageError,
+            match=r"small.yaml: results/small is also that of config/small.yaml.*`parley prune config/small.yaml`",
+        ):
+            look(pruned)
+    assert sorted(paths.results("small").rglob("*")) == before
+    pruned.file.rename(kept)
+    assert prune(replace(pruned, file=kept)).removable
+
+
 def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
     folder, journals = folders(pruned)
     own = next(pruned.simulations()).record(pruned.name)
     own.parent.mkdir(parents=True)
     temporary = [temporary_name(folder / "seed=5.parquet"), temporary_name(own)]
+    begun = [temporary_name(folder / "seed=6.parquet"), temporary_name(journals / "seed=6.jsonl")]
+    begun[0].write_bytes(b"PAR1\x15")
+    begun[1].write_bytes(checked_line({"simulation": "0", "format": 1}))
     empty = journals / "seed=7.jsonl"
     damaged = journals / "seed=0.damaged"
     damaged.write_bytes((journals / "seed=0.jsonl").read_bytes())
@@ -115,7 +147,7 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
         path.touch()
     found = prune(pruned)
     assert found.left == []
-    assert {*temporary, empty, damaged} <= set(found.removable)
+    assert {*temporary, *begun, empty, damaged} <= set(found.removable)
 
 
 def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import StudyFactory
 from parley import paths
+from parley.changes import changes_of
+from parley.condition import Simulation
 from parley.errors import JournalError, RecordError
 from parley.files import checked_line
 from parley.former import Survey
@@ -250,7 +252,37 @@ def test_a_record_of_another_simulation_in_the_folder_is_not_moved(before: Study
     release(one.record(before.name))
     moves = find_moves(after)
     assert len(moves.simulations) == 3
-    assert "cannot be read as the record that it was" in moves.notes[0]
+    assert moves.notes == [
+        f"{one.record(before.name)}: left where it is: of another simulation than its name says: of seed 0"
+    ]
+
+
+@pytest.mark.parametrize("is_of_the_study", [True, False])
+def test_an_intact_record_is_moved_whatever_lies_beside_it(
+    before: Study, study_factory: StudyFactory, is_of_the_study: bool
+) -> None:
+    """A record of another condition is the first of the folder."""
+    first = next(before.simulations()).record(before.name)
+    release(first)
+    if is_of_the_study:
+        shutil.copyfile(_record_of(before, 1, 0), first)
+    else:
+        other = study_factory(seeds=1, parameters={"max_rounds": 9}, name="other")
+        play(other)
+        shutil.copyfile(next(other.simulations()).record("other"), first)
+    grid = {"b": [0, 1], "byzantine": ["random", "stubborn"]}
+    after = study_factory(grid, seeds=2, parameters={"max_rounds": 2})
+    intact = {s.id for s in before.simulations()} - {next(before.simulations()).id}
+    assert {s.id for s in find_moves(after).simulations} == intact
+    assert (changes_of(after).kept, sum(changes_of(after).former.values())) == (0, not is_of_the_study)
+    offered = former(after).removable
+    assert offered == ([] if is_of_the_study else [first])
+    moved(after)
+    assert {s.id for s in after.simulations() if s.record(after.name).exists()} == intact
+
+
+def _record_of(study: Study, condition: int, seed: int) -> Path:
+    return Simulation(study.conditions[condition], seed).record(study.name)
 
 
 def test_links_to_folders_are_not_followed(before: Study, after: Study, tmp_path: Path) -> None:
@@ -292,7 +324,7 @@ def test_nothing_is_read_where_nothing_is_amiss(before: Study, monkeypatch: pyte
     assert find_moves(before) == Moves()
 
 
-def test_one_record_of_a_former_configuration_is_read_per_folder(
+def test_records_of_a_former_configuration_are_read_once(
     before: Study, study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=2, parameters={"max_rounds": 5})
@@ -303,8 +335,13 @@ def test_one_record_of_a_former_configuration_is_read_per_folder(
         return read_description(path)
 
     monkeypatch.setattr("parley.former.read_description", count)
-    assert find_moves(new).files == []
-    assert len(read) == 2
+    monkeypatch.setattr("parley.changes._MOST_READ", 1)
+    assert sum(changes_of(new).former.values()) == 4
+    assert len(read) == len(set(read)) == 8, "each with its second name"
+    play(new)
+    read.clear()
+    assert sum(changes_of(new).former.values()) == 4
+    assert len(read) == 2, "nothing is missing: one of each folder"
 
 
 def test_prune_never_offers_what_is_only_to_be_moved(before: Study, after: Study) -> None:

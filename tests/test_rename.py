@@ -103,6 +103,18 @@ def test_results_of_the_new_name_are_never_mixed_with_others(played: Study, ther
     assert next(played.simulations()).record("small").exists()
 
 
+def test_no_manifest_names_the_old_paths(played: Study) -> None:
+    record = next(played.simulations()).record("small")
+    tables = paths.table("small", "manifest", ".csv").parent
+    for name in ("manifest.csv", "manifest.parquet", "plan-01234567.json"):
+        (tables / name).write_text(str(record))
+    lines = list(rename("small.yaml", "other.yaml"))
+    assert (
+        "removed: the manifest of results/small/tables, which names the old paths; the next run makes the tables anew"
+    ) in lines
+    assert [path.name for path in paths.table("other", "manifest", ".csv").parent.iterdir()] == ["rates.csv"]
+
+
 def test_two_studies_stay_two(played: Study) -> None:
     Path("other.yaml").write_text(Path("small.yaml").read_text())
     with pytest.raises(UsageError, match="both are there, so they are two studies"):
@@ -114,12 +126,21 @@ def test_two_studies_stay_two(played: Study) -> None:
     [
         ("small.yaml", "../x/..yaml", "the file's name becomes a folder"),
         ("small.yaml", "a b.yaml", "the file's name becomes a folder"),
-        ("..", "other", "the file's name becomes a folder"),
+        ("..", "other", "no name of a study"),
+        (
+            "small",
+            "../x",
+            r"'../x': no name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml",
+        ),
+        ("small", "sub/x", "no name of a study"),
+        ("../small", "x", "no name of a study"),
         ("small.yaml", "small.yaml", "the name that it has"),
         ("none.yaml", "nothing.yaml", "no such study file"),
     ],
 )
 def test_nonsense_is_refused(played: Study, old: str, new: str, problem: str) -> None:
+    paths.CONFIG.mkdir()
+    paths.study_file("small").write_text(played.file.read_text())
     before = files(Path())
     with pytest.raises(UsageError, match=problem):
         list(rename(old, new))

@@ -3,14 +3,16 @@
 A former configuration is compared with the condition of the study as it is now that is nearest to it.
 """
 
-from collections import Counter
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from parley import paths
 from parley.condition import Condition
-from parley.former import Survey
+from parley.former import Configuration, Place, Survey
 from parley.identity import canonical_json
 from parley.record import describe_condition
 from parley.relocate import Moves, find_moves
@@ -22,6 +24,7 @@ _HASH = 64  # hexadecimal digits
 _MOST_VALUES = 4  # of one key, in a line
 _MOST_COMPARED = 2_000  # conditions that a former one is compared with
 _MOST_DEEP = 3  # mappings in mappings
+_MOST_READ = 100  # records of one folder, besides those that were looked at to be moved
 _ALIKE_FIRST = ("n", "b", "prompt")  # what a person would call the same condition
 
 Difference = tuple[str, str, str]  # key, then, now
@@ -38,6 +41,7 @@ class Changes:
     former: dict[tuple[Difference, ...], int] = field(default_factory=dict)  # records, by what changed
     seeds: int = 0  # records of seeds that the study no longer has
     unreadable: int = 0  # files that are called records and are none
+    former_name: str | None = None  # of results that may be this study's
 
     @property
     def left_over(self) -> int:
@@ -46,9 +50,9 @@ class Changes:
 
 
 def changes_of(study: Study) -> Changes:
-    """Return what changed; one record of each former folder is read."""
+    """Return what changed. Of a folder of many former records only some are read; the others are taken to be alike."""
     survey = Survey(study)
-    found = Changes(moves=find_moves(study, survey))
+    found = Changes(moves=find_moves(study, survey), former_name=survey.former_name())
     moved = {(s.condition.path, s.seed) for s in found.moves.simulations}
     missing = {(s.condition.path, s.seed) for s in survey.missing()} - moved
     total = sum(len(condition.seeds) for condition in study.conditions)
@@ -60,18 +64,48 @@ def changes_of(study: Study) -> Changes:
         if (place := survey.places.get(folder)) is not None:
             found.seeds += len(set(place.seeds).difference(condition.seeds))
     for place in survey.former:
-        described = survey.described(place)
-        if described is None:
-            found.unreadable += len(place.seeds)
-        elif same := survey.conditions_of(described["id"], described["seed"]):
-            found.seeds += len(set(place.seeds).difference(*(condition.seeds for condition in same)))
-        else:
-            now, differences = nearest.to(described)
-            counts[differences] += len(place.seeds)
-            again |= {(now.path, seed) for seed in place.seeds} & missing
+        for configuration, seeds in _by_configuration(survey, place):
+            if configuration is None:
+                found.unreadable += len(seeds)
+            elif configuration.conditions:
+                found.seeds += len(seeds.difference(*(condition.seeds for condition in configuration.conditions)))
+            else:
+                now, differences = nearest.to(configuration.described)
+                counts[differences] += len(seeds)
+                again |= {(now.path, seed) for seed in seeds} & missing
     found.former = dict(counts.most_common())
     found.again, found.new = len(again), len(missing) - len(again)
     return found
+
+
+def _by_configuration(survey: Survey, place: Place) -> list[tuple[Configuration | None, set[int]]]:
+    """Return the seeds of a former place by what their records say they are; None for those that cannot be read."""
+    seeds: defaultdict[int, set[int]] = defaultdict(set)
+    known: dict[int, Configuration | None] = {}
+    unread: set[int] = set()
+    left = _MOST_READ
+    for seed in place.seeds:
+        path = place.records.get(seed) or place.kept[seed]
+        if not survey.was_read(path):
+            if left == 0:
+                unread.add(seed)
+                continue
+            left -= 1
+        described = survey.read(path)
+        configuration = None if described is None else described.configuration
+        known[id(configuration)] = configuration
+        seeds[id(configuration)].add(seed)
+    if unread:
+        seeds[max(seeds, key=lambda key: len(seeds[key]))] |= unread
+    return [(known[key], found) for key, found in seeds.items()]
+
+
+def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
+    """Yield what to do where the file of a study was given another name, and its results were not."""
+    if (name := changes.former_name) is not None:
+        old = study.file.with_name(f"{name}{study.file.suffix}")
+        command = f"parley rename {shlex.quote(str(old))} {shlex.quote(str(study.file))}"
+        yield f"{paths.results(name)} has its simulations, and no study file: was it {old}? Then: {command}"
 
 
 def former_lines(changes: Changes, study: str) -> Iterator[str]:
@@ -89,6 +123,7 @@ def former_lines(changes: Changes, study: str) -> Iterator[str]:
 def diff(study: Study) -> Iterator[str]:
     """Yield the lines of `parley diff`: which keys changed, then what that does."""
     changes = changes_of(study)
+    yield from renamed_lines(changes, study)
     rows = [(*difference, records) for differences, records in changes.former.items() for difference in differences]
     if rows:
         yield from table(("key", "then", "now", "records"), rows)

@@ -51,7 +51,8 @@ def prune(study: str, models: Path | None, yes: bool) -> None:
     """List, or delete, the records of former configurations of a study.
 
     Only what can be read as a record or a journal of Parley is deleted; what is left is listed, with why. Records that
-    only lie at a former path are none of these: a run moves them.
+    only lie at a former path are none of these: a run moves them. Of two study files of one name, which share a folder
+    of results, only the one under config/ is taken.
 
     \b
     Example:  parley prune demo --yes

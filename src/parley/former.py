@@ -15,12 +15,33 @@ from typing import Any
 from parley import paths
 from parley.condition import Condition, Simulation
 from parley.errors import RecordError
-from parley.journal import journal_id
+from parley.identity import canonical_json
 from parley.record import read_description
 from parley.study import Study
+from parley.yamlfile import is_slug
 
 _NAME = re.compile(r"seed=(0|[1-9][0-9]{0,8})(\.parquet|\.jsonl)")
 _SPEC = re.compile(r"spec=[0-9a-f]{8}")
+_OF_ONE = ("id", "seed", "material")  # what tells the simulations of a condition apart
+_MOST_TRIED = 20  # records of one configuration that are of no simulation: those after them are not either
+
+
+@dataclass
+class Configuration:
+    """What the records of one condition, as it was when they were played, have in common."""
+
+    described: Mapping[str, Any]
+    conditions: list[Condition] = field(default_factory=list)  # of the study as it is now; none if it changed
+    tried: int = 0  # records that are of no simulation of the study
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a record says it is."""
+
+    id: str
+    seed: int
+    configuration: Configuration
 
 
 @dataclass
@@ -49,7 +70,8 @@ class Survey:
             for path in walk(root):
                 self._add(path, root, is_journals)
         self._ids: dict[int, dict[str, list[Condition]]] = {}
-        self._described: dict[str, Mapping[str, Any] | None] = {}
+        self._configurations: dict[str, Configuration] = {}
+        self._described: dict[Path, Described | None] = {}
 
     def _add(self, path: Path, root: Path, is_journals: bool) -> None:
         name = _NAME.fullmatch(path.name)
@@ -89,25 +111,52 @@ class Survey:
             self._ids[seed] = found
         return self._ids[seed].get(identity, [])
 
-    def match(self, place: Place) -> list[Condition]:
-        """Return the conditions that a former place belongs to; none for those of a former configuration.
+    def former_name(self) -> str | None:
+        """Return the name of results that may be of this study, whose file had another name; None if there are none.
 
-        One file that can be read tells it: all files of a folder are of one condition.
+        Looked for only if the study has no results. One record tells it, of results whose study file is gone: from
+        config/ and from the folder of this one.
         """
-        if (described := self.described(place)) is not None:
-            return self.conditions_of(described["id"], described["seed"])
-        for seed, path in place.journals.items():
-            if (identity := journal_id(path)) is not None:
-                return self.conditions_of(identity, seed)
-        return []
+        if self.places or not paths.RESULTS.is_dir():
+            return None
+        for folder in sorted(paths.RESULTS.iterdir()):
+            name = folder.name
+            files = [self.study.file.with_name(f"{name}{suffix}") for suffix in (".yaml", ".yml")]
+            if not is_slug(name) or any(file.exists() for file in (paths.study_file(name), *files)):
+                continue
+            record = next((path for path in walk(paths.simulations(name)) if paths.is_record(path)), None)
+            described = None if record is None else self.read(record)
+            if described is not None and described.configuration.conditions:
+                return name
+        return None
 
-    def described(self, place: Place) -> Mapping[str, Any] | None:
-        """Return what the first record of a place that can be read says of its simulation; None if there is none."""
-        if place.folder not in self._described:
-            files = [*place.records.values(), *place.kept.values()]
-            readable = (found for path in files if (found := description(path)) is not None)
-            self._described[place.folder] = next(readable, None)
-        return self._described[place.folder]
+    def read(self, path: Path) -> Described | None:
+        """Return what a record says it is; None for what cannot be read. Each file is read once."""
+        if path not in self._described:
+            self._described[path] = self._read(path)
+        return self._described[path]
+
+    def was_read(self, path: Path) -> bool:
+        """Whether `read` knows a file already."""
+        return path in self._described
+
+    def _read(self, path: Path) -> Described | None:
+        try:
+            found = read_description(path)
+            common = {key: value for key, value in found.items() if key not in _OF_ONE}
+            name = canonical_json(common)
+        except (RecordError, ValueError, RecursionError):
+            return None
+        configuration = self._configurations.setdefault(name, Configuration(common))
+        if not configuration.conditions and configuration.tried < _MOST_TRIED:
+            configuration.conditions = self.conditions_of(found["id"], found["seed"])
+            configuration.tried += 1
+        return Described(found["id"], found["seed"], configuration)
+
+
+def is_place(path: Path) -> bool:
+    """Whether a path ends as that of a record or a journal of a simulation does."""
+    return _NAME.fullmatch(path.name) is not None and _SPEC.fullmatch(path.parent.name) is not None
 
 
 def walk(root: Path) -> Iterator[Path]:
@@ -116,11 +165,3 @@ def walk(root: Path) -> Iterator[Path]:
         folders.sort()
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         yield from (Path(folder, name) for name in sorted([*names, *links]))
-
-
-def description(path: Path) -> Mapping[str, Any] | None:
-    """Return what a record says of its simulation; None if it is no record that can be read."""
-    try:
-        return read_description(path)
-    except RecordError:
-        return None

@@ -5,16 +5,16 @@ They are found by their id, so a simulation is never played again because its pa
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley import paths
-from parley.condition import Condition, Simulation
+from parley.condition import Simulation
 from parley.errors import RecordError
 from parley.files import is_locked, make_folder, sync_folder
-from parley.former import Place, Survey, description
+from parley.former import Place, Survey
 from parley.journal import journal_id
 from parley.study import Study
 from parley.text import one_line
@@ -51,15 +51,13 @@ class Moves:
 def find_moves(study: Study, survey: Survey | None = None) -> Moves:
     """Return what lies at former paths of the study and belongs to a simulation that has no record. Moves nothing.
 
-    Files are read only if simulations are missing and something lies at a former path.
+    Files are read only if something lies at a former path, and of these only the ones of seeds that are missing. Each
+    is judged by its own id, whatever lies beside it.
     """
     survey = survey or Survey(study)
     moves = Moves()
-    if survey.former and any(True for _ in survey.missing()):
-        finder = _Finder(survey, moves)
-        for place in survey.former:
-            if conditions := survey.match(place):
-                finder.look(place, conditions)
+    if survey.former and (seeds := {simulation.seed for simulation in survey.missing()}):
+        _Finder(survey, moves, seeds).look()
     return moves
 
 
@@ -73,54 +71,81 @@ def missing_records(study: Study, moves: Moves, by_shard: bool) -> list[str]:
 
 
 class _Finder:
-    """Decides for each file of a former place whether it is moved."""
+    """Decides for each file of the former places whether it is moved."""
 
-    def __init__(self, survey: Survey, moves: Moves) -> None:
+    def __init__(self, survey: Survey, moves: Moves, seeds: set[int]) -> None:
         self._survey = survey
         self._study = survey.study
         self._moves = moves
+        self._seeds = seeds
         self._taken: set[Path] = set()  # records that are there, or will be
 
-    def look(self, place: Place, conditions: Sequence[Condition]) -> None:
-        for seed in sorted({*place.records, *place.kept, *place.journals}):
-            simulations = [Simulation(condition, seed) for condition in conditions if seed in condition.seeds]
-            if simulations:
-                self._look_at(place, seed, simulations)
+    def look(self) -> None:
+        for place in self._survey.former:
+            for seed in sorted({*place.records, *place.kept, *place.journals} & self._seeds):
+                self._look_at(place, seed)
 
-    def _look_at(self, place: Place, seed: int, simulations: Sequence[Simulation]) -> None:
-        finished = [path for files in (place.records, place.kept) if (path := files.get(seed)) is not None]
-        journal = place.journals.get(seed)
-        free = [s for s in simulations if not self._has_record(s)]
-        readable = [path for path in finished if (description(path) or {}).get("id") == simulations[0].id]
-        for path in finished:
-            if path not in readable:
-                self._note(path, "cannot be read as the record that it was")
-        if not free:
-            target = simulations[0].record(self._study.name)
-            for path in readable:
-                if path == place.records.get(seed) or not place.records.get(seed):
-                    self._note(path, f"{target} is there already")
+    def _look_at(self, place: Place, seed: int) -> None:
+        moved: dict[str, Simulation] = {}  # by id: a record and its second name may be of two simulations
+        noted: set[str] = set()
+        for is_kept, files in ((False, place.records), (True, place.kept)):
+            if (path := files.get(seed)) is not None:
+                self._look_at_record(path, seed, is_kept, moved, noted)
+        if (journal := place.journals.get(seed)) is not None:
+            self._look_at_journal(journal, seed, moved)
+
+    def _look_at_record(
+        self, path: Path, seed: int, is_kept: bool, moved: dict[str, Simulation], noted: set[str]
+    ) -> None:
+        described = self._survey.read(path)
+        if described is None:
+            self._note(path, "cannot be read as a record")
             return
-        target = free[0].record(self._study.name)
-        if readable:
-            for path in readable:
-                self._move(path, target if path == place.records.get(seed) else paths.kept_record(target))
+        simulations = self._simulations(described.id, described.seed)
+        if not simulations:
+            return
+        if described.seed != seed:
+            self._note(path, f"of another simulation than its name says: of seed {described.seed}")
+            return
+        simulation = moved.get(described.id) or next((s for s in simulations if not self._has_record(s)), None)
+        if simulation is None:
+            if described.id not in noted:
+                self._note(path, f"{simulations[0].record(self._study.name)} is there already")
+                noted.add(described.id)
+            return
+        target = simulation.record(self._study.name)
+        self._move(path, paths.kept_record(target) if is_kept else target)
+        if described.id not in moved:
+            moved[described.id] = simulation
             self._taken.add(target)
-            self._moves.simulations.append(free[0])
-        if journal is not None:
-            self._look_at_journal(journal, paths.journal(target), free[0], finished=bool(readable))
+            self._moves.simulations.append(simulation)
 
-    def _look_at_journal(self, journal: Path, target: Path, simulation: Simulation, finished: bool) -> None:
-        if journal_id(journal) != simulation.id:
-            self._note(journal, "cannot be read as the journal that it was")
-        elif target.exists() or target in self._taken:
+    def _simulations(self, identity: str, seed: int) -> list[Simulation]:
+        """Return the simulations of the study that have an id: several if two model entries are the same."""
+        conditions = self._survey.conditions_of(identity, seed)
+        return [Simulation(condition, seed) for condition in conditions if seed in condition.seeds]
+
+    def _look_at_journal(self, journal: Path, seed: int, moved: dict[str, Simulation]) -> None:
+        identity = journal_id(journal)
+        if identity is None:
+            self._note(journal, "cannot be read as a journal")
+            return
+        simulations = self._simulations(identity, seed)
+        free = [s for s in simulations if not self._has_record(s)]
+        simulation = moved.get(identity) or next(iter(free), None)
+        if simulation is None:
+            if simulations:
+                self._note(journal, f"{simulations[0].record(self._study.name)} is there already")
+            return
+        target = paths.journal(simulation.record(self._study.name))
+        if target.exists() or target in self._taken:
             self._note(journal, f"{target} is there already")
         elif is_locked(journal):
             self._note(journal, "a process is playing it; wait for it or stop it")
         else:
             self._move(journal, target)
             self._taken.add(target)
-            self._moves.journals += not finished
+            self._moves.journals += identity not in moved
             damaged = journal.with_suffix(".damaged")
             if damaged.is_file():
                 self._move(damaged, target.with_suffix(".damaged"))

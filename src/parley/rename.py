@@ -18,6 +18,7 @@ from parley.slurm import jobs_left
 from parley.study import check_name
 from parley.suggest import choose
 from parley.workflow import hold_lock
+from parley.yamlfile import is_slug, shown
 
 _DVC_FILES = (Path("dvc.yaml"), Path("gpu") / "dvc.yaml")
 
@@ -29,6 +30,8 @@ def rename(old: str, new: str) -> Iterator[str]:
     there is nothing to rename, or the new name has results; JournalError while a run of either goes on; RecordError if
     the disk refuses.
     """
+    _check_given(old)
+    _check_given(new)
     old_file, new_file = paths.study_file(old), paths.study_file(new)
     _check_names(old_file, new_file)
     was, now = old_file.stem, new_file.stem
@@ -39,6 +42,8 @@ def rename(old: str, new: str) -> Iterator[str]:
         if old_file.exists():
             move_file(old_file, new_file)
             yield _moved(old_file, new_file)
+        if was != now:
+            yield from _forget_tables(was)  # first: after a death in between, the old name still finds them
         for source, target in ((paths.results(was), paths.results(now)), (paths.logs(was), paths.logs(now))):
             if was != now:
                 yield from _move_folder(source, target)
@@ -48,6 +53,14 @@ def rename(old: str, new: str) -> Iterator[str]:
             "disk, and run the same command again"
         ) from error
     yield from _mentions(was, old_file)
+
+
+def _check_given(name: str) -> None:
+    """Raise UsageError for what is neither the name of a study nor the path of a YAML file."""
+    if paths.study_file(name) != Path(name) and not is_slug(name):
+        raise UsageError(
+            f"{shown(name)}: no name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml file"
+        )
 
 
 def _check_names(old: Path, new: Path) -> None:
@@ -101,6 +114,17 @@ def _move_folder(source: Path, target: Path) -> Iterator[str]:
             os.rename(path, target / path.name)
             yield _moved(path, target / path.name)
     remove_empty(source)
+
+
+def _forget_tables(name: str) -> Iterator[str]:
+    """Remove the list of the records that the tables are made from, whose paths are the old ones, and the mark."""
+    mark = paths.stamp(name, "tables", "*")
+    gone = [paths.table(name, "manifest", suffix) for suffix in (".parquet", ".csv")]
+    gone = [path for path in (*gone, *mark.parent.glob(mark.name)) if os.path.lexists(path)]
+    for path in gone:
+        path.unlink()
+    if gone:
+        yield f"removed: the manifest of {mark.parent}, which names the old paths; the next run makes the tables anew"
 
 
 def _remove_empty_below(root: Path) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from parley.changes import changes_of, former_lines
+from parley.changes import changes_of, former_lines, renamed_lines
 from parley.display import IDLE, counted, facts, silence, stage_words
 from parley.progress import Progress
 from parley.progress_stages import FAILED_STAGE, RUNNING, TO_DO
@@ -23,6 +23,7 @@ def status(study: Study) -> Iterator[str]:
     changes = changes_of(study)
     _count_as_finished(snapshot, changes.moves)
     yield f"{snapshot.study}: {counted(snapshot)}"
+    yield from renamed_lines(changes, study)
     yield from changes.moves.lines()
     former = list(former_lines(changes, study.name))
     yield from former

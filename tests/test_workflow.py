@@ -242,6 +242,7 @@ class Keeps:
 def own_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A grid that code of the user's own plays."""
     (folder / "keeps_agent.py").write_text(OWN_CODE)
+    sys.modules.pop("keeps_agent", None)  # another test's, in another folder: it would be taken for this one
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
     return {"model": "keeps_agent:Keeps", "n": [3, 4], "prompt": "may_exist"}

@@ -32,6 +32,7 @@ ENGINE: dict[str, Any] = {
     "weights_sha256": {"model.safetensors": "0" * 64},
 }
 SERVED = "owner/Tiny-1B"  # what the stand-in for a service calls its model
+KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
 
 
 def said(phase: str, seed: int) -> tuple[str, str]:

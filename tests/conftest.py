@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from answering import KEY, VARIABLE, StandInService, service
 from council import CouncilGame
 from parley import study as parley_study
 from parley.games import GAMES
@@ -116,3 +117,12 @@ def council(monkeypatch: pytest.MonkeyPatch) -> None:
 def quiet() -> Callable[[str], None]:
     """Swallow progress messages."""
     return lambda text: None
+
+
+@pytest.fixture
+def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
+    """A service on this machine whose key is in the environment."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+    with service() as found:
+        yield found

@@ -15,26 +15,17 @@ import psutil
 import pytest
 import yaml
 
-from answering import StandInService, as_recorded, service
+from answering import StandInService, as_recorded
 from parley import paths
 from parley.journal import Journal
 from parley.record import read_record
 from parley.study import Study, load_study
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, own_code, snakemake, write  # noqa: F401
-from test_workflow_services import KEY, VARIABLE
 from test_workflow_services import write as write_served
 
 pytestmark = pytest.mark.slow
 
 RUN = ("--config", "study=small.yaml")
-
-
-@pytest.fixture
-def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:  # noqa: F811
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
-    with service() as found:
-        yield found
 
 
 def records(study: Study) -> list[Path]:

@@ -2,14 +2,14 @@
 
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 import yaml
 
-from answering import SERVED, StandInService, as_recorded, service
+from answering import SERVED, VARIABLE, StandInService, as_recorded
 from parley import paths
 from parley.errors import EngineError, UsageError
 from parley.record import read_summary
@@ -19,16 +19,6 @@ from parley.workflow import require_key_and_budget
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, jobs, snakemake  # noqa: F401
 
 pytestmark = pytest.mark.slow
-
-KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
-
-
-@pytest.fixture
-def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:  # noqa: F811
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
-    with service() as found:
-        yield found
 
 
 def write(server: StandInService, limits: Mapping[str, int] = MappingProxyType({}), **content: object) -> Study:

@@ -5,12 +5,11 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from answering import SERVED, StandInService, as_recorded, completion, service
+from answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
 from parley.engine import hosted
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry
@@ -19,22 +18,7 @@ from parley.errors import EngineError
 from parley.policies import Completion
 from playing import new_consensus
 
-KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
-
-
-@pytest.fixture(autouse=True)
-def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were asked for; none is made."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
-    found: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        found.append(seconds)
-
-    monkeypatch.setattr(hosted, "_sleep", sleep)
-    return found
+pytestmark = pytest.mark.usefixtures("pauses")
 
 
 @pytest.fixture

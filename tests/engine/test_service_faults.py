@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from answering import KEY, SERVED, VARIABLE
 from parley.engine import hosted
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry
@@ -26,7 +27,6 @@ from parley.games.replies import read_reply
 from parley.policies import Completion
 from playing import new_consensus
 
-KEY, VARIABLE, SERVED = "sk-7f3a9c51d2e8", "TINY_API_KEY", "owner/Tiny-1B"
 PROPER = {
     "model": SERVED,
     "choices": [{"message": {"content": '{"decision": "stop"}'}, "finish_reason": "stop"}],
@@ -39,19 +39,7 @@ MOST_MEMORY = 60_000_000
 Stream = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
-@pytest.fixture(autouse=True)
-def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were asked for; none is made."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
-    found: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        found.append(seconds)
-
-    monkeypatch.setattr(hosted, "_sleep", sleep)
-    return found
+pytestmark = pytest.mark.usefixtures("pauses")
 
 
 def http(body: bytes, status: int = 200, **headers: str) -> bytes:

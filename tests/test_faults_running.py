@@ -36,6 +36,7 @@ def records(study: Study) -> list[Path]:
 
 EDITS = """
 import json
+import os
 from pathlib import Path
 
 from parley.policies import Completion
@@ -43,7 +44,9 @@ from parley.policies import Completion
 
 class Edits:
     async def answer(self, ask, seed, attempt):
-        Path("small.yaml").write_text(Path("edited.yaml").read_text())
+        new = Path(f"{os.getpid()}.yaml")  # renamed: other jobs read the file meanwhile
+        new.write_text(Path("edited.yaml").read_text())
+        new.rename("small.yaml")
         reply = {"internal_strategy": "none", "value": 7, "public_reasoning": "none"}
         return Completion(json.dumps({"decision": "stop"} if ask.phase == "vote" else reply), "stop")
 """

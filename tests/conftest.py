@@ -13,6 +13,7 @@ from hypothesis import settings
 from answering import KEY, VARIABLE, StandInService, service
 from council import CouncilGame
 from parley import study as parley_study
+from parley.engine import hosted
 from parley.games import GAMES
 from parley.study import Study
 
@@ -126,3 +127,18 @@ def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInSer
     monkeypatch.setenv(VARIABLE, KEY)
     with service() as found:
         yield found
+
+
+@pytest.fixture
+def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were asked for; none is made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+    found: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        found.append(seconds)
+
+    monkeypatch.setattr(hosted, "_sleep", sleep)
+    return found

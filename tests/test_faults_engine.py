@@ -187,8 +187,11 @@ def test_an_engine_that_fails_in_mid_game_loses_nothing(
 
 
 def test_an_engine_that_dies_in_mid_game_is_quoted(study: Study, engine: FakeEngine) -> None:
+    announced = threading.Lock()  # once: a request that comes later would take back what is announced below
+
     def die(body: bytes) -> bytes:
-        engine.announce(state=FAILED, error="RuntimeError: no memory")
+        if announced.acquire(blocking=False):
+            engine.announce(state=FAILED, error="RuntimeError: no memory")
         return b""
 
     engine.good, engine.failure = 5, die

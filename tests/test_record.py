@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from parley import record
 from parley.condition import Simulation
 from parley.errors import ParleyError, RecordError
 from parley.games.base import FAILURE_CLASSES
-from parley.parquet import is_text, rows_checksum
+from parley.parquet import finished, is_text, parquet_file, read_rows, rows_checksum, write_parquet
 from parley.policies import Policy
 from parley.record import SCHEMA, describe, peek_summary, read_record, read_summary, read_trace, write_record
 from parley.replay import replay
@@ -400,6 +401,22 @@ def test_the_checksum_is_of_what_the_rows_hold_and_not_of_how_they_are_stored(pa
     assert rows_checksum(plain) == rows_checksum(parts) == expected
     assert rows_checksum(table.select(table.column_names[::-1])) != expected
     assert rows_checksum(table.slice(1)) != expected
+
+
+def test_codes_beyond_a_damaged_dictionary_are_refused() -> None:
+    """How many texts a dictionary has stands before the page, where no checksum covers it."""
+    table = pa.table({"text": ["a", "b"] * 3})
+    data, footer = write_parquet(table)
+    content = finished(data, footer, table.schema)
+    refused = 0
+    for at, bit in itertools.product(range(4, len(data)), range(8)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << bit
+        try:
+            rows_checksum(read_rows(parquet_file(bytes(damaged)), 6, 1000))
+        except (OSError, ValueError):
+            refused += 1
+    assert refused > 500
 
 
 def test_a_record_of_the_version_before_is_read_and_says_that_it_has_no_checksum(path: Path) -> None:

@@ -29,3 +29,13 @@ def test_a_display_that_cannot_write_ends_no_run(study_factory: StudyFactory) ->
     screen.wait(lambda snapshot: False)
     screen.stop()
     assert isinstance(screen.failure, BrokenPipeError)
+
+
+def test_a_display_that_is_ended_before_it_began_never_begins(study_factory: StudyFactory) -> None:
+    """Snakemake begins it in a thread of its own, while the main thread may already end the run."""
+    shown = io.StringIO()
+    screen = Screen(Progress(study_factory(), since=0.0), shown)
+    screen.stop()
+    screen.start()
+    screen.stop()
+    assert (shown.getvalue(), screen.snapshot) == ("", None)

@@ -94,7 +94,9 @@ def read_rows(file: ParquetFile, most_rows: int, most_bytes: int) -> pa.Table:
         read_dictionary=texts,
         page_checksum_verification=True,
     )
-    return reader.read(use_threads=False).unify_dictionaries().combine_chunks()
+    rows = reader.read(use_threads=False)
+    rows.validate(full=True)  # no checksum covers how many texts a dictionary has
+    return rows.unify_dictionaries().combine_chunks()
 
 
 def is_text(kind: pa.DataType) -> bool:

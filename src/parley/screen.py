@@ -58,16 +58,22 @@ class Screen:
         self.failure: Exception | None = None  # what ended the drawing before `stop`
 
     def start(self) -> None:
-        """Begin to draw."""
-        if self.live:
-            self._drawn.start()
-        self._thread.start()
+        """Begin to draw, unless another thread has already ended it."""
+        with self._lock:
+            if self._end.is_set():
+                return
+            if self.live:
+                self._drawn.start()
+            self._thread.start()
 
     def stop(self, last_look: bool = True) -> None:
         """Draw for the last time, if that is wanted, and leave the terminal as it was."""
-        if self._end.is_set():
+        with self._lock:
+            if self._end.is_set():
+                return
+            self._end.set()
+        if self._thread.ident is None:  # not started, and will not be
             return
-        self._end.set()
         self._thread.join(timeout=10)
         with self._lock:
             try:

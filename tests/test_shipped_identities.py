@@ -1,7 +1,7 @@
 """Every simulation of every shipped study keeps its id and its path: results of years depend on them.
 
 `shipped_identities.json` holds a hash over all of a study. Where one is meant to change,
-`PARLEY_PIN=1 pytest tests/test_shipped_identities.py` writes the file anew, and CHANGELOG.md says so. Studies of models
+`PARLEY_PIN=1 pytest` of this file writes it anew, and CHANGELOG.md says so. Studies of models
 that are not installed here are compared where they are.
 """
 

@@ -12,25 +12,25 @@ from shlex import quote
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from parley.stopping_run import stop_run, stop_while_planning, stopped_line
+from parley.workflow.stopping_run import stop_run, stop_while_planning, stopped_line
 
 if workflow.is_main_process:
     stop_while_planning()  # what follows takes a second to import
 
 from parley import paths
 from parley.calibration.results import planned_report
-from parley.condition import OWN_CODE, SCRIPTED
+from parley.study.condition import OWN_CODE, SCRIPTED
 from parley.engine.weights import model_marker
 from parley.errors import ParleyError, UsageError
-from parley.guard import Guard
-from parley.planned import changed_since, run_plan
-from parley.relocate import Moves, find_moves, missing_records, relocate
-from parley.slurm import group_name, tell_why_groups_fail, wait_for_former_jobs
-from parley.snakemake_log import follow, refuse
-from parley.spending import spent_line
+from parley.workflow.guard import Guard
+from parley.study.planned import changed_since, run_plan
+from parley.play.relocate import Moves, find_moves, missing_records, relocate
+from parley.workflow.slurm import group_name, tell_why_groups_fail, wait_for_former_jobs
+from parley.workflow.run_log import follow, refuse
+from parley.play.spending import spent_line
 from parley.study import load_study
-from parley.usable import recall_left_out
-from parley.workflow import (
+from parley.play.usable import recall_left_out
+from parley.workflow.machine import (
     find_own_programs,
     hold_lock,
     refuse_to_replace,

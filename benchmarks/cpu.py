@@ -17,12 +17,11 @@ import yaml
 from benchmarks.engine import ENDPOINT, MODEL, SERVE
 from benchmarks.measure import Row, temporary_folder
 from benchmarks.serving import serving
-from parley.condition import Simulation
 from parley.engine.client import Engine, LLMPolicy
-from parley.games.base import Ask
-from parley.policies import Completion
-from parley.runner import play_async
+from parley.play.runner import play_async
+from parley.policies import Ask, Completion
 from parley.study import load_study
+from parley.study.condition import Simulation
 
 SIMULATIONS = 12
 # Most laptops and cloud machines of the last years: AVX-512 with VNNI, but no instructions for bfloat16.

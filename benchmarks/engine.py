@@ -13,9 +13,9 @@ import yaml
 
 from benchmarks.measure import PARLEY, Row, temporary_folder
 from benchmarks.serving import asked_again, played, serving
-from parley.condition import Simulation
-from parley.runner import Exchange
+from parley.play.runner import Exchange
 from parley.study import Study, load_study
+from parley.study.condition import Simulation
 
 MODEL = "smollm2-135m"
 SIMULATIONS = 16

@@ -27,13 +27,13 @@ from benchmarks.measure import REPOSITORY, Row, temporary_folder
 from benchmarks.random_model import NAME, SHAPES, make_model
 from benchmarks.run import rewrite, table
 from benchmarks.serving import asked_again, played, posted, serving
-from parley.condition import Simulation
 from parley.engine import hardware
 from parley.engine.grammar import constraint
 from parley.engine.server import is_cpu_build
 from parley.errors import EngineError, ParleyError, UsageError
-from parley.runner import Exchange
+from parley.play.runner import Exchange
 from parley.study import load_study
+from parley.study.condition import Simulation
 from parley.text import one_line
 
 ENDPOINT = Path("engine.json")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parley.runner import Exchange
+from parley.play.runner import Exchange
 from parley.study import Study
 
 # Weights in billions. Other models than the measured one are taken to be slower by the ratio: an estimate.

@@ -13,11 +13,11 @@ from pathlib import Path
 from benchmarks.measure import PARLEY, Row, best, temporary_folder
 from parley import paths
 from parley.files import write_atomically
+from parley.games.network.graph import Network
 from parley.games.transcript import Session, Utterance
 from parley.ledger.block import genesis, make_block, sign_session
 from parley.ledger.check import block_line, head_line
 from parley.ledger.gossip import traffic
-from parley.network import Network
 
 UTTERANCES = 10_000
 AGENTS = tuple(f"agent_{number}" for number in range(1, 9))

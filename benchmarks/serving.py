@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx
 
-from parley.condition import Simulation
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import read_endpoint
 from parley.errors import EngineError
-from parley.runner import Exchange
-from parley.simulate import play_simulation
+from parley.play.runner import Exchange
+from parley.play.simulate import play_simulation
+from parley.study.condition import Simulation
 from parley.text import one_line
 
 LOG = Path("engine.log")

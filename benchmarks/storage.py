@@ -16,7 +16,7 @@ import yaml
 
 from benchmarks.measure import REPOSITORY, SNAKEMAKE, Row, cost, temporary_folder
 from parley import paths
-from parley.simulate import simulate
+from parley.play.simulate import simulate
 from parley.study import Study, load_study
 
 RECORDS = 5_000

@@ -14,12 +14,11 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from parley.condition import Simulation
 from parley.engine.endpoint import Endpoint
-from parley.games.base import Ask
-from parley.policies import Completion, Policy
-from parley.record import write_record
-from parley.runner import play
+from parley.play.record import write_record
+from parley.play.runner import play
+from parley.policies import Ask, Completion, Policy
+from parley.study.condition import Simulation
 from playing import scripted
 
 # What the engine says of itself, and what its records say of it.

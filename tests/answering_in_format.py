@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from deliberating import CARDS, CHOICES
-from parley.games.base import Ask
-from parley.games.consensus_parameters import ByzantineVote, HonestVote, proposal_model, turn_model
-from parley.games.deliberation_parameters import reply_model
-from parley.games.stag_hunt_parameters import act_model, signal_model
-from parley.policies import Completion
+from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model, turn_model
+from parley.games.deliberation.parameters import reply_model
+from parley.games.stag_hunt.parameters import act_model, signal_model
+from parley.policies import Ask, Completion
 
 # Models of all kinds of replies, with short fields.
 REASONED = reply_model("cot", "number", (), 60, 40)

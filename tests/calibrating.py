@@ -7,7 +7,7 @@ from typing import Any
 
 from answering import completion, schema_of
 from parley.calibration.arms import questions
-from parley.problems.sources import Arithmetic
+from parley.games.problems.sources import Arithmetic
 
 RIGHT = {problem.question: problem.answer or "" for problem in questions(Arithmetic(), 30)}
 _WORDS = "I worked it out, and then I checked it."

@@ -12,10 +12,10 @@ from hypothesis import settings
 
 from answering import KEY, VARIABLE, StandInService, service
 from council import CouncilGame
-from parley import study as parley_study
-from parley.engine import hosted
-from parley.games import GAMES
+from parley.engine.service import hosted
+from parley.games.registry import GAMES
 from parley.study import Study
+from parley.study import study as parley_study
 
 # The same examples in every run, and no time limit for one of them: a busy machine fails no test.
 settings.register_profile("parley", derandomize=True, deadline=None)

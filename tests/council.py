@@ -7,9 +7,9 @@ them are one of all but the last.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from parley.games.consensus import ConsensusGame
+from parley.games.consensus.game import ConsensusGame
 from parley.games.transcript import Session, Utterance
-from parley.simulate import simulate
+from parley.play.simulate import simulate
 from parley.study import Study
 
 FIRST_ROUNDS = 2

@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply, Seat
-from parley.games.deliberation import DeliberationGame
-from parley.games.deliberation_parameters import DeliberationParameters
-from parley.games.kinds import BY_MODEL, ChosenPolicy
-from parley.games.parsing import parse_reply
+from parley.games.base import Outcome, Seat
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.network.graph import Network
+from parley.games.problems.problem import Problem
 from parley.identity import stream
-from parley.network import Network
-from parley.problems.problem import Problem
+from parley.policies import Ask, Reply
+from parley.policies.kinds import BY_MODEL, ChosenPolicy
+from parley.policies.parsing import parse_reply
 
 ROLES = {"h": "honest", "b": "byzantine"}
 EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parley import record
+from parley.play import record
 
 Rows = Callable[[list[dict[str, Any]]], Any]
 Meta = Callable[[dict[str, Any]], Any]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from parley.games import GAMES
 from parley.games.base import Game, Group, new_game
-from parley.games.kinds import Rule
-from parley.games.parsing import parse_reply
+from parley.games.registry import GAMES
+from parley.policies.kinds import Rule
+from parley.policies.parsing import parse_reply
 
 # Texts that would forge a line, a speaker, a header or a template, or tell a terminal or a page to do something.
 TEXTS = [

@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply, Seat
-from parley.games.kinds import BY_MODEL, ChosenPolicy
-from parley.games.parsing import parse_reply
-from parley.games.stag_hunt import StagHuntGame
-from parley.games.stag_hunt_parameters import StagHuntParameters
-from parley.games.stag_hunt_rules import POLICIES
+from parley.games.base import Outcome, Seat
+from parley.games.network.graph import Network
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.games.stag_hunt.rules import POLICIES
 from parley.identity import stream
-from parley.network import Network
-from parley.runner import Play
+from parley.play.runner import Play
+from parley.policies import Ask, Reply
+from parley.policies.kinds import BY_MODEL, ChosenPolicy
+from parley.policies.parsing import parse_reply
 
 HUNTERS: dict[str, Any] = {
     "model": ["grim_trigger", "always_stag"],

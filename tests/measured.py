@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from parley import tables
+from parley.analysis import tables
 from parley.games.base import Outcome
-from parley.games.consensus import ConsensusGame
+from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
-from parley.record import write_record
-from parley.runner import play
+from parley.play.record import write_record
+from parley.play.runner import play
 from parley.study import Study
 from playing import scripted_policies
 

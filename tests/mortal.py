@@ -163,7 +163,8 @@ def _die() -> int:
 
 def _live(life: Life) -> int:
     """Run `parley` in this process and return its exit status."""
-    from parley import cli, simulate
+    from parley.cli import program as cli
+    from parley.play import simulate
     from parley.policies.scripted import ScriptedPolicy
 
     notes = Path(life.notes)
@@ -212,8 +213,9 @@ def _nurse() -> None:
     import pandas  # noqa: F401  # pyarrow imports it when it makes its first table
     import pyarrow.compute  # noqa: F401
 
-    from parley import cli, cli_stages, simulate  # noqa: F401
-    from parley.provenance import provenance
+    from parley.cli import program as cli  # noqa: F401
+    from parley.play import simulate  # noqa: F401
+    from parley.play.provenance import provenance
 
     # What it finds out is cached: a fork need not run git and read versions again.
     provenance(datetime.now(UTC), {})

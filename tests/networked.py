@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from parley.games.base import Ask, Game, Group, Outcome, new_game
-from parley.games.consensus import ConsensusGame
-from parley.games.consensus_rules import SCRIPTED
-from parley.games.kinds import ChosenPolicy, PolicyKind, Rule
-from parley.games.parsing import parse_reply
+from parley.games.base import Game, Group, Outcome, new_game
+from parley.games.consensus.game import ConsensusGame
+from parley.games.consensus.rules import SCRIPTED
 from parley.identity import request_seed, stream
+from parley.policies import Ask
+from parley.policies.kinds import ChosenPolicy, PolicyKind, Rule
+from parley.policies.parsing import parse_reply
 
 
 def scripted(name: str) -> ChosenPolicy:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from parley.condition import Player, Simulation
-from parley.games.base import Ask, Game, Group, Outcome, Reply, Seat
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_rules import SCRIPTED
-from parley.games.kinds import Rule
+from parley.games.base import Game, Group, Outcome, Seat
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.rules import SCRIPTED
 from parley.identity import stream
-from parley.policies import Completion, Policy
+from parley.policies import Ask, Completion, Policy, Reply
+from parley.policies.kinds import Rule
 from parley.policies.scripted import ScriptedPolicy
+from parley.study.condition import Player, Simulation
 
 SILENT = None  # a reply that failed, retries and all
 INITIAL = [20, 42, 18, 16, 5, 32, 25, 47]  # what seed 0 deals to the first eight honest agents

@@ -1,8 +1,8 @@
 """Playing any game whose agents are all scripted."""
 
 from parley.games.base import Game
+from parley.play.runner import Play, play
 from parley.policies.scripted import ScriptedPolicy
-from parley.runner import Play, play
 
 
 def play_scripted(game: Game, identity: int = 0) -> Play:

@@ -11,17 +11,17 @@ import pytest
 from answering import SERVED, StandInService, as_recorded, service
 from conftest import StudyFactory
 from parley import paths
-from parley.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
+from parley.analysis.tables import summarize
 from parley.errors import EngineError, JournalError
-from parley.figures import figures
+from parley.figures.make import figures
 from parley.files import checked_line, parse_line
-from parley.journal import journaled
-from parley.record import CHECK_KEY, checksum, read_record, read_summary
-from parley.replay import replay
-from parley.report import report
-from parley.simulate import simulate
+from parley.play.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
+from parley.play.journal import journaled
+from parley.play.record import CHECK_KEY, checksum, read_record, read_summary
+from parley.play.replay import replay
+from parley.play.simulate import simulate
+from parley.report.page import report
 from parley.study import Study
-from parley.tables import summarize
 
 pytestmark = pytest.mark.slow
 

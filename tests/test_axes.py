@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
-from parley.axes import axis_names
 from parley.errors import UsageError
-from parley.games.consensus import ConsensusGame
-from parley.games.deliberation import DeliberationGame
-from parley.games.stag_hunt import StagHuntGame
+from parley.games.consensus.game import ConsensusGame
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.study.axes import axis_names
 
 
 @pytest.mark.parametrize(

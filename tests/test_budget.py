@@ -2,9 +2,10 @@ import pytest
 from pydantic import ValidationError
 
 from conftest import StudyFactory
-from parley.budget import Budget
-from parley.engine.terms import Price, Tokens
+from parley.engine.service.terms import Price
 from parley.errors import UsageError
+from parley.policies import Tokens
+from parley.study.budget import Budget
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
 PRICE = {"prompt": 2.0, "completion": 8.0}

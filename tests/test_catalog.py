@@ -9,12 +9,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from parley.catalog import parameter_lines, policy_lines, threat_text, told_to
-from parley.cli import commands
+from parley.cli.program import commands
 from parley.errors import UsageError
-from parley.games import GAMES
-from parley.games.consensus import ConsensusGame
-from parley.games.consensus_strategies import HEADING, STRATEGIES
+from parley.games.catalog import parameter_lines, policy_lines, threat_text, told_to
+from parley.games.consensus.game import ConsensusGame
+from parley.games.consensus.strategies import HEADING, STRATEGIES
+from parley.games.registry import GAMES
 
 KINDS = ConsensusGame.policies
 PAGE = Path("docs/adversaries.md").read_text(encoding="utf-8")

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
-from parley import changes as module
-from parley.changes import changes_of, diff, facts, former_lines
-from parley.condition import Simulation
-from parley.record import describe, describe_condition, read_description
-from parley.rename import rename
-from parley.simulate import simulate
-from parley.status import status
+from parley.play import changes as module
+from parley.play.changes import changes_of, diff, facts, former_lines
+from parley.play.record import describe, describe_condition, read_description
+from parley.play.simulate import simulate
+from parley.progress.status import status
 from parley.study import Study, load_study
+from parley.study.condition import Simulation
+from parley.workflow.rename import rename
 
 
 def play(study: Study) -> None:
@@ -145,7 +145,7 @@ def test_a_changed_prompt_is_told_by_its_hash(before: Study, monkeypatch: pytest
 def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(
     before: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.rename.jobs_left", lambda name: [])
+    monkeypatch.setattr("parley.workflow.rename.jobs_left", lambda name: [])
     other = Path("other.yaml")
     other.write_text(before.file.read_text())
     assert changes_of(load_study(other)).former_name is None, "two studies may share simulations"

@@ -8,12 +8,12 @@ import click
 import pytest
 
 from conftest import StudyFactory
-from parley.cli_prompts import _SAMPLE, policies, prompts
-from parley.games import GAMES
+from parley.cli.prompts import _SAMPLE, policies, prompts
 from parley.games.base import Game
-from parley.games.consensus import ConsensusGame
-from parley.games.consensus_prompts import PROMPTS, template
-from parley.prompt_sent import Wanted, prompt_sent
+from parley.games.consensus.game import ConsensusGame
+from parley.games.consensus.prompts import PROMPTS, template
+from parley.games.registry import GAMES
+from parley.study.prompt_sent import Wanted, prompt_sent
 from test_cli import Parley, one_line_error, parley
 
 __all__ = ["parley"]  # a fixture
@@ -301,7 +301,7 @@ def test_flags_set_the_values_of_a_prompt(parley: Parley) -> None:
 def test_the_game_is_by_default_the_first_of_the_register(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
     for first in reversed(list(GAMES)):
         reordered = {first: GAMES[first], **{name: game for name, game in GAMES.items() if name != first}}
-        monkeypatch.setattr("parley.games.GAMES", reordered)
+        monkeypatch.setattr("parley.games.registry.GAMES", reordered)
         for command in (["prompts", "--part", "user", "--template"], ["policies"]):
             default = parley(*command)
             assert default.status == 0

@@ -8,10 +8,10 @@ import pytest
 
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
-from parley import tables
-from parley.contrasts import MOST_VALUES, contrast_table
-from parley.games.consensus import ConsensusGame
-from parley.stats import fisher, holm, mcnemar, paired_difference, signed_rank, unpaired_difference
+from parley.analysis import tables
+from parley.analysis.contrasts import MOST_VALUES, contrast_table
+from parley.analysis.stats import fisher, holm, mcnemar, paired_difference, signed_rank, unpaired_difference
+from parley.games.consensus.game import ConsensusGame
 
 BY = ["model", "n", "b", "prompt"]
 WON, LOST = "valid_consensus", "no_consensus"

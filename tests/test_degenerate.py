@@ -14,8 +14,12 @@ from answering import SeedPolicy, record_with_model
 from conftest import StudyFactory
 from deliberating import CHOICES, new_deliberation
 from hunting import new_hunt
-from parley.cli import commands
-from parley.degenerate import (
+from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.metrics import condition_metrics
+from parley.analysis.tables import axes, read_table, summarize
+from parley.cli.program import commands
+from parley.games.replies import read_reply
+from parley.play.degenerate import (
     ASKED,
     DEGENERATE_CLASSES,
     count_degenerate,
@@ -23,16 +27,11 @@ from parley.degenerate import (
     degenerate_of,
     repeated_share,
 )
-from parley.degenerate_rates import degenerate_rows, degenerate_warnings
-from parley.games.base import Ask
-from parley.games.parsing import parse_reply
-from parley.games.replies import read_reply
-from parley.metrics import condition_metrics
-from parley.policies import Completion
-from parley.record import read_summary, write_record
-from parley.report import report
-from parley.runner import play
-from parley.tables import axes, read_table, summarize
+from parley.play.record import read_summary, write_record
+from parley.play.runner import play
+from parley.policies import Ask, Completion
+from parley.policies.parsing import parse_reply
+from parley.report.page import report
 from playing import ListPolicy, new_consensus, scripted_policies
 
 PROPOSAL = {
@@ -227,7 +226,7 @@ def summarized(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> 
         n = simulation.condition.axes["n"]
         with monkeypatch.context() as patch:
             if n == 5:
-                patch.setattr("parley.record.count_degenerate", lambda exchanges: None)
+                patch.setattr("parley.play.record.count_degenerate", lambda exchanges: None)
             record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
     return study
 
@@ -296,7 +295,7 @@ def test_summarize_prints_the_warning_and_the_report_shows_it(
     lines = [line for line in printed.output.splitlines() if line.startswith("warning: ")]
     assert len(lines) == 1
     assert "50.0% of 16 replies" in lines[0]
-    monkeypatch.setattr("parley.report._figures", lambda study: ())
+    monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     page = report(study).read_text()
     assert page.count("50.0% of 16 replies of models are degenerate") == 1
     assert '<table id="degenerate">' in page
@@ -311,5 +310,5 @@ def test_the_report_of_scripted_agents_has_no_such_table(
         played = play(simulation.id, game, scripted_policies(simulation, game))
         write_record(simulation.record("small"), simulation, played, {})
     summarize(study, quiet)
-    monkeypatch.setattr("parley.report._figures", lambda study: ())
+    monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     assert "egenerate" not in report(study).read_text()

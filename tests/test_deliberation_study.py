@@ -10,18 +10,18 @@ import pytest
 
 from conftest import StudyFactory
 from parley import paths
+from parley.analysis.tables import read_table, summarize
 from parley.errors import UsageError
-from parley.figures import figures
-from parley.games.deliberation import DeliberationGame
+from parley.figures.make import figures
+from parley.games.deliberation.game import DeliberationGame
 from parley.ledger.build import build, check_against_records
-from parley.record import read_record, read_summary, read_trace
-from parley.replay import replay
-from parley.report import report
-from parley.show import rebuilt, study_files
-from parley.simulate import simulate
+from parley.play.record import read_record, read_summary, read_trace
+from parley.play.replay import replay
+from parley.play.show import rebuilt, study_files
+from parley.play.simulate import simulate
+from parley.report.page import report
 from parley.study import Study, load_study
-from parley.tables import read_table, summarize
-from parley.workflow import require_material
+from parley.workflow.machine import require_material
 
 SOLVERS = {
     "model": {"name": "solver", "accuracy": 0.6},

@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 
 from conftest import StudyFactory
-from parley.display import Block, PlainLines, plain_line
-from parley.pace import TimeLeft
-from parley.progress_problems import Problem
-from parley.progress_stages import Stage
-from parley.progress_state import Cell, Snapshot
-from parley.progress_state import cells_of as conditions_of
+from parley.play.pace import TimeLeft
+from parley.progress.display import Block, PlainLines, plain_line
+from parley.progress.problems import Problem
+from parley.progress.stages import Stage
+from parley.progress.state import Cell, Snapshot
+from parley.progress.state import cells_of as conditions_of
 
 STAGES = (
     Stage("model tiny", "done", 12.0),

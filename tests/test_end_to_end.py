@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.replay import replay
+from parley.play.replay import replay
 from parley.study import Study, load_study
 from test_workflow import REPOSITORY, real_snakemake
 

@@ -17,15 +17,14 @@ from click.testing import CliRunner
 from answering import Answer, as_recorded, completion, service
 from conftest import StudyFactory
 from parley import paths
-from parley.cli import commands
+from parley.cli.program import commands
 from parley.engine.client import Engine
-from parley.engine.service import Service
+from parley.engine.service.service import Service
 from parley.errors import EngineError, UsageError
-from parley.games.base import Ask
-from parley.policies import Completion
-from parley.record import read_summary
-from parley.replay import replay
-from parley.simulate import simulate
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.simulate import simulate
+from parley.policies import Ask, Completion
 from parley.study import Study, load_study
 
 REPOSITORY = Path(__file__).parent.parent
@@ -140,7 +139,7 @@ def test_a_swarms_agent_sends_what_a_model_of_parley_is_sent(asked: Ask, monkeyp
 
 PLAYING = """
 import sys
-from parley.cli import commands
+from parley.cli.program import commands
 def tell(event, arguments):
     if event in ("socket.getaddrinfo", "socket.connect"):
         print("asked for", arguments[0] if event == "socket.getaddrinfo" else arguments[1][0])

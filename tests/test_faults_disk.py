@@ -13,8 +13,8 @@ import pytest
 from mortal import End, Nursery
 from parley.errors import JournalError
 from parley.files import sync_folder, try_lock
-from parley.journal import Entry, Journal
-from parley.workflow import hold_lock
+from parley.play.journal import Entry, Journal
+from parley.workflow.machine import hold_lock
 from worlds import Undisturbed, World, finish
 
 PAGE = 4096

@@ -16,9 +16,9 @@ from parley import paths
 from parley.engine import client
 from parley.engine.endpoint import FAILED, Endpoint
 from parley.errors import EngineError
-from parley.record import read_record, read_summary
-from parley.replay import replay
-from parley.simulate import simulate
+from parley.play.record import read_record, read_summary
+from parley.play.replay import replay
+from parley.play.simulate import simulate
 from parley.study import Study
 
 HANG = b"hang"

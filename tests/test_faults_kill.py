@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from mortal import Life, Nursery
 from parley import paths
-from parley.record import read_summary
+from parley.play.record import read_summary
 from parley.study import load_study
 from worlds import Key, Undisturbed, World, finish
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from parley.engine import server
 from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
-from parley.journal import Entry, Journal
+from parley.play.journal import Entry, Journal
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
 

@@ -17,8 +17,8 @@ import yaml
 
 from answering import StandInService, as_recorded
 from parley import paths
-from parley.journal import Journal
-from parley.record import read_record
+from parley.play.journal import Journal
+from parley.play.record import read_record
 from parley.study import Study, load_study
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, own_code, snakemake, write  # noqa: F401
 from test_workflow_services import write as write_served

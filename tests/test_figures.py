@@ -8,10 +8,24 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley import figures, figures_page, figures_panels, figures_trajectories, paths, report, tables
+from parley import paths
+from parley.analysis import tables
 from parley.errors import RecordError
+from parley.figures import (
+    make as figures,
+)
+from parley.figures import (
+    page as figures_page,
+)
+from parley.figures import (
+    panels as figures_panels,
+)
+from parley.figures import (
+    trajectories as figures_trajectories,
+)
 from parley.games.evidence import FigureSpec, Trajectory
-from parley.simulate import simulate
+from parley.play.simulate import simulate
+from parley.report import page as report
 from parley.study import Study, load_study
 
 MODELS = "models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n"

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
-from parley.figures_curves import curves
-from parley.figures_indicators import indicators
-from parley.figures_page import own_style
+from parley.analysis.tables import read_table
+from parley.figures.curves import curves
+from parley.figures.indicators import indicators
+from parley.figures.page import own_style
 from parley.study import Study
-from parley.tables import read_table
 from test_figures_evidence import data, panels_of, text_of
 
 LATE = {"name": "betray", "from_round": 3}

@@ -14,30 +14,31 @@ from matplotlib.figure import Figure
 
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
-from parley import (
-    averages,
-    contrasts,
-    figures,
-    figures_curves,
-    figures_indicators,
-    figures_panels,
-    figures_quantities,
-    paths,
-    players,
-    rates,
-    report_evidence,
-    rounds,
-    stats,
-    tables,
-    thresholds,
-    timing,
+from parley import paths
+from parley.analysis import averages, contrasts, players, rates, rounds, stats, tables, thresholds
+from parley.figures import (
+    curves as figures_curves,
 )
-from parley.figures_curves import curves
-from parley.figures_indicators import indicators
-from parley.figures_page import own_style, save
-from parley.figures_quantities import quantities
-from parley.games.consensus import ConsensusGame
+from parley.figures import (
+    indicators as figures_indicators,
+)
+from parley.figures import (
+    make as figures,
+)
+from parley.figures import (
+    panels as figures_panels,
+)
+from parley.figures import (
+    quantities as figures_quantities,
+)
+from parley.figures.curves import curves
+from parley.figures.indicators import indicators
+from parley.figures.page import own_style, save
+from parley.figures.quantities import quantities
+from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec, Quantity
+from parley.play import timing
+from parley.report import evidence as report_evidence
 from parley.study import Study
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredGame.figures

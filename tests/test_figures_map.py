@@ -13,13 +13,13 @@ import hunting
 from conftest import StudyFactory
 from measured import played
 from parley import paths
-from parley.figures import figures
-from parley.figures_attacked import with_undisturbed
-from parley.figures_map import quantity_map, rate_map
-from parley.figures_page import heading, interval_text
-from parley.simulate import simulate
+from parley.analysis.attacked import with_undisturbed
+from parley.analysis.tables import read_table, summarize
+from parley.figures.make import figures
+from parley.figures.map import quantity_map, rate_map
+from parley.figures.page import heading, interval_text
+from parley.play.simulate import simulate
 from parley.study import Study
-from parley.tables import read_table, summarize
 
 SHORT = {"max_rounds": 2}
 

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from conftest import StudyFactory
 from hunting import HUNTERS, hunt
 from measured import played
-from parley import figures_sweep
-from parley.figures_page import own_style
-from parley.figures_sweep import sweep
-from parley.games.stag_hunt import StagHuntGame
+from parley.analysis.tables import read_table
+from parley.figures import sweep as figures_sweep
+from parley.figures.page import own_style
+from parley.figures.sweep import sweep
+from parley.games.stag_hunt.game import StagHuntGame
 from parley.study import Study
-from parley.tables import read_table
 
 
 @pytest.fixture

@@ -12,12 +12,13 @@ from matplotlib.patches import Rectangle
 from conftest import StudyFactory
 from hunting import HUNTERS, Hunted, hunt
 from measured import played
-from parley import figures_timeline, paths
-from parley.figures import figures
-from parley.figures_page import own_style
-from parley.figures_timeline import draw, fitted, names_shown, rounds_shown, timelines
+from parley import paths
+from parley.figures import timeline as figures_timeline
+from parley.figures.make import figures
+from parley.figures.page import own_style
+from parley.figures.timeline import draw, fitted, names_shown, rounds_shown, timelines
 from parley.games.evidence import Mark, State, Timeline, TimelineCell
-from parley.games.stag_hunt import StagHuntGame
+from parley.games.stag_hunt.game import StagHuntGame
 from parley.study import Study
 
 COLORS = {"did": "#112233", "idle": "#445566"}

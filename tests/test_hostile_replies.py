@@ -14,22 +14,22 @@ import pytest
 from conftest import StudyFactory
 from hostile import TEXTS, Hostility, new_games, play_parameters, reply_kinds
 from parley import paths
-from parley.figures import figures
-from parley.games import GAMES
-from parley.games.base import FAILURE_CLASSES, Ask, Game
-from parley.games.parsing import parse_reply
+from parley.analysis.tables import summarize
+from parley.figures.make import figures
+from parley.games.base import Game
+from parley.games.registry import GAMES
 from parley.games.replies import FIRST_STEP, read_reply
 from parley.identity import request_seed
 from parley.ledger.build import build
-from parley.play import _reply_lines
-from parley.policies import Completion
-from parley.record import read_summary, read_trace, write_record
-from parley.replay import replay
-from parley.report import report
-from parley.runner import Play, play
-from parley.simulate import _progress
+from parley.play.live import _reply_lines
+from parley.play.record import read_summary, read_trace, write_record
+from parley.play.replay import replay
+from parley.play.runner import Play, play
+from parley.play.simulate import _progress
+from parley.policies import FAILURE_CLASSES, Ask, Completion
+from parley.policies.parsing import parse_reply
+from parley.report.page import report
 from parley.study import Study
-from parley.tables import summarize
 from parley.text import one_line, valid_unicode
 
 REPLIES = 10_000

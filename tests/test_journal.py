@@ -10,8 +10,8 @@ import pytest
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import JournalError
-from parley.journal import Entry, Journal, release, restore, retire
-from parley.runner import Play, play
+from parley.play.journal import Entry, Journal, release, restore, retire
+from parley.play.runner import Play, play
 from playing import RULES, CountingPolicy, new_consensus
 
 ID = "f" * 64
@@ -107,7 +107,7 @@ def test_a_second_opening_is_locked_out(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_another_process_is_locked_out_until_this_one_is_done(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from parley.journal import Journal\n"
+        "import sys; from pathlib import Path; from parley.play.journal import Journal\n"
         "try: Journal(Path(sys.argv[1]), sys.argv[2]); print('open')\n"
         "except Exception as error: print(type(error).__name__)\n"
     )

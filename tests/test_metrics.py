@@ -8,9 +8,9 @@ import pytest
 from conftest import StudyFactory
 from measured import measured
 from parley import paths
-from parley.games.consensus import ConsensusGame
-from parley.metrics import condition_metrics, outcome_table, write_metrics
-from parley.stats import wilson_interval
+from parley.analysis.metrics import condition_metrics, outcome_table, write_metrics
+from parley.analysis.stats import wilson_interval
+from parley.games.consensus.game import ConsensusGame
 from parley.study import Study
 
 COUNTS = {"valid_consensus": (3, 1), "invalid_consensus": (1, 0), "no_consensus": (0, 3)}  # in each of two conditions

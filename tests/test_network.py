@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.network import Facts, Network
+from parley.games.network.graph import Facts, Network
 
 
 @st.composite

@@ -9,9 +9,13 @@ import pytest
 import yaml
 
 from answering import standing_in
-from parley import figures, paths, record, report, show, tables
+from parley import paths
+from parley.analysis import tables
 from parley.engine import endpoint, server
-from parley.simulate import simulate
+from parley.figures import make as figures
+from parley.play import record, show
+from parley.play.simulate import simulate
+from parley.report import page as report
 from parley.study import Study, load_study
 
 PERSON, HOST, SECRET = "zaphod", "heart-of-gold", "hf_Wg7t42secret"

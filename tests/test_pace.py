@@ -1,6 +1,6 @@
 import pytest
 
-from parley.pace import Pace, TimeLeft, duration, together
+from parley.play.pace import Pace, TimeLeft, duration, together
 
 
 def test_a_rate_is_over_what_has_passed_since_the_first_request() -> None:

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from conftest import MODELS, StudyFactory
-from parley.cli import commands
+from parley.cli.program import commands
 from parley.errors import ParleyError
-from parley.games.consensus import ConsensusGame
-from parley.planned import changed_since, plan_of, require_plan, run_plan
+from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study
+from parley.study.planned import changed_since, plan_of, require_plan, run_plan
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from conftest import StudyFactory
 from hunting import hunt
 from measured import MeasuredGame, measured, played
 from parley import paths
-from parley.games.stag_hunt import StagHuntGame
-from parley.record import read_summary
-from parley.stats import wilson_interval, wilson_of_mean
+from parley.analysis.stats import wilson_interval, wilson_of_mean
+from parley.analysis.tables import read_table
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.play.record import read_summary
 from parley.study import Study
-from parley.tables import read_table
 
 COLUMNS = ["quantity", "player", "simulations", "mean", "low", "high"]
 ALONE = {"model": None, "n": None, "prompt": "plain"}

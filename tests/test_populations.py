@@ -13,14 +13,14 @@ import pytest
 
 from answering import standing_in
 from conftest import StudyFactory
+from parley.analysis.tables import summarize
 from parley.errors import UsageError
-from parley.games.consensus import ConsensusGame
-from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from parley.record import read_summary
-from parley.replay import replay
-from parley.simulate import engine_places, play_simulation, simulate
+from parley.games.consensus.game import ConsensusGame
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.simulate import engine_places, play_simulation, simulate
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.study import Study, load_study
-from parley.tables import summarize
 
 HONEST = {"role": "honest", "count": 3, "model": "tiny"}
 OTHERS = {"role": "honest", "count": 2, "model": "other"}

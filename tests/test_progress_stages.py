@@ -9,7 +9,7 @@ from parley import paths
 from parley.engine.endpoint import FAILED, Endpoint
 from parley.engine.weights import model_marker
 from parley.files import mark_done
-from parley.progress_stages import Engines, FileStage, Stage, last_stages, model_stages
+from parley.progress.stages import Engines, FileStage, Stage, last_stages, model_stages
 
 NOW = 1_000_000.0
 

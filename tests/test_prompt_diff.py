@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
-from parley.condition import Simulation
 from parley.errors import UsageError
-from parley.games import GAMES
-from parley.prompt_diff import PARTS, PromptDiff, prompt_diff
+from parley.games.registry import GAMES
 from parley.study import Study, load_study
+from parley.study.condition import Simulation
+from parley.study.prompt_diff import PARTS, PromptDiff, prompt_diff
 
 HUNT: dict[str, Any] = {
     "model": ["tiny", "grim_trigger"],

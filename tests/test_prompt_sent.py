@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
-from parley.condition import Simulation
 from parley.errors import UsageError
-from parley.games import GAMES
-from parley.games.base import Ask
-from parley.prompt_sent import PARTS, Wanted, asked, prompt_sent
-from parley.record import read_record
-from parley.simulate import simulate
+from parley.games.registry import GAMES
+from parley.play.record import read_record
+from parley.play.simulate import simulate
+from parley.policies import Ask
 from parley.study import Study
+from parley.study.condition import Simulation
+from parley.study.prompt_sent import PARTS, Wanted, asked, prompt_sent
 
 HONEST = Wanted("honest")
 HUNT: dict[str, Any] = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}

@@ -13,12 +13,12 @@ from conftest import StudyFactory
 from parley import paths
 from parley.errors import JournalError, UsageError
 from parley.files import checked_line, temporary_name, try_lock
-from parley.journal import Journal, release
-from parley.prune import Former, former, prune
-from parley.record import Summary, read_summary
-from parley.simulate import simulate
+from parley.play.journal import Journal, release
+from parley.play.record import Summary, read_summary
+from parley.play.simulate import simulate
 from parley.study import Study
-from parley.workflow import hold_lock
+from parley.workflow.machine import hold_lock
+from parley.workflow.prune import Former, former, prune
 
 
 def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
@@ -187,7 +187,7 @@ def test_a_second_copy_goes_and_another_play_stays(
         found = read_summary(path)
         return replace(found, digest="another") if path == copy else found
 
-    monkeypatch.setattr("parley.prune.read_summary", other)
+    monkeypatch.setattr("parley.workflow.prune.read_summary", other)
     assert former(study).left == [(copy, f"another play of a simulation that the study has; its record is {record}")]
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
-from parley import paths, tables
-from parley.games import GAMES
-from parley.games.consensus import ConsensusGame
-from parley.games.stag_hunt import StagHuntGame
-from parley.rates import quantity_table, rate_table
-from parley.stats import wilson_interval
+from parley import paths
+from parley.analysis import tables
+from parley.analysis.rates import quantity_table, rate_table
+from parley.analysis.stats import wilson_interval
+from parley.games.consensus.game import ConsensusGame
+from parley.games.registry import GAMES
+from parley.games.stag_hunt.game import StagHuntGame
 
 BY = ["model", "n"]
 
@@ -152,7 +153,7 @@ def test_older_records_have_no_times_and_are_read(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("parley.record.times", lambda entries: {})
+        patched.setattr("parley.play.record.times", lambda entries: {})
         played(study_factory(seeds=2))
     found = tables.read_table("small", "quantities")
     assert found[["quantity", "simulations"]].to_numpy().tolist() == [["seconds", 0]]

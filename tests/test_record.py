@@ -15,16 +15,15 @@ import pytest
 
 from conftest import StudyFactory
 from forging import edit, make_former
-from parley import record
-from parley.condition import Simulation
 from parley.errors import ParleyError, RecordError
-from parley.games.base import FAILURE_CLASSES
-from parley.parquet import finished, is_text, parquet_file, read_rows, rows_checksum, write_parquet
-from parley.policies import Policy
-from parley.record import SCHEMA, describe, peek_summary, read_record, read_summary, read_trace, write_record
-from parley.replay import replay
-from parley.runner import Play, play
+from parley.play import record
+from parley.play.parquet import finished, is_text, parquet_file, read_rows, rows_checksum, write_parquet
+from parley.play.record import SCHEMA, describe, peek_summary, read_record, read_summary, read_trace, write_record
+from parley.play.replay import replay
+from parley.play.runner import Play, play
+from parley.policies import FAILURE_CLASSES, Policy
 from parley.study import Study
+from parley.study.condition import Simulation
 from playing import ListPolicy, scripted_policies
 
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import StudyFactory
-from parley import record
 from parley.errors import RecordError
-from parley.parquet import finished, parquet_file, rows_checksum
-from parley.record import SCHEMA, read_record, read_trace, write_record
-from parley.record_limits import META_VALUES, bounded_json, limits_of
+from parley.play import record
+from parley.play.parquet import finished, parquet_file, rows_checksum
+from parley.play.record import SCHEMA, read_record, read_trace, write_record
+from parley.play.record_limits import META_VALUES, bounded_json, limits_of
 from test_record import play_of
 
 MOST_MIB = 500  # of a process that has imported what reads records, which alone takes a third of it
@@ -111,8 +111,8 @@ CHILD = """
 import re, sys
 from pathlib import Path
 from parley.errors import RecordError
-from parley.replay import replay
-from parley.record import read_summary
+from parley.play.replay import replay
+from parley.play.record import read_summary
 try:
     {"replay": replay, "summary": read_summary}[sys.argv[2]](Path(sys.argv[1]))
 except RecordError as error:
@@ -184,7 +184,7 @@ def test_texts_are_bounded_by_the_size_of_the_file(path: Path, monkeypatch: pyte
     assert limits_of(described, 10_000).text_bytes == 256 * 2**20
     assert limits_of(described, 24_000_000).text_bytes == 64 * 24_000_000
     assert limits_of({}, 10**6).rows * 2**20 > limits_of({}, 10**6).text_bytes
-    monkeypatch.setattr("parley.record_limits._LEAST_TEXT_BYTES", 1)
+    monkeypatch.setattr("parley.play.record_limits._LEAST_TEXT_BYTES", 1)
     assert read_record(path)[1]
     with_pages(path, with_texts(path, pa.array(["x" * 10**7])), use_dictionary=False)
     with pytest.raises(RecordError, match="it unpacks to more than"):

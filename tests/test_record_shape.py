@@ -6,14 +6,14 @@ import pytest
 
 from conftest import StudyFactory
 from forging import forge
+from parley.analysis.tables import summarize
 from parley.errors import RecordError
-from parley.games.base import FAILURE_CLASSES
-from parley.record import peek_summary, read_record, write_record
-from parley.record_shape import problem_of
-from parley.replay import replay
+from parley.play.record import peek_summary, read_record, write_record
+from parley.play.record_shape import problem_of
+from parley.play.replay import replay
+from parley.play.usable import left_out_of_tables
+from parley.policies import FAILURE_CLASSES
 from parley.study import Study
-from parley.tables import summarize
-from parley.usable import left_out_of_tables
 from test_record import play_of
 
 

@@ -10,22 +10,22 @@ import pytest
 
 from conftest import StudyFactory
 from parley import paths
-from parley.changes import changes_of
-from parley.condition import Simulation
+from parley.analysis.tables import summarize
 from parley.errors import JournalError, RecordError
 from parley.files import checked_line
-from parley.former import Survey
-from parley.journal import Journal, journal_id, release
-from parley.prune import former
-from parley.record import read_description, read_summary
-from parley.relocate import Moves, find_moves, relocate
-from parley.replay import replay
-from parley.show import rebuilt
-from parley.simulate import simulate
-from parley.status import status
+from parley.play.changes import changes_of
+from parley.play.former import Survey
+from parley.play.journal import Journal, journal_id, release
+from parley.play.record import read_description, read_summary
+from parley.play.relocate import Moves, find_moves, relocate
+from parley.play.replay import replay
+from parley.play.show import rebuilt
+from parley.play.simulate import simulate
+from parley.progress.status import status
 from parley.study import Study
-from parley.tables import summarize
-from parley.workflow import hold_lock
+from parley.study.condition import Simulation
+from parley.workflow.machine import hold_lock
+from parley.workflow.prune import former
 
 
 def play(study: Study) -> None:
@@ -320,7 +320,7 @@ def test_nothing_is_read_where_nothing_is_amiss(before: Study, monkeypatch: pyte
     def refuse(*arguments: object) -> None:
         raise AssertionError("nothing is missing")
 
-    monkeypatch.setattr("parley.former.read_description", refuse)
+    monkeypatch.setattr("parley.play.former.read_description", refuse)
     assert find_moves(before) == Moves()
 
 
@@ -334,8 +334,8 @@ def test_records_of_a_former_configuration_are_read_once(
         read.append(path)
         return read_description(path)
 
-    monkeypatch.setattr("parley.former.read_description", count)
-    monkeypatch.setattr("parley.changes._MOST_READ", 1)
+    monkeypatch.setattr("parley.play.former.read_description", count)
+    monkeypatch.setattr("parley.play.changes._MOST_READ", 1)
     assert sum(changes_of(new).former.values()) == 4
     assert len(read) == len(set(read)) == 8, "each with its second name"
     play(new)

@@ -9,14 +9,14 @@ import yaml
 
 from conftest import StudyFactory
 from parley import paths
-from parley import rename as module
 from parley.errors import JournalError, UsageError
-from parley.journal import Journal
-from parley.relocate import find_moves
-from parley.rename import rename
-from parley.replay import replay
-from parley.simulate import simulate
+from parley.play.journal import Journal
+from parley.play.relocate import find_moves
+from parley.play.replay import replay
+from parley.play.simulate import simulate
 from parley.study import Study, load_study
+from parley.workflow import rename as module
+from parley.workflow.rename import rename
 
 
 @pytest.fixture(autouse=True)

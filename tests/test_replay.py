@@ -11,10 +11,10 @@ from answering_in_format import Answering
 from conftest import StudyFactory
 from forging import Meta, Rows, forge
 from parley.errors import ParleyError, RecordError
-from parley.games import GAMES
-from parley.games.consensus import ConsensusGame
-from parley.record import read_summary, write_record
-from parley.replay import replay
+from parley.games.consensus.game import ConsensusGame
+from parley.games.registry import GAMES
+from parley.play.record import read_summary, write_record
+from parley.play.replay import replay
 from playing import ListPolicy
 from test_record import play_of
 

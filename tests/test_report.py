@@ -8,9 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from parley import figures, paths, record, report, tables, usable
+from parley import paths
+from parley.analysis import tables
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
+from parley.figures import make as figures
+from parley.play import record, usable
+from parley.report import page as report
 from parley.study import Study, load_study
 from test_figures import make_study
 

@@ -8,8 +8,10 @@ import pytest
 
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
-from parley import figures, report, tables
-from parley.report_evidence import MOST_CONTRASTS, contrast_rows, quantity_rows, rate_rows
+from parley.analysis import tables
+from parley.figures import make as figures
+from parley.report import page as report
+from parley.report.evidence import MOST_CONTRASTS, contrast_rows, quantity_rows, rate_rows
 from test_report import Page
 
 BY = ["model", "n"]

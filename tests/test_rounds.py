@@ -7,12 +7,13 @@ import pytest
 
 from conftest import StudyFactory
 from measured import MeasuredGame, measured, played
-from parley import paths, rounds, tables
+from parley import paths
+from parley.analysis import rounds, tables
+from parley.analysis.stats import wilson_interval
 from parley.games.evidence import Measure
-from parley.record import read_trace
-from parley.stats import wilson_interval
+from parley.play.record import read_trace
+from parley.play.usable import read_records
 from parley.study import Study
-from parley.usable import read_records
 
 COLUMNS = ["measure", "round", "simulations", "mean", "low", "high"]
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from parley.errors import EngineError
-from parley.games.base import Ask, Outcome
+from parley.games.base import Outcome
 from parley.identity import request_seed
-from parley.policies import Completion, Policy
+from parley.play.runner import Exchange, Play, play
+from parley.policies import Ask, Completion, Policy
 from parley.policies.scripted import ScriptedPolicy
-from parley.runner import Exchange, Play, play
 from playing import INITIAL, RULES, CountingPolicy, ListPolicy, new_consensus
 
 ID = "a" * 64

@@ -7,7 +7,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from parley import paths
-from parley.schema import schemas, text
+from parley.study.schema import schemas, text
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).parent.parent
 @pytest.mark.parametrize("name", ["study", "models"])
 def test_the_schema_files_are_up_to_date(name: str) -> None:
     stored = (REPOSITORY / paths.schema(name)).read_text(encoding="utf-8")
-    assert stored == text(schemas()[name]), "run: python -m parley.schema"
+    assert stored == text(schemas()[name]), "run: python -m parley.study.schema"
 
 
 @pytest.mark.parametrize("file", ["demo", "paper", "models"])

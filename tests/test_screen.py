@@ -5,9 +5,9 @@ import io
 import pytest
 
 from conftest import StudyFactory
-from parley.progress import Progress
-from parley.screen import Screen
-from parley.status import watch
+from parley.progress.progress import Progress
+from parley.progress.screen import Screen
+from parley.progress.status import watch
 
 
 class Closed(io.StringIO):

@@ -11,8 +11,8 @@ from parley.engine.endpoint import read_endpoint
 from parley.engine.models import load_models
 from parley.engine.weights import check_source
 from parley.errors import UsageError
-from parley.replay import replay
-from parley.simulate import simulate
+from parley.play.replay import replay
+from parley.play.simulate import simulate
 from test_end_to_end import folder, serve, write  # noqa: F401
 from test_workflow import REPOSITORY
 

@@ -11,7 +11,7 @@ from conftest import StudyFactory
 from parley import paths
 from parley.engine.endpoint import Endpoint
 from parley.errors import UsageError
-from parley.record import read_summary
+from parley.play.record import read_summary
 from parley.study import Study
 from test_cli import Parley, one_line_error, parley  # noqa: F401
 from test_no_leaks import everything

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from parley.engine.service.shared import SharedState, peek
 from parley.errors import JournalError
-from parley.shared import SharedState, peek
 
 COUNTING = """
 import asyncio, sys
 from pathlib import Path
-from parley.shared import SharedState
+from parley.engine.service.shared import SharedState
 
 async def run():
     async with SharedState(Path("s")) as shared:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from answering import ENGINE, record_with_model
 from conftest import StudyFactory
 from forging import edit, forge, make_former
-from parley.condition import Simulation
 from parley.errors import RecordError, UsageError
-from parley.games.consensus import ConsensusGame
-from parley.record import read_summary, write_record
-from parley.show import study_files, study_text, summary_text, write_study
+from parley.games.consensus.game import ConsensusGame
+from parley.play.record import read_summary, write_record
+from parley.play.show import study_files, study_text, summary_text, write_study
 from parley.study import load_study
+from parley.study.condition import Simulation
 from test_cli import Parley, one_line_error, parley  # noqa: F401
 from test_record import play_of
 

@@ -9,17 +9,16 @@ import pytest
 from answering import ENGINE, record_with_model, standing_in
 from conftest import StudyFactory
 from parley import paths
-from parley.condition import Simulation
 from parley.errors import JournalError, ParleyError, RecordError, UsageError
-from parley.games.base import Ask
-from parley.journal import Journal
-from parley.policies import Completion
+from parley.play.journal import Journal
+from parley.play.record import read_record, read_summary
+from parley.play.replay import replay
+from parley.play.runner import play
+from parley.play.simulate import simulate
+from parley.policies import Ask, Completion
 from parley.policies.scripted import ScriptedPolicy
-from parley.record import read_record, read_summary
-from parley.replay import replay
-from parley.runner import play
-from parley.simulate import simulate
 from parley.study import Study
+from parley.study.condition import Simulation
 from playing import RULES
 
 
@@ -126,7 +125,7 @@ def test_a_simulation_that_died_goes_on_from_its_journal(study: Study, first: Si
 def test_a_simulation_that_is_being_played_is_not_played_twice(
     study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.simulate._LOCK_PATIENCE", 0.1)
+    monkeypatch.setattr("parley.play.simulate._LOCK_PATIENCE", 0.1)
     record = first.record("small")
     with Journal(paths.journal(record), first.id), pytest.raises(JournalError, match="another process is playing"):
         run(study, record)
@@ -162,7 +161,7 @@ def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
     simulation = next(study.simulations())
     record, journal = simulation.record("small"), paths.journal(simulation.record("small"))
     with monkeypatch.context() as patch:
-        patch.setattr("parley.simulate.retire", lambda record: None)  # its journal stays
+        patch.setattr("parley.play.simulate.retire", lambda record: None)  # its journal stays
         run(study, record)
     digest, content = read_summary(record).digest, journal.read_bytes()
     asked = count_calls(monkeypatch)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.errors import ParleyError
-from parley.slurm import group_name, jobs_of, wait_for_former_jobs
+from parley.workflow.slurm import group_name, jobs_of, wait_for_former_jobs
 
 GROUP = group_name("demo", "tiny", 11)
 LISTED = (

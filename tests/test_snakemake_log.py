@@ -12,8 +12,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 from conftest import StudyFactory
-from parley import snakemake_log
-from parley.snakemake_log import RunLog, follow, leave
+from parley.workflow import run_log as snakemake_log
+from parley.workflow.run_log import RunLog, follow, leave
 from snakemake_logger_plugin_parley import LogHandler
 
 DEFAULTS = {

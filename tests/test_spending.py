@@ -16,17 +16,18 @@ import pytest
 
 from answering import SERVED, StandInService, as_recorded, completion, service
 from conftest import StudyFactory
-from parley import paths, spending
-from parley.account import Account
-from parley.engine.terms import Tokens
+from parley import paths
 from parley.errors import BudgetError, JournalError
 from parley.files import checked_line, parse_line
-from parley.journal import journaled
-from parley.record import read_summary
-from parley.simulate import simulate
-from parley.spending import spending_line, spent_line
-from parley.spent_before import spent_before
-from parley.status import status
+from parley.play import spending
+from parley.play.account import Account
+from parley.play.journal import journaled
+from parley.play.record import read_summary
+from parley.play.simulate import simulate
+from parley.play.spending import spending_line, spent_line
+from parley.play.spent_before import spent_before
+from parley.policies import Tokens
+from parley.progress.status import status
 from parley.study import Study
 from test_cli import Parley, parley  # noqa: F401
 

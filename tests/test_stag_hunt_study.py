@@ -10,14 +10,14 @@ import pytest
 import hunting
 from conftest import StudyFactory
 from parley import paths
+from parley.analysis.tables import read_table, summarize
 from parley.errors import UsageError
-from parley.games.stag_hunt import StagHuntGame
-from parley.record import read_record, read_summary, read_trace
-from parley.replay import replay
-from parley.show import rebuilt
-from parley.simulate import simulate
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.play.record import read_record, read_summary, read_trace
+from parley.play.replay import replay
+from parley.play.show import rebuilt
+from parley.play.simulate import simulate
 from parley.study import Study, load_study
-from parley.tables import read_table, summarize
 
 CONFIG = Path(__file__).parent.parent / "config"
 NETWORKS = ("complete", "ring", "path", "star")

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import StudyFactory
 from hunting import letters
-from parley.runner import Play, play
+from parley.play.runner import Play, play
 from parley.study import Study
 from playing import scripted_policies
 

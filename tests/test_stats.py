@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.stats import censored_median, wilson_interval
+from parley.analysis.stats import censored_median, wilson_interval
 
 Z = 1.959963984540054  # the 97.5% point of the normal distribution
 

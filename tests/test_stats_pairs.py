@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from parley.stats import (
+from parley.analysis.stats import (
     fisher,
     holm,
     mcnemar,

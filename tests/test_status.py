@@ -3,8 +3,8 @@ from pathlib import Path
 
 from conftest import StudyFactory
 from parley import paths
-from parley.simulate import simulate
-from parley.status import status
+from parley.play.simulate import simulate
+from parley.progress.status import status
 
 
 def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory) -> None:

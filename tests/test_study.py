@@ -9,8 +9,9 @@ import pytest
 
 from conftest import MODELS, StudyFactory
 from parley.errors import UsageError
-from parley.games.consensus import ConsensusGame
-from parley.study import SCRIPTED_SHARD, Study, load_study
+from parley.games.consensus.game import ConsensusGame
+from parley.study import Study, load_study
+from parley.study.study import SCRIPTED_SHARD
 
 TINY = MODELS["models"]["tiny"]
 

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from conftest import GRID, MODELS, StudyFactory
 from parley import paths
-from parley.cli import commands
+from parley.cli.program import commands
 from parley.errors import UsageError
 from parley.study import load_study
-from parley.suggest import choose, meant
+from parley.text.suggest import choose, meant
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import UsageError
-from parley.games import consensus_swarms_prompts
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_prompts import FOLDER
-from parley.record import read_summary, read_trace
-from parley.replay import replay
-from parley.show import study_files, write_study
-from parley.simulate import simulate
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.prompts import FOLDER
+from parley.games.consensus.swarms import prompts as consensus_swarms_prompts
+from parley.play.record import read_summary, read_trace
+from parley.play.replay import replay
+from parley.play.show import study_files, write_study
+from parley.play.simulate import simulate
 from parley.study import load_study
 from turns import ALL
 

@@ -11,13 +11,8 @@ import pytest
 from conftest import StudyFactory
 from forging import edit, make_former
 from parley import paths
-from parley.errors import RecordError
-from parley.games.consensus import ConsensusGame
-from parley.record import read_summary, write_record
-from parley.runner import play
-from parley.stats import wilson_interval
-from parley.study import Study
-from parley.tables import (
+from parley.analysis.stats import wilson_interval
+from parley.analysis.tables import (
     axes,
     condition_table,
     engine_label,
@@ -26,7 +21,12 @@ from parley.tables import (
     simulation_row,
     summarize,
 )
-from parley.usable import bring_back, left_out_of_tables, recall_left_out, usable_part
+from parley.errors import RecordError
+from parley.games.consensus.game import ConsensusGame
+from parley.play.record import read_summary, write_record
+from parley.play.runner import play
+from parley.play.usable import bring_back, left_out_of_tables, recall_left_out, usable_part
+from parley.study import Study
 from playing import ListPolicy, scripted_policies
 
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 from conftest import StudyFactory
 from parley import paths
-from parley.journal import Entry, Journal
-from parley.simulate import simulate
-from parley.tails import Folder, JobLog, JournalTail, Tail, last_words
+from parley.play.journal import Entry, Journal
+from parley.play.simulate import simulate
+from parley.progress.tails import Folder, JobLog, JournalTail, Tail, last_words
 
 
 def an_entry(number: int, came: float, tokens: int | None = 20) -> Entry:

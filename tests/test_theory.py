@@ -7,7 +7,7 @@ import pytest
 
 from conftest import StudyFactory
 from parley.games.base import Outcome
-from parley.runner import play
+from parley.play.runner import play
 from parley.study import Study
 from playing import scripted_policies
 

@@ -10,9 +10,9 @@ from conftest import StudyFactory
 from hunting import HUNTERS
 from measured import MeasuredGame, measured, played
 from parley import paths
-from parley.record import read_summary
-from parley.stats import wilson_interval
-from parley.tables import read_table
+from parley.analysis.stats import wilson_interval
+from parley.analysis.tables import read_table
+from parley.play.record import read_summary
 
 COLUMNS = ["share", "threshold", "simulations", "mean", "low", "high"]
 

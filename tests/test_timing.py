@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from conftest import StudyFactory
-from parley.journal import Entry
-from parley.record import read_summary, write_record
-from parley.runner import play
-from parley.timing import times
+from parley.play.journal import Entry
+from parley.play.record import read_summary, write_record
+from parley.play.runner import play
+from parley.play.timing import times
 from playing import scripted_policies
 
 

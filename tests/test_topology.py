@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.errors import UsageError
+from parley.games.network.graph import Network
+from parley.games.network.topology import Topology, build, check
 from parley.identity import digest, stream
-from parley.network import Network
-from parley.topology import Topology, build, check
-from parley.yamlfile import is_slug, validated
+from parley.text.yamlfile import is_slug, validated
 
 TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
 

@@ -8,14 +8,14 @@ import yaml
 from click.testing import CliRunner
 
 from conftest import StudyFactory
-from parley.cli import commands
+from parley.analysis.tables import read_table, summarize
+from parley.cli.program import commands
 from parley.errors import UsageError
-from parley.record import read_summary
-from parley.replay import replay
-from parley.show import study_files, write_study
-from parley.simulate import simulate
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.show import study_files, write_study
+from parley.play.simulate import simulate
 from parley.study import load_study
-from parley.tables import read_table, summarize
 
 RANDOM = {"kind": "erdos_renyi", "p": 0.3}
 LISTED = {"kind": "edges", "edges": [[1, 2], [2, 3]]}

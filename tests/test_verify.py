@@ -23,14 +23,13 @@ from answering import (
 from answering_in_format import FREELY, Answering
 from conftest import StudyFactory
 from forging import forge
-from parley import record, verify
-from parley.condition import Simulation
 from parley.engine import client
 from parley.errors import EngineError, RecordError, UsageError
-from parley.games.base import Ask
-from parley.policies import Completion
-from parley.record import read_record, read_summary
-from parley.verify import Verified, engine_differences, engine_facts, read_recorded, sampled
+from parley.play import record, verify
+from parley.play.record import read_record, read_summary
+from parley.play.verify import Verified, engine_differences, engine_facts, read_recorded, sampled
+from parley.policies import Ask, Completion
+from parley.study.condition import Simulation
 from test_cli import Parley, one_line_error, parley  # noqa: F401
 from test_record import play_of
 

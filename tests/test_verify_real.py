@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from forging import forge
-from parley.record import read_summary
-from parley.simulate import simulate
-from parley.verify import read_recorded
+from parley.play.record import read_summary
+from parley.play.simulate import simulate
+from parley.play.verify import read_recorded
 from test_cli import Parley, Ran, parley  # noqa: F401
 from test_end_to_end import folder, serve, write  # noqa: F401
 

@@ -19,7 +19,7 @@ import yaml
 from answering import SERVED, service
 from forging import edit
 from parley import paths
-from parley.record import read_summary
+from parley.play.record import read_summary
 from parley.study import Study, load_study
 from preloaded import preloaded_environment, programs
 

@@ -16,7 +16,7 @@ STARTED_WITH = """
 import sys
 sys.path.insert(0, {tests!r})
 from council import CouncilGame
-from parley.games import GAMES
+from parley.games.registry import GAMES
 GAMES[CouncilGame.name] = CouncilGame
 """
 

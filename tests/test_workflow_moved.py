@@ -10,7 +10,7 @@ import yaml
 
 from conftest import MODELS
 from parley import paths
-from parley.record import read_description
+from parley.play.record import read_description
 from parley.study import Study, load_study
 from test_workflow import jobs, snakemake
 
@@ -100,7 +100,9 @@ def test_a_renamed_study_plays_nothing_again(played: dict[str, bytes]) -> None:
 
 
 def test_nothing_is_renamed_beside_a_run(played: dict[str, bytes]) -> None:
-    code = "from parley.workflow import hold_lock; from parley import paths; hold_lock(paths.lock('small')); input()"
+    code = (
+        "from parley import paths; from parley.workflow import machine as m; m.hold_lock(paths.lock('small')); input()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", f"{code.replace('input()', '')}print(flush=True); input()"],
         stdin=subprocess.PIPE,

@@ -12,10 +12,10 @@ import yaml
 from answering import SERVED, VARIABLE, StandInService, as_recorded
 from parley import paths
 from parley.errors import EngineError, UsageError
-from parley.record import read_summary
-from parley.simulate import simulate_shard
+from parley.play.record import read_summary
+from parley.play.simulate import simulate_shard
 from parley.study import Study, load_study
-from parley.workflow import require_key_and_budget
+from parley.workflow.machine import require_key_and_budget
 from test_workflow import CORES, PROFILE, SNAKEMAKE, folder, jobs, snakemake  # noqa: F401
 
 pytestmark = pytest.mark.slow
@@ -189,6 +189,6 @@ def test_what_ends_a_shard_is_raised_as_it_is(server: StandInService, monkeypatc
     async def fail(*arguments: object) -> None:
         raise OSError("no such device")
 
-    monkeypatch.setattr("parley.simulate._play_with_journal", fail)
+    monkeypatch.setattr("parley.play.simulate._play_with_journal", fail)
     with pytest.raises(OSError, match="no such device"):
         simulate_shard(study, "theirs", 0, lambda text: None)

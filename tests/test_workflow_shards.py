@@ -12,9 +12,10 @@ import yaml
 from conftest import StudyFactory
 from parley import paths
 from parley.errors import RecordError, UsageError
-from parley.record import read_summary
-from parley.simulate import simulate, simulate_shard
-from parley.study import SCRIPTED_SHARD, Study, load_study
+from parley.play.record import read_summary
+from parley.play.simulate import simulate, simulate_shard
+from parley.study import Study, load_study
+from parley.study.study import SCRIPTED_SHARD
 from test_end_to_end import PARLEY
 from test_workflow import jobs, snakemake
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
-from parley.yamlfile import Slug, is_slug, load_yaml, validated
+from parley.text.yamlfile import Slug, is_slug, load_yaml, validated
 
 
 class Inner(BaseModel):

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from parley.games.base import Ask, Outcome, Reply
-from parley.games.consensus import ConsensusGame
+from parley.games.base import Outcome
+from parley.games.consensus.game import ConsensusGame
+from parley.policies import Ask, Reply
 from playing import SILENT, new_consensus
 
 ALL = ["names", "missing_value", "early_vote"]

@@ -9,7 +9,7 @@ import yaml
 
 from mortal import End, Life, Nursery
 from parley import paths
-from parley.record import read_summary
+from parley.play.record import read_summary
 from parley.study import load_study
 
 Key = tuple[int, str, str, int]

@@ -1,4 +1,4 @@
-"""Snakemake finds this package by its name, as the logger `parley`; the display is `parley.snakemake_log`.
+"""Snakemake finds this package by its name, as the logger `parley`; the display is `parley.workflow.run_log`.
 
 Every start of Snakemake imports it, also those of the jobs of a cluster: so it imports nothing heavy by itself.
 """
@@ -12,7 +12,7 @@ class LogHandler(LogHandlerBase):
     """Hands Snakemake's messages to Parley's display."""
 
     def __post_init__(self) -> None:
-        from parley.snakemake_log import RunLog
+        from parley.workflow.run_log import RunLog
 
         self._log = RunLog(self.common_settings)
 

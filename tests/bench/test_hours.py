@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
-from parley.games.base import Ask, Reply, Sampling
-from parley.games.consensus_parameters import HonestVote
-from parley.journal import Entry
-from parley.runner import Exchange
+from parley.games.consensus.parameters import HonestVote
+from parley.play.journal import Entry
+from parley.play.runner import Exchange
+from parley.policies import Ask, Reply, Sampling
 from parley.study import load_study
 
 PAPER = Path(__file__).parents[2] / "config" / "paper.yaml"

@@ -7,14 +7,15 @@ import pytest
 
 from parley.calibration.arms import STYLES, Arm, all_arms, plain_answer, prompts_digest, questions, source_of
 from parley.errors import UsageError
-from parley.games.base import REPLY_FORMATS, Ask, Group, new_game
-from parley.games.deliberation import DeliberationGame
-from parley.games.deliberation_parameters import DeliberationParameters
+from parley.games.base import Group, new_game
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.problems.problem import Problem
+from parley.games.problems.sources import Arithmetic
 from parley.games.replies import FreeText, read_reply
-from parley.journal import Entry
-from parley.problems.problem import Problem
-from parley.problems.sources import Arithmetic
-from parley.runner import Exchange
+from parley.play.journal import Entry
+from parley.play.runner import Exchange
+from parley.policies import REPLY_FORMATS, Ask
 
 PROBLEM = Problem("eighteen", "number", "What is nine times two?", "18")
 

@@ -13,25 +13,18 @@ from answering import record_with_model, standing_in
 from calibrating import answering
 from conftest import MODELS, StudyFactory
 from parley import paths
+from parley.analysis.tables import summarize
 from parley.calibration import results
 from parley.calibration.arms import Arm
-from parley.calibration.results import (
-    HEADER,
-    calibration_tables,
-    calibrations_of,
-    cells,
-    planned_report,
-    report_plan,
-)
+from parley.calibration.results import HEADER, calibration_tables, calibrations_of, cells, planned_report, report_plan
 from parley.calibration.run import calibrate
-from parley.cli import commands
+from parley.cli.program import commands
 from parley.errors import RecordError
 from parley.files import mark_done
-from parley.problems.sources import Arithmetic
-from parley.progress_stages import DONE, last_stages
-from parley.report import report
+from parley.games.problems.sources import Arithmetic
+from parley.progress.stages import DONE, last_stages
+from parley.report.page import report
 from parley.study import Study, load_study
-from parley.tables import summarize
 
 CONSENSUS = Arm("consensus", "json")
 ROW = {
@@ -164,7 +157,7 @@ def test_all_jobs_of_a_run_have_one_plan_of_the_report(
 def test_the_report_shows_them_or_how_to_make_one(
     study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, quiet: Any
 ) -> None:
-    monkeypatch.setattr("parley.report._figures", lambda study: ())
+    monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     for simulation in study.simulations():
         record_with_model(simulation)
     summarize(study, quiet)

@@ -13,14 +13,14 @@ from answering import completion, standing_in
 from calibrating import RIGHT, answering, question_of
 from conftest import MODELS
 from parley import paths
+from parley.analysis.stats import paired_difference, wilson_interval
 from parley.calibration import run
 from parley.calibration.arms import STYLES, Arm, all_arms
 from parley.calibration.run import calibrate
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, RecordError, UsageError
-from parley.games.base import REPLY_FORMATS
-from parley.problems.sources import Arithmetic
-from parley.stats import paired_difference, wilson_interval
+from parley.games.problems.sources import Arithmetic
+from parley.policies import REPLY_FORMATS
 
 NUMBER = 12
 JSON_ARMS = all_arms(STYLES, ("json",))

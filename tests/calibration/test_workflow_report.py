@@ -8,12 +8,12 @@ from answering import record_with_model, standing_in
 from calibrating import answering
 from conftest import StudyFactory
 from parley import paths
+from parley.analysis.tables import summarize
 from parley.calibration.run import calibrate
 from parley.files import mark_done, write_atomically
-from parley.problems.sources import Arithmetic
-from parley.report import report
+from parley.games.problems.sources import Arithmetic
+from parley.report.page import report
 from parley.study import Study
-from parley.tables import summarize
 from test_workflow import jobs, snakemake
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from parley.engine.backoff import given_up, is_final, pause, retry_after
+from parley.engine.service.backoff import given_up, is_final, pause, retry_after
 from parley.errors import EngineError
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)

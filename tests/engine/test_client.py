@@ -14,8 +14,8 @@ from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
-from parley.games.base import Ask
-from parley.games.parsing import parse_reply
+from parley.policies import Ask
+from parley.policies.parsing import parse_reply
 from playing import new_consensus
 
 Answer = Callable[[bytes], Awaitable[bytes]]

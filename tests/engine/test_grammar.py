@@ -7,15 +7,15 @@ from typing import Any, Literal
 import pytest
 
 from answering_in_format import MODELS
-from parley.condition import Condition, Group, Player
 from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
 from parley.engine.models import ModelEntry
-from parley.games.base import REPLY_FORMATS, Ask
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_rules import SCRIPTED
-from parley.games.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
-from parley.games.stag_hunt_rules import POLICIES
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.rules import SCRIPTED
+from parley.games.stag_hunt.rules import POLICIES
 from parley.identity import digest
+from parley.policies import REPLY_FORMATS, Ask
+from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
+from parley.study.condition import Condition, Group, Player
 from playing import new_consensus
 
 OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
-from parley.engine import hosted
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry
-from parley.engine.service import Service, service_of
+from parley.engine.service import hosted
+from parley.engine.service.service import Service, service_of
 from parley.errors import EngineError
 from parley.policies import Completion
 from playing import new_consensus

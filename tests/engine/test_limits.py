@@ -17,9 +17,9 @@ import pytest
 
 from answering import SERVED, StandInService, completion, service
 from parley import paths
-from parley.engine import limits
-from parley.engine.limits import Limiter, estimated_tokens
-from parley.engine.terms import ServiceLimits
+from parley.engine.service import limits
+from parley.engine.service.limits import Limiter, estimated_tokens
+from parley.engine.service.terms import ServiceLimits
 
 URL, VARIABLE, KEY = "http://node17.example:8000/v1", "TINY_API_KEY", "sk-7f3a9c51d2e8"
 
@@ -38,10 +38,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 ASKING = """
 import asyncio, sys, time
 from pathlib import Path
-from parley.engine import client, hosted, limits
+from parley.engine import client
+from parley.engine.service import hosted, limits
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry
-from parley.engine.service import service_of
+from parley.engine.service.service import service_of
 from playing import new_consensus
 
 url, served, variable, bounds, count, clock = sys.argv[1:]
@@ -109,8 +110,8 @@ def test_no_more_requests_begin_in_a_minute_than_all_processes_may_send_together
 
 HOLDING = """
 import asyncio, sys
-from parley.engine.limits import Limiter
-from parley.engine.terms import ServiceLimits
+from parley.engine.service.limits import Limiter
+from parley.engine.service.terms import ServiceLimits
 
 async def run():
     async with Limiter((sys.argv[1],), ServiceLimits(concurrent=1), "it", print) as limiter:

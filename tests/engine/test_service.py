@@ -16,7 +16,7 @@ from answering import SERVED, StandInService, completion, service
 from conftest import StudyFactory
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry, recorded_entry
-from parley.engine.service import Service, service_of
+from parley.engine.service.service import Service, service_of
 from parley.errors import EngineError, UsageError
 from parley.policies import Completion
 from playing import new_consensus

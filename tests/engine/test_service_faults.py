@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from answering import KEY, SERVED, VARIABLE
-from parley.engine import hosted
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.models import ModelEntry
-from parley.engine.service import service_of
+from parley.engine.service import hosted
+from parley.engine.service.service import service_of
 from parley.errors import EngineError, ParleyError
 from parley.games.replies import read_reply
 from parley.policies import Completion

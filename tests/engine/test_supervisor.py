@@ -24,7 +24,7 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + VL
 SUPERVISOR = """
 import sys, time
 from pathlib import Path
-from parley.cli import main
+from parley.cli.program import main
 from parley.engine import server, supervisor, weights
 from parley.engine.models import ModelEntry
 entry = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})

@@ -6,15 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from parley.games.base import FAILURE_CLASSES, Ask, Sampling, new_game
-from parley.games.consensus import (
-    ByzantineVote,
-    ConsensusGame,
-    ConsensusParameters,
-    HonestVote,
-    proposal_model,
-)
-from parley.games.parsing import parse_reply
+from parley.games.base import new_game
+from parley.games.consensus.game import ByzantineVote, ConsensusGame, ConsensusParameters, HonestVote, proposal_model
+from parley.policies import FAILURE_CLASSES, Ask, Sampling
+from parley.policies.parsing import parse_reply
 from playing import groups
 
 HONEST = proposal_model("honest", 0, 50, 20, 30)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from parley.games.base import new_game
-from parley.games.consensus import ConsensusGame, ConsensusParameters
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from playing import INITIAL, SILENT, Played, Say, drive, groups, new_consensus
 
 

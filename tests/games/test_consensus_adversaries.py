@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.games.base import Group, Outcome, new_game
-from parley.games.consensus import ConsensusGame, ConsensusParameters, ConsensusView
-from parley.games.consensus_adversaries import ADVERSARIES
-from parley.games.consensus_parameters import ByzantineVote, HonestVote, proposal_model
-from parley.games.consensus_rules import SCRIPTED
-from parley.games.kinds import ChosenPolicy
-from parley.games.parsing import parse_reply
+from parley.games.consensus.adversaries import ADVERSARIES
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters, ConsensusView
+from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model
+from parley.games.consensus.rules import SCRIPTED
+from parley.play.runner import play
+from parley.policies.kinds import ChosenPolicy
+from parley.policies.parsing import parse_reply
 from parley.policies.scripted import ScriptedPolicy
-from parley.runner import play
 from playing import Say, drive, new_consensus
 
 KINDS = {**SCRIPTED, **ADVERSARIES}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.consensus import ConsensusParameters
+from parley.games.consensus.game import ConsensusParameters
 from playing import Played, Say, drive, new_consensus
 
 # What an agent is asked
@@ -227,7 +227,7 @@ def test_hostile_text_forges_no_line_and_no_header(text: str) -> None:
 
 def unchecked_reply(ask: Any, move: Any) -> Any:
     """Like `reply_to`, but for text that the strict parser would refuse."""
-    from parley.games.base import Reply
+    from parley.policies import Reply
 
     if ask.phase == "vote":
         return Reply(ask.reply_model(decision=move))

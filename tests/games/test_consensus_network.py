@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from networked import agents, consensus, made_up, play_scripted, scripted
 from parley.errors import UsageError
-from parley.games.base import Ask, Group, Outcome
-from parley.games.consensus import ConsensusGame
-from parley.games.consensus_state import ConsensusView
-from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
-from parley.games.parsing import parse_reply
+from parley.games.base import Group, Outcome
+from parley.games.consensus.game import ConsensusGame
+from parley.games.consensus.state import ConsensusView
+from parley.games.network.topology import build
 from parley.identity import digest, stream
-from parley.topology import build
+from parley.policies import Ask
+from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies.parsing import parse_reply
 
 PATH_OF_4 = {"kind": "edges", "edges": [[1, 2], [2, 3], [3, 4]]}
 TOPOLOGIES: st.SearchStrategy[Any] = st.one_of(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from parley.errors import UsageError
-from parley.games.consensus_prompts import FOLDER, PROMPTS, PromptValues, render, sample, template
+from parley.games.consensus.prompts import FOLDER, PROMPTS, PromptValues, render, sample, template
 
 # The experimental stimulus: Figures 5 to 14 of the paper, word for word. A changed digest is another experiment.
 SHA256 = {

@@ -4,9 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.games.consensus import ByzantineVote, ConsensusView, HonestVote, proposal_model
-from parley.games.consensus_rules import Majority, majority, random, stubborn
-from parley.games.parsing import parse_reply
+from parley.games.consensus.game import ByzantineVote, ConsensusView, HonestVote, proposal_model
+from parley.games.consensus.rules import Majority, majority, random, stubborn
+from parley.policies.parsing import parse_reply
 from playing import RULES, new_consensus
 
 

@@ -16,20 +16,15 @@ from pydantic import ValidationError
 
 from hostile import TEXTS
 from parley.errors import UsageError
-from parley.games.base import Group, Reply, new_game
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_prompts import FOLDER
-from parley.games.consensus_strategies import (
-    HEADING,
-    LLM_STRATEGIES,
-    STRATEGIES,
-    Strategies,
-    strategy_text,
-)
-from parley.games.kinds import ChosenPolicy
-from parley.record import read_summary, write_record
-from parley.runner import play
-from parley.show import study_files
+from parley.games.base import Group, new_game
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.prompts import FOLDER
+from parley.games.consensus.strategies import HEADING, LLM_STRATEGIES, STRATEGIES, Strategies, strategy_text
+from parley.play.record import read_summary, write_record
+from parley.play.runner import play
+from parley.play.show import study_files
+from parley.policies import Reply
+from parley.policies.kinds import ChosenPolicy
 from playing import ListPolicy, scripted
 
 SOME: dict[str, Any] = {"name": "llm_strategies", "strategies": "stall", "model": "tiny"}
@@ -154,7 +149,7 @@ def test_the_label_and_the_identity_follow_strategies_and_parameters() -> None:
 
 def test_a_changed_text_is_another_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     before = told("stall").identity()
-    monkeypatch.setattr("parley.games.consensus_strategies.strategy_text", lambda name: "another text")
+    monkeypatch.setattr("parley.games.consensus.strategies.strategy_text", lambda name: "another text")
     assert told("stall").identity() != before
 
 

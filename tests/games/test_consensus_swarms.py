@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from parley.games.base import new_game
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_prompts import Proposal
-from parley.games.consensus_state import Agent
-from parley.games.consensus_swarms import in_turns
-from parley.games.kinds import PolicyKind
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.prompts import Proposal
+from parley.games.consensus.state import Agent
+from parley.games.consensus.swarms.protocol import in_turns
+from parley.play.runner import play
+from parley.policies.kinds import PolicyKind
 from parley.policies.scripted import ScriptedPolicy
-from parley.runner import play
 from playing import INITIAL, SILENT, groups
 from turns import ALL, Turn, new_swarms, take_turns
 

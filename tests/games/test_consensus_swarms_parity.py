@@ -11,9 +11,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.base import Reply, new_game
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_prompts import FOLDER
+from parley.games.base import new_game
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.prompts import FOLDER
+from parley.policies import Reply
 from playing import groups
 from turns import ALL
 

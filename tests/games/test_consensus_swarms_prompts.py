@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_prompts import FOLDER
-from parley.games.consensus_swarms_prompts import filled, sample, template
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.prompts import FOLDER
+from parley.games.consensus.swarms.prompts import filled, sample, template
 from turns import new_swarms, take_turns
 
 # SHA-256 of the constants as printed on the page, each with a newline at its end.

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from parley.figures import figures
+from parley.analysis.tables import print_conditions, read_table, summarize
+from parley.figures.make import figures
 from parley.games.base import Group
-from parley.games.consensus import ConsensusGame, ConsensusParameters
-from parley.games.consensus_threat import threat_model
-from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from parley.record import write_record
-from parley.report import report
-from parley.runner import play
-from parley.tables import print_conditions, read_table, summarize
+from parley.games.consensus.game import ConsensusGame, ConsensusParameters
+from parley.games.consensus.threat import threat_model
+from parley.play.record import write_record
+from parley.play.runner import play
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.report.page import report
 from playing import scripted_policies
 
 GAME = ConsensusParameters()

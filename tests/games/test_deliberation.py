@@ -7,10 +7,10 @@ import pytest
 from deliberating import CARDS, CHOICES, EIGHTEEN, deliberate, new_deliberation
 from parley.errors import UsageError
 from parley.games.base import Group, new_game
-from parley.games.deliberation import DeliberationGame
-from parley.games.deliberation_hung import HungSet
-from parley.games.deliberation_parameters import DeliberationParameters
-from parley.network import Network
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.hung import HungSet
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.network.graph import Network
 
 
 def test_unanimity_on_the_right_answer_ends_a_deliberation_at_once() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from deliberating import CARDS, CHOICES, EIGHTEEN, deliberate, new_deliberation
 from parley.errors import UsageError
-from parley.games.base import Reply
-from parley.games.deliberation import DeliberationGame
-from parley.games.deliberation_prompts import PROMPTS, STYLES, template
-from parley.problems.problem import Problem
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.prompts import PROMPTS, STYLES, template
+from parley.games.problems.problem import Problem
+from parley.policies import Reply
 
 
 def test_every_placeholder_of_every_template_is_filled() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from deliberating import CHOICES, EIGHTEEN, deliberate, new_deliberation
-from parley.games.deliberation_rules import POLICIES
-from parley.games.deliberation_state import DeliberationView, Value
-from parley.games.kinds import ChosenPolicy
-from parley.problems.problem import Problem
+from parley.games.deliberation.rules import POLICIES
+from parley.games.deliberation.state import DeliberationView, Value
+from parley.games.problems.problem import Problem
+from parley.policies.kinds import ChosenPolicy
 from scripted import play_scripted
 
 

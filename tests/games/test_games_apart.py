@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley.games import GAMES
 from parley.games.base import Game
+from parley.games.registry import GAMES
 
 SOURCE = Path(parley.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -31,7 +31,9 @@ def imported(tree: ast.Module) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         else:
             continue
-        yield from (name.split(".")[2] for name in names if name.startswith("parley.games.") and name.count(".") > 1)
+        yield from (
+            name.split(".")[2] for name in names if name.startswith("parley.games.registry.") and name.count(".") > 1
+        )
 
 
 def texts(tree: ast.Module) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Who sees whom, by name."""
 
-from parley.games.links import Links
-from parley.network import Network
+from parley.games.network.graph import Network
+from parley.games.network.links import Links
 
 NAMES = ["ann", "bob", "cid"]
 

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.games import GAMES
-from parley.games.base import Ask, Game, Group, Outcome, Reply, new_game
-from parley.games.kinds import ChosenPolicy
-from parley.games.parsing import parse_reply
-from parley.problems.problem import Problem
+from parley.games.base import Game, Group, Outcome, new_game
+from parley.games.problems.problem import Problem
+from parley.games.registry import GAMES
+from parley.policies import Ask, Reply
+from parley.policies.kinds import ChosenPolicy
+from parley.policies.parsing import parse_reply
 from scripted import play_scripted
 
 ROUNDS: Mapping[str, dict[str, Any]] = {

@@ -9,14 +9,14 @@ import pytest
 from answering_in_format import FREELY, Answering
 from deliberating import CHOICES, new_deliberation
 from hunting import chosen, new_hunt
-from parley.games.base import REPLY_FORMATS, Ask, Game
-from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.games.base import Game
 from parley.games.replies import FreeText, playing, read_reply
-from parley.games.reply_text import labels_first
-from parley.games.stag_hunt_rules import POLICIES
-from parley.policies import Completion, Policy
+from parley.games.stag_hunt.rules import POLICIES
+from parley.play.runner import Exchange, Play, play
+from parley.policies import REPLY_FORMATS, Ask, Completion, Policy
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies.reply_text import labels_first
 from parley.policies.scripted import ScriptedPolicy
-from parley.runner import Exchange, Play, play
 from playing import new_consensus
 
 ID = "b" * 64

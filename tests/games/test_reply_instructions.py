@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from parley.games import GAMES
-from parley.games.base import REPLY_FORMATS
-from parley.games.consensus_prompts import FOLDER as PRINTED
-from parley.games.consensus_swarms_parameters import LEAKS
+from parley.games.consensus.prompts import FOLDER as PRINTED
+from parley.games.consensus.swarms.parameters import LEAKS
+from parley.games.registry import GAMES
 from parley.games.reply_instructions import FOLDER, without_json
+from parley.policies import REPLY_FORMATS
 
 PROMPTS = FOLDER.parent
 

@@ -11,13 +11,13 @@ from pydantic import BaseModel
 
 from answering_in_format import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
 from deliberating import CARDS, CHOICES, EIGHTEEN
-from parley.games.consensus_parameters import HonestVote
-from parley.games.deliberation_parameters import answer_pattern, reply_model
-from parley.games.parsing import parse_reply
-from parley.games.reply_text import read_text
-from parley.games.stag_hunt_parameters import LONGEST_WORD, WORD_PATTERN, act_model, signal_model
-from parley.games.stag_hunt_state import one_word
-from parley.problems.problem import Problem
+from parley.games.consensus.parameters import HonestVote
+from parley.games.deliberation.parameters import answer_pattern, reply_model
+from parley.games.problems.problem import Problem
+from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, act_model, signal_model
+from parley.games.stag_hunt.state import one_word
+from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import read_text
 
 
 def values(model: type[BaseModel], text: str) -> dict[str, Any]:

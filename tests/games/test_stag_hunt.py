@@ -7,11 +7,11 @@ import pytest
 from hunting import hunt, new_hunt
 from parley.errors import UsageError
 from parley.games.base import Group, new_game
-from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
-from parley.games.stag_hunt import StagHuntGame
-from parley.games.stag_hunt_parameters import StagHuntParameters
-from parley.games.stag_hunt_rules import POLICIES
-from parley.network import Network
+from parley.games.network.graph import Network
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.games.stag_hunt.rules import POLICIES
+from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
 
 
 def points(played: Any, number: int = 1) -> list[int]:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hunting import hunt
-from parley.games.stag_hunt_betrayal import SWEEP, archetype, archetype_shares
-from parley.network import Network
+from parley.games.network.graph import Network
+from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
 
 CALM = ["stag"] * 3
 

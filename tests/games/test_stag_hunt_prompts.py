@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hostile import TEXTS
 from hunting import Hunted, hunt, new_hunt
 from parley.errors import UsageError
-from parley.games.base import Ask, Reply
-from parley.games.parsing import parse_reply
-from parley.games.stag_hunt import StagHuntGame
-from parley.games.stag_hunt_parameters import StagHuntParameters
-from parley.games.stag_hunt_prompts import PHASES, PROMPTS, template, templates
-from parley.games.stag_hunt_state import one_word
-from parley.network import Network
+from parley.games.network.graph import Network
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.games.stag_hunt.prompts import PHASES, PROMPTS, template, templates
+from parley.games.stag_hunt.state import one_word
+from parley.policies import Ask, Reply
+from parley.policies.parsing import parse_reply
 
 RING = Network.of_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
 WORDS = [["alpha", "beta", "gamma", "delta"], ["one", "two", "three", "four"]]

@@ -8,11 +8,11 @@ import pytest
 from hunting import chosen, letters, new_hunt
 from parley.errors import UsageError
 from parley.games.base import Group
-from parley.games.stag_hunt import StagHuntGame
-from parley.games.stag_hunt_parameters import StagHuntParameters
-from parley.games.stag_hunt_rules import POLICIES
-from parley.games.stag_hunt_state import HARE, STAG, YOU, Action, Seen, StagHuntView
-from parley.network import Network
+from parley.games.network.graph import Network
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen, StagHuntView
 from scripted import play_scripted
 
 

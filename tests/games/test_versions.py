@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from conftest import StudyFactory
-from parley.condition import Condition, Simulation
 from parley.engine.grammar import constraint
-from parley.games import GAMES
-from parley.games.base import Ask, Reply
-from parley.games.parsing import parse_reply
+from parley.games.registry import GAMES
 from parley.games.replies import FreeText, playing
 from parley.identity import digest, stream
-from parley.prompt_sent import rule_for
+from parley.policies import Ask, Reply
+from parley.policies.parsing import parse_reply
+from parley.study.condition import Condition, Simulation
+from parley.study.prompt_sent import rule_for
 
 PINNED = Path(__file__).parent / "versions.json"
 PIN_AGAIN = "`PARLEY_PIN=1 pytest tests/games/test_versions.py` writes tests/games/versions.json anew"

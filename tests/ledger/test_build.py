@@ -10,15 +10,15 @@ import pytest
 from conftest import StudyFactory
 from council import CouncilGame, recorded_study
 from parley import paths
+from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
 from parley.games.transcript import Session
 from parley.identity import canonical_json
 from parley.ledger.block import SignedUtterance
 from parley.ledger.build import build, check_against_records, check_study
-from parley.record import read_summary, read_trace
-from parley.simulate import simulate
+from parley.play.record import read_summary, read_trace
+from parley.play.simulate import simulate
 from parley.study import Study
-from parley.tables import read_table
 
 Quiet = Callable[[str], None]
 pytestmark = pytest.mark.usefixtures("council")

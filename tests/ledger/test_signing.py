@@ -48,5 +48,5 @@ def test_what_is_signed_is_ed25519_of_the_documented_message() -> None:
 
 @pytest.mark.slow
 def test_the_commands_that_need_no_ledger_do_not_import_cryptography() -> None:
-    program = "import sys, parley.cli, parley.simulate; sys.exit('cryptography' in sys.modules)"
+    program = "import sys, parley.cli, parley.play.simulate; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

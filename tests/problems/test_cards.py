@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.problems.cards import is_card, matching_cards, normal_cards, read_cards, right_cards
+from parley.games.problems.cards import is_card, matching_cards, normal_cards, read_cards, right_cards
 
 CARDS = ("A", "K", "4", "7")
 READ = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from parley.errors import UsageError
-from parley.problems import delidata
-from parley.problems.loaded import ProblemSet
+from parley.games.problems import delidata
+from parley.games.problems.loaded import ProblemSet
 
 HEADER = (
     "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\tclean_text\tannotation_type\tannotation_target\t"

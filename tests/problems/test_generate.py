@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.problems.generate import arithmetic, wason
+from parley.games.problems.generate import arithmetic, wason
 
 _OPERATIONS: dict[type[ast.operator], Any] = {
     ast.Add: operator.add,

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley.errors import UsageError
-from parley.problems import gsm8k, loaded
-from parley.problems.loaded import ProblemSet
+from parley.games.problems import gsm8k, loaded
+from parley.games.problems.loaded import ProblemSet
 
 ROWS = [
     {"question": "How many <<1+1=2>>eggs\u200b?", "answer": "1+1=<<1+1=2>>2\n#### 2"},

@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from parley.errors import UsageError
-from parley.problems import hub, sources
+from parley.games.problems import hub, sources
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 PATTERNS = ["main/test-*.parquet"]

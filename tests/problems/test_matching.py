@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.problems.matching import MATCHING, normal_policy
+from parley.games.problems.matching import MATCHING, normal_policy
 
 SAME = [
     *("Close on Mondays", "close on mondays", " Close  on\nMondays ", "Close on Mondays.", "- Close on Mondays"),

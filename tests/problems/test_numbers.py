@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.problems.numbers import MOST_DIGITS, read_number
+from parley.games.problems.numbers import MOST_DIGITS, read_number
 
 READ = {
     "18": "18",

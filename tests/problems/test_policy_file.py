@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from parley.errors import UsageError
-from parley.problems import policy_file
+from parley.games.problems import policy_file
 
 ENTRY: dict[str, Any] = {"id": "fee", "question": "What\n first?", "policies": ["A fee", "No fee"]}
 

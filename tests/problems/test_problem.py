@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.problems.cards import read_cards
-from parley.problems.numbers import read_number
-from parley.problems.problem import Problem
+from parley.games.problems.cards import read_cards
+from parley.games.problems.numbers import read_number
+from parley.games.problems.problem import Problem
 
 NUMBER = Problem("n-1", "number", "What is 9 * 2?", "18")
 CARDS = Problem("c-1", "cards", "Which cards?", "7,A", ("A", "K", "4", "7"))

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.errors import UsageError
-from parley.problems.problem import Problem
-from parley.problems.sources import ProblemSource
-from parley.yamlfile import is_slug, validated
+from parley.games.problems.problem import Problem
+from parley.games.problems.sources import ProblemSource
+from parley.text.yamlfile import is_slug, validated
 
 SOURCE: TypeAdapter[ProblemSource] = TypeAdapter(ProblemSource)
 GROUP = "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\ng\t-1\tINITIAL\tSYSTEM\tCat&&2,7,V,A\n"

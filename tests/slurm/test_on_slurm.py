@@ -21,9 +21,9 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.record import read_summary
-from parley.replay import replay
-from parley.simulate import simulate
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from slurm.cluster import cluster, jobs, missing_programs
 from test_workflow import PROFILE, REPOSITORY, SNAKEMAKE

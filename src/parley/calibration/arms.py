@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parley.errors import UsageError
-from parley.games import GAMES
-from parley.games.base import Ask, Game, ReplyFormat, Sampling
+from parley.games.base import HONEST, Game
+from parley.games.problems.problem import Problem
+from parley.games.problems.sources import Arithmetic, Gsm8k
 from parley.games.questions import Question
+from parley.games.registry import GAMES
 from parley.games.replies import FreeText
-from parley.games.roles import HONEST
 from parley.identity import digest
-from parley.problems.problem import Problem
-from parley.problems.sources import Arithmetic, Gsm8k
-from parley.runner import Exchange
+from parley.play.runner import Exchange
+from parley.policies import Ask, ReplyFormat, Sampling
 from parley.text import one_line
 
 TEMPERATURE = 0.7

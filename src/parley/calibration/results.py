@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from parley import paths
+from parley.analysis.stats import paired_difference, wilson_interval
 from parley.calibration.arms import STYLES, Arm, all_arms, prompts_digest, questions
-from parley.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
 from parley.engine.grammar import grammar_name
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import read_regular
-from parley.games.base import REPLY_FORMATS
+from parley.games.problems.sources import Arithmetic
 from parley.identity import digest
-from parley.problems.sources import Arithmetic
-from parley.runner import Exchange
-from parley.stats import paired_difference, wilson_interval
+from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
+from parley.play.runner import Exchange
+from parley.play.timing import times
+from parley.policies import REPLY_FORMATS
 from parley.study import Study
-from parley.timing import times
 
 FORMAT = 1
 _MOST_BYTES = 100_000_000

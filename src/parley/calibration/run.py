@@ -18,23 +18,23 @@ import pyarrow.parquet as pq
 from parley import __version__, paths
 from parley.calibration.arms import PLAIN, STYLES, TEMPERATURE, Arm, Source, all_arms, questions
 from parley.calibration.results import FORMAT, arm_row, identity_of, key_of, read_calibration
-from parley.degenerate import degenerate_class
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import ModelEntry, model_entry
-from parley.engine.service import Service, service_of
+from parley.engine.service.service import Service, service_of
 from parley.engine.temporary import temporary_engine
 from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.base import REPLY_FORMATS, Ask, Game, GameParameters, Outcome, Reply
+from parley.games.base import Game, GameParameters, Outcome
+from parley.games.problems.problem import Problem
 from parley.games.replies import FIRST_STEP
 from parley.identity import digest
-from parley.journal import Journal
-from parley.pace import duration
-from parley.policies import Completion, Policy
-from parley.problems.problem import Problem
-from parley.runner import Exchange, play_async
+from parley.play.degenerate import degenerate_class
+from parley.play.journal import Journal
+from parley.play.pace import duration
+from parley.play.runner import Exchange, play_async
+from parley.policies import REPLY_FORMATS, Ask, Completion, Policy, Reply
 
 _AT_ONCE = 64  # requests; more wait here, not at the engine, whose patience ends
 _SAY_SECONDS = 10.0

@@ -1,1 +1,1 @@
-"""Engines: the vLLM server, the client that asks it, and the models that it serves."""
+"""Models, their weights, the servers that run them, and the client that asks them."""

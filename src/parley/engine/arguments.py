@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from parley.suggest import meant
+from parley.text.suggest import meant
 
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
 _OWN = {

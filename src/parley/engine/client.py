@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from parley.engine.endpoint import FAILED, read_endpoint
-from parley.engine.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
 from parley.engine.grammar import constraint
-from parley.engine.hosted import Hosted, Send
-from parley.engine.limits import estimated_tokens
 from parley.engine.names import compare_names
-from parley.engine.service import NOT_AS_ASKED, Service, error_message
-from parley.engine.terms import OWN_SECONDS, Tokens
+from parley.engine.service.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
+from parley.engine.service.hosted import Hosted, Send
+from parley.engine.service.limits import estimated_tokens
+from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
+from parley.engine.service.terms import OWN_SECONDS
 from parley.errors import EngineError
-from parley.games.base import Ask
-from parley.policies import Completion, said_name, token_count, used_tokens
+from parley.policies import Ask, Completion, Tokens, said_name, token_count, used_tokens
 from parley.text import one_line
 
 if TYPE_CHECKING:
-    from parley.spending import Purse
+    from parley.play.spending import Purse
 
 _POLL_SECONDS = 0.5
 _CHAT = "/v1/chat/completions"

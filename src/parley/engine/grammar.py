@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from parley.games.base import Ask
+from parley.policies import Ask
 
 MOST_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
 OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MOST_WHITE_SPACE}"

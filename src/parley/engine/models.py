@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from parley.engine.arguments import check_arguments, check_concern_the_machine
+from parley.engine.service.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
-from parley.engine.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.errors import UsageError
 from parley.identity import canonical_json
-from parley.suggest import choose
 from parley.text import last_part, without_folders
-from parley.yamlfile import Slug, load_yaml, validated
+from parley.text.suggest import choose
+from parley.text.yamlfile import Slug, load_yaml, validated
 
 # Stands for the URL where a record is all that is known of a service; the name resolves nowhere (RFC 2606).
 _UNKNOWN_URL = "http://service.invalid/v1"

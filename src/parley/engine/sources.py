@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parley.yamlfile import tag
+from parley.text.yamlfile import tag
 
 _SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII)
 _NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part

@@ -36,7 +36,7 @@ from parley.errors import EngineError, UsageError
 from parley.files import try_lock, write_atomically
 from parley.identity import digest
 from parley.text import one_line
-from parley.yamlfile import shown
+from parley.text.yamlfile import shown
 
 _WEIGHTS = (".safetensors",)
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")

@@ -1,18 +1,1 @@
-"""The games, by name. A new game is one module and one line here."""
-
-from parley.errors import UsageError
-from parley.games.base import Game
-from parley.games.consensus import ConsensusGame
-from parley.games.deliberation import DeliberationGame
-from parley.games.stag_hunt import StagHuntGame
-from parley.suggest import choose
-
-GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame, StagHuntGame)}
-
-
-def game_class(name: str) -> type[Game]:
-    """Return the game called `name`; raises UsageError for an unknown one."""
-    try:
-        return GAMES[name]
-    except KeyError:
-        raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES))}") from None
+"""The games: rules, prompts and evidence of each in a folder of its own, and what all of them share."""

@@ -8,41 +8,29 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
 from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline, Trajectory
-from parley.games.kinds import BY_MODEL, ChosenPolicy, PolicyKind
+from parley.games.network.graph import Network
+from parley.games.network.topology import Complete, Topology, build
+from parley.games.network.topology import check as check_topology
 from parley.games.transcript import Session
-from parley.identity import digest, stream
-from parley.network import Network
-from parley.topology import Complete, Topology, build
-from parley.topology import check as check_topology
+from parley.identity import stream
+from parley.policies import Ask, Reply, ReplyFormat
+from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind
 
 if TYPE_CHECKING:
-    from parley.problems.problem import Problem
+    from parley.games.problems.problem import Problem
 
-FailureClass = Literal["invalid_json", "out_of_range", "length", "refused"]
-FAILURE_CLASSES: tuple[FailureClass, ...] = ("invalid_json", "out_of_range", "length", "refused")
-
-# How a study asks for replies. An ask's own format may also be the first of two steps: "free".
-ReplyFormat = Literal["json", "text", "two_steps"]
-REPLY_FORMATS: tuple[ReplyFormat, ...] = get_args(ReplyFormat)
-
-
-class Sampling(BaseModel):
-    """How one phase is sampled."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    temperature: float = Field(ge=0.0, le=2.0, description="Sampling temperature; 0 is greedy.")
-    max_tokens: int = Field(ge=1, le=32_768, description="Longest reply, in tokens.")
+# The roles that games share: who keeps to the rules, and who may break them.
+HONEST = "honest"
+BYZANTINE = "byzantine"
 
 
 class GameParameters(BaseModel):
@@ -86,56 +74,6 @@ class Group:
     role: str
     count: int
     policy: ChosenPolicy = BY_MODEL
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One question to one agent.
-
-    `view` is what the agent may see, as data: scripted policies read it where a model reads the messages. With the
-    format `two_steps` the reply is `free` first, and `follow_up` asks for the rest (`parley.games.replies`). `earlier`
-    are messages between the system prompt and `user`, as role and text.
-    """
-
-    agent: str
-    role: str
-    round: int
-    phase: str
-    system: str
-    user: str
-    reply_model: type[BaseModel]
-    sampling: Sampling
-    view: Any = field(compare=False)
-    reply_format: Literal[ReplyFormat, "free"] = "json"
-    follow_up: str = ""
-    earlier: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def messages(self) -> list[dict[str, str]]:
-        """The chat messages, in OpenAI's form."""
-        said = [("system", self.system), *self.earlier, ("user", self.user)]
-        return [{"role": role, "content": text} for role, text in said]
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of what is asked: the messages, how they are sampled, and the format if it is not JSON."""
-        asked: list[Any] = [self.system, self.user, self.sampling.model_dump()]
-        if self.earlier or self.reply_format != "json":
-            asked += [self.reply_format, self.earlier]
-        return digest(asked)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back: a parsed value, or the class of the failure (after all retries).
-
-    `milliseconds` is how long it took, all attempts together; a replay has what was recorded.
-    """
-
-    value: BaseModel | None
-    failure: FailureClass | None = None
-    detail: str | None = None
-    milliseconds: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from parley.games.base import Ask, Game, GameParameters, Group, ReplyFormat, new_game
-from parley.games.roles import HONEST
+from parley.games.base import HONEST, Game, GameParameters, Group, new_game
+from parley.policies import Ask, ReplyFormat
 
 _AGENTS = 4
 _TASK = "=== YOUR TASK ===\n"

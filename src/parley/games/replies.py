@@ -13,9 +13,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, create_model
 
-from parley.games.base import Ask, Game, Outcome, Reply
-from parley.games.parsing import parse_reply
-from parley.games.reply_text import ReplyModel, free_field, read_text, schema_of
+from parley.games.base import Game, Outcome
+from parley.policies import Ask, Reply
+from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import ReplyModel, free_field, read_text, schema_of
 
 FIRST_STEP = "_think"  # what its phase is called besides
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from parley.games.base import ReplyFormat
+from parley.policies import ReplyFormat
 
-FOLDER = Path(__file__).parent.parent / "prompts" / "replies"
+FOLDER = Path(__file__).parent / "reply_templates"
 
 # What a printed prompt says of replies in any form, among what asks for JSON.
 _IN_ENGLISH = "All responses must be in English only."

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.games.transcript import Session
 from parley.identity import canonical_json, digest
 from parley.ledger.merkle import leaf_hash, merkle_root
-from parley.ledger.settings import MOST_DIFFICULTY
 from parley.ledger.signing import AgentKey
+from parley.study.ledger_settings import MOST_DIFFICULTY
 
 FORMAT = 1
 _GENESIS_DOMAIN = "parley/genesis/1"

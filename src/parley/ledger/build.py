@@ -13,21 +13,21 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from parley import paths
-from parley.condition import Simulation
+from parley.analysis.tables import axes, write_table
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
+from parley.games.network.graph import Network
 from parley.ledger.block import SignedSession, genesis, make_block, sign_session
 from parley.ledger.check import MOST_BLOCK_BYTES, ChainChecker, block_line, check_chain, head_line, lines, open_chain
 from parley.ledger.gossip import Traffic, traffic
 from parley.ledger.order import Order, misplaced
 from parley.ledger.telling import Teller
-from parley.network import Network
-from parley.record import Summary, read_trace
-from parley.replay import rebuild_game
+from parley.play.record import Summary, read_trace
+from parley.play.replay import rebuild_game
+from parley.play.usable import read_records
 from parley.study import Study
-from parley.tables import axes, write_table
+from parley.study.condition import Simulation
 from parley.text import by_number, one_line
-from parley.usable import read_records
 
 TABLE = "ledger"
 _BLOCK_COLUMNS = ("height", "session", "agreed", "agents", "utterances", "rounds", "block_bytes")

@@ -18,9 +18,9 @@ from parley.files import open_regular
 from parley.identity import canonical_json
 from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
 from parley.ledger.order import Order, misplaced
-from parley.ledger.settings import MOST_DIFFICULTY
 from parley.ledger.signing import AgentKey
 from parley.ledger.telling import Teller
+from parley.study.ledger_settings import MOST_DIFFICULTY
 from parley.text import one_line
 
 MOST_BLOCK_BYTES = 1 << 25  # 32 MiB; a thousand agents fill it in ten rounds of a page each

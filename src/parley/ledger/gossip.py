@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from parley.games.network.graph import Network
 from parley.identity import canonical_json
 from parley.ledger.block import SignedSession
-from parley.network import Network
 
 _HASH_DIGITS = 2 * hashlib.sha256().digest_size
 ANNOUNCE_BYTES = len(canonical_json({"announce": "0" * _HASH_DIGITS}))

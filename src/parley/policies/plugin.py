@@ -19,9 +19,8 @@ from pydantic import ConfigDict, Field
 
 from parley.errors import ParleyError, UsageError
 from parley.files import read_regular
-from parley.games.base import Ask
-from parley.games.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from parley.policies import Completion, Policy
+from parley.policies import Ask, Completion, Policy
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.text import one_line
 
 _MOST_BYTES = 10_000_000  # of a source

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 
-from parley.games.base import Ask
-from parley.games.kinds import Rule
-from parley.policies import Completion
+from parley.policies import Ask, Completion
+from parley.policies.kinds import Rule
 
 
 class ScriptedPolicy:

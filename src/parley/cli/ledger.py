@@ -1,0 +1,130 @@
+"""The commands of the ledger: the stage that makes it, and what people want of it."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from parley import paths
+from parley.cli.options import MODELS, PLAN, STRICT, STUDY, load, say
+from parley.text import one_line
+
+_TARGET = click.argument("target", metavar="STUDY|FILE")
+
+
+def _progress(text: str) -> None:
+    click.echo(one_line(text), err=True)
+
+
+def _chain(target: str, models: Path | None) -> Path:
+    """Return the chain that was meant: a study's, or the file itself."""
+    return Path(target) if paths.is_ledger(target) else paths.ledger(load(target, models).name)
+
+
+@click.group()
+def ledger() -> None:
+    """What was said in a study, signed and chained: make the ledger, check it, look at it.
+
+    FILE is a ledger's file, whose name ends in .jsonl; a STUDY stands for its own, results/STUDY/ledger/chain.jsonl.
+
+    \b
+    Example:  parley ledger verify deliberation
+    """
+
+
+@ledger.command()
+@STUDY
+@MODELS
+@PLAN
+@STRICT
+def build(study: str, models: Path | None, plan: str | None, strict: bool) -> None:
+    """Make the ledger of a study from its records, and the table of its blocks.
+
+    \b
+    Example:  parley ledger build deliberation
+    """
+    from parley.files import mark_done
+    from parley.ledger.build import build as run
+
+    loaded = load(study, models, plan)
+    table = run(loaded, say, strict)
+    mark_done(loaded.name, "ledger", loaded.ledger_plan)
+    hung = int((~table["agreed"].astype(bool)).sum())
+    click.echo(f"{paths.ledger(loaded.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
+
+
+@ledger.command()
+@_TARGET
+@MODELS
+@click.option("--chain-only", is_flag=True, help="Do not compare the ledger of a study with the study's records.")
+def verify(target: str, models: Path | None, chain_only: bool) -> None:
+    """Check a ledger; exits 1 and names the first bad block, utterance or signature.
+
+    Every byte counts: each block has to follow the one before, with the keys, signatures, Merkle root, hash and proof
+    of work that its content gives. The ledger of a study is also compared with the study's records, from which it is
+    made once more; a FILE only with the head.json beside it, if there is one.
+
+    \b
+    Examples:  parley ledger verify deliberation
+               parley ledger verify results/deliberation/ledger/chain.jsonl
+    """
+    if paths.is_ledger(target):
+        from parley.ledger.check import check_chain
+
+        chain = Path(target)
+        checker = check_chain(chain, _progress)
+        whole = "" if paths.ledger_head(chain).exists() else "; without a head.json, its end may be missing"
+    else:
+        from parley.ledger.build import check_against_records, check_study
+
+        loaded = load(target, models)
+        checker = (check_study if chain_only else check_against_records)(loaded, _progress)
+        whole = "" if chain_only else ", and that of the study's records"
+    hung = f" ({checker.empty:,} hung, and empty)" if checker.empty else ""
+    click.echo(f"{checker.utterances:,} utterances in {checker.blocks:,} blocks{hung}: chain whole{whole}")
+
+
+@ledger.command()
+@_TARGET
+@MODELS
+@click.option("--block", type=click.IntRange(min=0), help="Show this block with its whole history.")
+def show(target: str, models: Path | None, block: int | None) -> None:
+    """Print the blocks of a ledger as a table, or one block with what was said; nothing is checked.
+
+    \b
+    Examples:  parley ledger show deliberation
+               parley ledger show deliberation --block 0
+    """
+    from parley.ledger.show import history, overview
+
+    chain = _chain(target, models)
+    for line in overview(chain) if block is None else history(chain, block):
+        click.echo(line)
+
+
+@ledger.command()
+@_TARGET
+@MODELS
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="Kind of file."
+)
+@click.option("--output", type=click.Path(path_type=Path), help="File to write; default: print.")
+def export(target: str, models: Path | None, form: Literal["jsonl", "csv"], output: Path | None) -> None:
+    """Write the utterances of a ledger, one a line, with their keys and signatures; nothing is checked.
+
+    \b
+    Example:  parley ledger export deliberation --format csv --output utterances.csv
+    """
+    from parley.files import write_atomically
+    from parley.ledger.export import export as run
+
+    rows = run(_chain(target, models), form)
+    if output is None:
+        for row in rows:
+            click.echo(row, nl=False)
+        return
+    write_atomically(output, lambda file: file.writelines(row.encode() for row in rows))
+    click.echo(str(output), err=True)
+
+
+COMMANDS = (ledger,)

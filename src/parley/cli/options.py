@@ -1,0 +1,81 @@
+"""What several commands share: their arguments and options, and how they load a study and speak."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parley import paths
+from parley.errors import ParleyError, UsageError
+from parley.text import one_line
+
+STUDY = click.argument("study")
+MODELS = click.option(
+    "--models", type=click.Path(path_type=Path), help="Model entries; default: models.yaml beside the study."
+)
+MODELS_FILE = click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries.",
+)
+WHERE = click.option(
+    "--where",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="The value of any axis, as in a record's path or in the study; may be repeated.",
+)
+STRICT = click.option("--strict", is_flag=True, help="Exit 1 if a record is damaged, instead of leaving it out.")
+TIMEOUT = click.option(
+    "--engine-timeout",
+    type=click.FloatRange(min=1),
+    default=900.0,
+    show_default=True,
+    envvar="PARLEY_ENGINE_TIMEOUT",
+    show_envvar=True,
+    help="Seconds to wait until the engine is ready.",
+)
+
+
+PLAN = click.option(
+    "--plan",
+    metavar="HASH",
+    help="Refuse a study that changed since its run was planned; jobs of Snakemake are given the plan.",
+)
+
+
+def load(study: str, models: Path | None, plan: str | None = None) -> Any:
+    """Return a study, by its name under config/ or its path; raises UsageError if it is not one.
+
+    With the `plan` of a run, raises ParleyError if the study changed since.
+    """
+    from parley.study import load_study
+    from parley.study.planned import require_plan
+
+    try:
+        loaded = load_study(paths.study_file(study), models)
+    except UsageError as error:
+        if plan is None:
+            raise
+        raise ParleyError(f"{error} (it changed while it ran: mend it, and the same command goes on)") from None
+    require_plan(loaded, plan)
+    return loaded
+
+
+def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]:
+    """Return the values of axes that `option` gave as AXIS=VALUE; raises UsageError for what is none, or repeated."""
+    found: dict[str, str] = {}
+    for text in texts:
+        axis, _, value = text.partition("=")
+        if not (axis and value):
+            raise UsageError(f"{option} {text}: write AXIS=VALUE, such as n=4")
+        if found.setdefault(axis, value) != value:
+            raise UsageError(f"{option} {text}: {axis} is {found[axis]} already; give one value")
+    return found
+
+
+def say(text: str) -> None:
+    """Print one line, whatever is in `text`."""
+    click.echo(one_line(text))

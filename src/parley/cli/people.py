@@ -1,0 +1,265 @@
+"""The commands for people: watch, look at, check and clean up."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parley import paths
+from parley.cli.options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, say
+from parley.errors import ParleyError, RecordError, UsageError
+from parley.text import one_line, table
+
+# As parley.games.base has them, whose import takes longer than --help may.
+_FORMATS = ("json", "text", "two_steps")
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option("--model", help="What plays the honest agents: a model entry or a scripted policy of the study.")
+@click.option("--n", type=int, help="Number of agents.")
+@click.option("--b", type=int, help="Number of Byzantine agents.")
+@click.option("--prompt", help="Prompt variant.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@WHERE
+@click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A running engine, one for each model; default: start them.",
+)
+@click.option("--reasoning", is_flag=True, help="Show the texts too, private notes included.")
+@TIMEOUT
+def play(
+    study: str,
+    models: Path | None,
+    seed: int,
+    where: tuple[str, ...],
+    endpoints: tuple[Path, ...],
+    reasoning: bool,
+    engine_timeout: float,
+    **axes: Any,
+) -> None:
+    """Play one game of a study's first condition that fits, live in the terminal; nothing is recorded.
+
+    \b
+    Examples:  parley play demo --n 12 --b 3
+               parley play demo --model smollm2-135m --b 1 --reasoning
+               parley play adversaries --where byzantine=equivocate --seed 3
+    """
+    from parley.play.live import play as run
+
+    chosen = {axis: value for axis, value in axes.items() if value is not None}
+    for axis, value in axis_values(where).items():
+        if chosen.setdefault(axis, value) != value:
+            raise UsageError(f"--where {axis}={value}: --{axis} says {chosen[axis]}; give one of them")
+    run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo)
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option("--watch", is_flag=True, help="Go on until all is done, as the display of a run does; Ctrl-C ends it.")
+def status(study: str, models: Path | None, watch: bool) -> None:
+    """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
+
+    It looks at files alone, so it tells of a run in another terminal or on a cluster, too. With --watch in a pipe it
+    prints a line every 30 seconds.
+
+    \b
+    Examples:  parley status paper
+               parley status paper --watch
+    """
+    from parley.progress.status import status as run
+    from parley.progress.status import watch as follow
+
+    loaded = load(study, models)
+    if watch:
+        follow(loaded)
+        return
+    for line in run(loaded):
+        click.echo(line)
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+def replay(records: tuple[Path, ...]) -> None:
+    """Play records again without an engine and compare the content digests; exits 1 on a difference.
+
+    A record that cannot be read is named, and the others are played.
+
+    \b
+    Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
+    """
+    from parley.folders import refuse_folder
+    from parley.play.replay import replay as run
+
+    for path in records:
+        refuse_folder(path)
+    rows: list[tuple[str, str, str]] = []
+    damaged: list[RecordError] = []
+    for path in records:
+        try:
+            result = run(path)
+            rows.append((result.difference or "identical", result.summary.digest[:12], str(path)))
+        except RecordError as problem:
+            damaged.append(problem)
+    _print_table(("replay", "digest", "record"), rows)
+    if len(records) == 1 and damaged:
+        raise damaged[0]
+    for error in damaged:
+        click.echo(f"parley: {one_line(str(error))}", err=True)
+    different = sum(row[0] != "identical" for row in rows) + len(damaged)
+    if different:
+        raise ParleyError(f"{different} of {len(records)} records did not replay identically")
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Endpoint file of a running engine, one for each model; default: start them.",
+)
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    default=paths.CONFIG / "models.yaml",
+    show_default=True,
+    help="Model entries, for an engine that is started or a service.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(2, 1024),
+    help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
+)
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record and model; default: all."
+)
+@TIMEOUT
+def verify(
+    records: tuple[Path, ...],
+    engines: tuple[Path, ...],
+    models: Path,
+    batch: int | None,
+    sample: int | None,
+    engine_timeout: float,
+) -> None:
+    """Ask the model again for the replies of records, and compare; exits 1 on a difference.
+
+    Each recorded attempt of a model is asked with its seed in four passes: one request at a time and `--batch` at
+    once, each with a cold prefix cache (a request finds nothing in it) and a warm one (it finds its own prompt). The
+    attempts of all records share the batches: name the records of a whole shard to have the load that it had. The
+    column `cached` is the share of the prompt tokens that came from the cache. `--sample` always takes the same
+    attempts: those with the smallest SHA-256 of the simulation's id, round, phase, agent and attempt.
+
+    \b
+    Example:  parley verify results/demo/simulations/model=smollm2-135m/n=4/*/*/*/seed=0.parquet --sample 20
+    """
+    from parley.play.verify import HEADER, Verified, difference_lines, row
+    from parley.play.verify import verify as run
+
+    def progress(text: str) -> None:
+        click.echo(one_line(text), err=True)
+
+    done: list[Verified] = []
+    try:
+        for result in run(records, engines, models, batch, sample, engine_timeout, progress):
+            done.append(result)
+    finally:  # what was found before an engine died
+        _print_table(HEADER, [row(result) for result in done])
+        for result in done:
+            for line in difference_lines(result):
+                click.echo(line)
+    different = sum(result.different > 0 for result in done)
+    if different:
+        raise ParleyError(f"{different} of {len(done)} passes gave other replies than the records")
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
+def show(record: Path, study: Path | None) -> None:
+    """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
+
+    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten.
+
+    \b
+    Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
+    """
+    from parley.folders import refuse_folder
+    from parley.play.record import read_summary
+    from parley.play.show import study_files, study_text, summary_text, write_study
+
+    refuse_folder(record)
+    summary = read_summary(record)
+    click.echo(summary_text(record, summary), nl=False)
+    if study is not None:
+        for path in write_study(study_files(record, summary), study):
+            click.echo(f"wrote {one_line(str(path))}", err=True)
+        return
+    try:
+        text = study_text(study_files(record, summary))
+    except ParleyError as error:
+        text = f"# No study file: {one_line(str(error))}\n"
+    click.echo(f"---\n{text}", nl=False)
+
+
+@click.command()
+@click.argument("model")
+@click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
+@click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
+@click.option(
+    "--games", multiple=True, metavar="NAME", help="May be repeated, an unknown one lists them; default: all."
+)
+@click.option("--formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all.")
+@click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
+@MODELS_FILE
+@TIMEOUT
+def calibrate(
+    model: str,
+    problems: str,
+    number: int,
+    games: tuple[str, ...],
+    formats: tuple[Any, ...],
+    endpoint: Path | None,
+    models: Path,
+    engine_timeout: float,
+) -> None:
+    """Ask a model the same questions plainly and in each game's reply formats, and print what the formats change.
+
+    Accuracy has Wilson's interval, its difference to the plain question Newcombe's for pairs (95%). The result is kept
+    under results/calibrations/, where the reports of studies that use the model find it. Interrupted, it goes on; arms
+    that are finished are not asked again. A service is paid for each request.
+
+    \b
+    Examples:  parley calibrate smollm2-135m --number 50
+               parley calibrate qwen3-8b --problems gsm8k:data/gsm8k/test.jsonl --games deliberation_cot
+    """
+    from parley.calibration.arms import STYLES, all_arms, source_of
+    from parley.calibration.results import HEADER, cells
+    from parley.calibration.run import calibrate as run
+    from parley.text.suggest import choose
+
+    if unknown := set(games) - set(STYLES):
+        raise UsageError(f"--games {one_line(min(unknown), 60)}: {choose(min(unknown), STYLES)}")
+    arms = all_arms(games or STYLES, formats or _FORMATS)
+    if len(arms) == 1:
+        raise UsageError(f"--formats {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
+    found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout, say)
+    _print_table(HEADER, [cells(row) for row in found["arms"]])
+    click.echo(str(found["path"]))
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> None:
+    if rows:
+        for line in table(header, rows):
+            click.echo(line)
+
+
+COMMANDS = (play, status, replay, verify, calibrate, show)

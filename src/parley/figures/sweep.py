@@ -1,0 +1,76 @@
+"""Sweeps: how the shares of kinds of agents move with the threshold that tells them apart, a panel per condition."""
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from parley.analysis import tables
+from parley.figures.page import WIDEST, empty, heading, line_handle, line_style, page, room
+from parley.figures.panels import (
+    WILSON,
+    alike,
+    at_most,
+    bar_lengths,
+    labels_of,
+    not_shown,
+    share_axis,
+    sims_text,
+    varied,
+)
+from parley.games.evidence import FigureSpec
+from parley.study import Study
+
+_SIZE = (2.4, 1.7)  # inches, of a panel
+_MOST_PANELS = 24  # intervals at every threshold need room
+_APART = 0.012  # of the range of thresholds, between lines
+_MOST_TICKS = 6
+
+
+def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+    """Draw the mean of each share in `spec.of` by the threshold; `table` is `thresholds`."""
+    notes: list[str] = []
+    table = table[table["share"].isin(spec.of)]
+    if table.empty:
+        return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
+    labels = labels_of(study.game.quantities, spec.of)
+    varying = varied(table, tables.axes(study), notes)
+    found = list(alike(table, varying))
+    not_shown(len(study.conditions), len(found), notes)
+    panels = at_most(found, notes, _MOST_PANELS)
+    notes.append(f"Mean of the simulations that have the shares, with its {WILSON}; sims: how many these are.")
+    columns = min(len(panels), int((WIDEST - 1) / (_SIZE[0] + 0.3)))
+    titles = []
+    for key, rows in panels:
+        counted = sims_text([int(rows["simulations"].max())])
+        titles.append("\n".join(filter(None, [heading(varying, key, _SIZE[0]), counted])))
+    legend = [line_handle(index, label) for index, label in enumerate(labels.values())]
+    grid = (math.ceil(len(panels) / columns), columns)
+    figure, axes = page(study, spec, grid, _SIZE, notes, legend, above=room(titles))
+    for index, ax in enumerate(ax for row in axes for ax in row):
+        if index >= len(panels):
+            ax.set_visible(False)
+            continue
+        ax.set_title(titles[index], size=8)
+        _panel(ax, panels[index][1], list(labels))
+        ax.set_xlabel(spec.x)
+        ax.tick_params(labelleft=index % columns == 0)
+    return figure
+
+
+def _panel(ax: Axes, rows: pd.DataFrame, names: list[str]) -> None:
+    share_axis(ax, 1)
+    thresholds = sorted(rows["threshold"].unique())
+    span = (thresholds[-1] - thresholds[0]) or 1.0
+    ax.set_xlim(thresholds[0] - 0.05 * span, thresholds[-1] + 0.05 * span)
+    ax.set_xticks(thresholds[:: math.ceil(len(thresholds) / _MOST_TICKS)])
+    for index, name in enumerate(names):
+        here = rows[rows["share"] == name].sort_values("threshold")
+        x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * _APART * span
+        style = line_style(index)
+        ax.plot(x, here["mean"], clip_on=False, zorder=3, **style)
+        for at, mean, low, high in zip(x, here["mean"], here["low"], here["high"], strict=True):
+            color = {"color": style["color"], "linestyle": "none"}
+            bars = bar_lengths(mean, low, high)
+            ax.errorbar(at, mean, yerr=bars, capsize=1.5, linewidth=0.8, clip_on=False, zorder=2, **color)

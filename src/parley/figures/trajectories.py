@@ -1,0 +1,158 @@
+"""Figures of single simulations: each agent's value over the rounds, for a few simulations unlike each other."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from parley.analysis import tables
+from parley.figures.page import FEW_PANELS, heading, line_handle, line_style, page, room, words
+from parley.games.evidence import FigureSpec, Trajectory
+from parley.play.record import read_summary, read_trace
+from parley.study import Study
+from parley.study.condition import Simulation
+from parley.text import one_line
+
+
+def trajectories(study: Study, spec: FigureSpec) -> Figure:
+    """Draw one panel per chosen simulation: every agent's value, round by round."""
+    chosen, titles, notes = few(study, FEW_PANELS, 2.5)
+    drawn = [study.game.trajectory(*read_played(study, simulation)) for simulation in chosen]
+    notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
+    columns = min(4, len(chosen))
+    grid = (math.ceil(len(chosen) / columns), columns)
+    legend = _trajectory_legend(drawn)
+    figure, axes = page(study, spec, grid, (2.5, 1.8), notes, legend, above=room(titles))
+    low, high = _range(drawn)
+    for index, ax in enumerate(ax for row in axes for ax in row):
+        if index >= len(chosen):
+            ax.set_visible(False)
+            continue
+        ax.set_title(titles[index], size=8)
+        draw(ax, drawn[index], low, high)
+        ax.tick_params(labelleft=index % columns == 0)
+        ax.set_ylabel("value" if index % columns == 0 else "")
+    return figure
+
+
+def few(
+    study: Study, most: int, width: float, attacked: bool = False
+) -> tuple[list[Simulation], list[str], list[str]]:
+    """Return up to `most` simulations, their titles for panels of a width in inches, and notes on the choice.
+
+    With `attacked`, those with agents of the game's last role are taken alone, if there are any.
+    """
+    simulations, axes = list(study.simulations()), tables.axes(study)
+    disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
+    chosen = choose(disturbed or simulations, axes, most)
+    axes_of = [simulation.condition.axes for simulation in chosen]
+    varying = [axis for axis in axes if len({values[axis] for values in axes_of}) > 1]
+    labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
+    titles = []
+    for simulation in chosen:
+        outcome = read_summary(simulation.record(study.name)).outcome
+        detail = f" ({outcome['detail']})" if outcome["detail"] else ""
+        ended = f"seed {simulation.seed}: {labels[outcome['name']]}{detail}, rounds={outcome['rounds']}"
+        where = heading(varying, [simulation.condition.axes[axis] for axis in varying], width)
+        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 14.4))])))
+    fixed = [axis for axis in axes if axis not in varying]
+    common = f" In all: {words(fixed, [axes_of[0][axis] for axis in fixed])}." if fixed else ""
+    note = (
+        f"{len(chosen)} of {len(simulations)} simulations shown: the lowest seed of {len(chosen)} of "
+        f"{len(study.conditions)} conditions.{common}"
+    )
+    return chosen, titles, [note]
+
+
+def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
+    """Return the outcome and the trace of a simulation; raises RecordError if its record cannot be read."""
+    record = simulation.record(study.name)
+    return read_summary(record).outcome, read_trace(record)
+
+
+def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = FEW_PANELS) -> list[Simulation]:
+    """Return the lowest seed of up to `most` conditions, each unlike those before it in as many axes as can be."""
+    descending = sorted(simulations, key=lambda simulation: simulation.seed, reverse=True)
+    left = {simulation.condition.path: simulation for simulation in descending}
+    rest = [left[path] for path in dict.fromkeys(simulation.condition.path for simulation in simulations)]
+    order = {simulation.condition.path: place for place, simulation in enumerate(rest)}
+    chosen = [rest.pop(0)]
+    while rest and len(chosen) < most:
+
+        def unlike(candidate: Simulation) -> tuple[int, int]:
+            mine = candidate.condition.axes
+            others = [simulation.condition.axes for simulation in chosen]
+            new = sum(all(mine[axis] != other[axis] for other in others) for axis in axes)
+            return new, min(sum(mine[axis] != other[axis] for axis in axes) for other in others)
+
+        best = max(rest, key=unlike)  # the first of equals, so the study's order decides
+        rest.remove(best)
+        chosen.append(best)
+    return sorted(chosen, key=lambda simulation: order[simulation.condition.path])
+
+
+def _range(drawn: Sequence[Trajectory]) -> tuple[float, float]:
+    """Return the limits of all values and bands, one range for all panels."""
+    values = [value for t in drawn for points in t.series.values() for _, value in points]
+    values += [edge for t in drawn if t.band for edge in t.band]
+    return (min(values), max(values)) if values else (0.0, 1.0)
+
+
+def draw(ax: Axes, trajectory: Trajectory, low: float, high: float) -> None:
+    """Draw one simulation into a panel whose values go from `low` to `high`."""
+    span = (high - low) or 1.0
+    ax.set_ylim(low - 0.08 * span, high + 0.08 * span)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("round")
+    if trajectory.band:
+        ax.axhspan(*trajectory.band, facecolor="#EFEFEF", edgecolor="none", zorder=0)
+        for edge in trajectory.band:
+            ax.axhline(edge, color="#8C8C8C", linewidth=0.8, zorder=0.5)
+    if trajectory.stopped is not None:
+        ax.axvline(trajectory.stopped, color="black", linewidth=1.6, zorder=1)
+    if not any(trajectory.series.values()):
+        ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center")
+    last = max((x for points in trajectory.series.values() for x, _ in points), default=1)
+    every = max(1, round(last / 10))
+    shown = [name for name in trajectory.series if name in trajectory.highlighted]
+    shift = min(0.005, 0.03 / max(1, len(shown))) * span
+    for name, points in trajectory.series.items():
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        if name not in trajectory.highlighted:
+            ax.plot(xs, ys, **_OTHER, zorder=2)
+            continue
+        index = shown.index(name)
+        moved = [y + (index - (len(shown) - 1) / 2) * shift for y in ys]
+        style = line_style(index) | {"markersize": 3.5, "markevery": (index % every, every)}
+        ax.plot(xs, moved, **style, zorder=3, clip_on=False)
+
+
+_OTHER: dict[str, Any] = {
+    "color": "#777777",
+    "linestyle": (0, (4, 2)),
+    "linewidth": 1.0,
+    "marker": "x",
+    "markersize": 4,
+}
+
+
+def _trajectory_legend(drawn: Sequence[Trajectory]) -> list[Artist]:
+    """Return what the marks mean, of those that occur."""
+    first, second = drawn[0].labels if drawn else ("agents", "others")
+    legend: list[Artist] = [line_handle(0, f"{first}, one line each")]
+    if any(name not in t.highlighted for t in drawn for name in t.series):
+        legend.append(Line2D([], [], label=second, **_OTHER))
+    if any(t.band for t in drawn):
+        legend.append(Patch(facecolor="#EFEFEF", edgecolor="#8C8C8C", label="initial range"))
+    if any(t.stopped is not None for t in drawn):
+        legend.append(
+            Line2D([], [], color="black", linewidth=1.6, marker="|", linestyle="none", markersize=9, label="stop")
+        )
+    return legend

@@ -1,0 +1,1 @@
+"""The Byzantine Consensus Game of "Can AI Agents Agree?"."""

@@ -1,0 +1,80 @@
+"""The network of the consensus game: who sees whose proposal, in which version, and what is recorded of it.
+
+In the paper everyone sees everyone, and everyone sees the same (section 3). Here an agent sees its neighbors alone,
+and where `equivocation` is on, a Byzantine agent may send different values to different peers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from parley.games.base import BYZANTINE, Seat
+from parley.games.consensus.parameters import ConsensusParameters
+from parley.games.consensus.prompts import FOLDER, Proposal
+from parley.games.network.links import Links
+
+DISCLOSED = FOLDER / "network" / "disclosed.txt"
+
+
+class ConsensusNetwork(Links):
+    """Who hears whom, by name, and what of a round reaches them."""
+
+    def visible(self, name: str, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Return what an agent sees of a round: its own proposal and its neighbors', as they were sent to it."""
+        heard = self.seen_by(name)
+        return [_as_sent(proposal, name) for proposal in proposals if proposal.agent in heard]
+
+    def disclosed(self, name: str) -> str:
+        """Return what an agent is told of the network, where it is told."""
+        return disclosed_text(len(self._names), self._neighbors[name])
+
+    def peers_of(self, seat: Seat, parameters: ConsensusParameters) -> tuple[str, ...] | None:
+        """Return to whom an agent may send a value of its own choice for each; None if it must tell all the same.
+
+        A language model is offered it only by a policy that needs it: others are not told what it is for.
+        """
+        kind = seat.policy.kind
+        offered = not kind.asks_model or kind.needs == "equivocation"
+        allowed = parameters.equivocation and seat.role == BYZANTINE and offered
+        return self._neighbors[seat.name] if allowed else None
+
+    def told(self, number: int, proposals: Sequence[Proposal]) -> dict[str, Any]:
+        """Return what the trace of a round has besides: who was told something else, and at first the links.
+
+        Both are left out where there is nothing to say: everyone told all the same, everyone hears everyone.
+        """
+        found: dict[str, Any] = dict(self.trace(number))
+        if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
+            found["sent"] = sent
+        return found
+
+
+def _as_sent(proposal: Proposal, name: str) -> Proposal:
+    if name not in proposal.peer_values:
+        return proposal
+    return replace(proposal, value=proposal.peer_values[name], peer_values={})
+
+
+def peer_values(fields: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return which peers a reply tells another value than all others, and which (None: nothing)."""
+    told: Mapping[str, int | str] = fields.get("peer_values", {})
+    return {
+        name: None if isinstance(value, str) else value for name, value in told.items() if value != fields["value"]
+    }
+
+
+def disclosed_templates(parameters: ConsensusParameters, roles: Sequence[str]) -> dict[str, Path]:
+    """Return the templates of what agents are told of the network, named after each role, where they are told."""
+    return {f"{role}_network": DISCLOSED for role in roles} if parameters.disclose_topology else {}
+
+
+@cache
+def _template() -> str:
+    return DISCLOSED.read_text(encoding="utf-8").rstrip("\n")
+
+
+def disclosed_text(agents: int, neighbors: Sequence[str]) -> str:
+    """Return what an agent with these neighbors, one of so many agents in all, is told of the network."""
+    return _template().replace("{agents}", str(agents)).replace("{neighbors}", ", ".join(neighbors) or "none")

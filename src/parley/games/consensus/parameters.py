@@ -1,0 +1,163 @@
+"""What a study may set in the consensus game, and the shapes of its replies (section 3, Figures 5 to 14)."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    TypeAdapter,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from parley.games.base import BYZANTINE, GameParameters
+from parley.games.consensus.swarms.parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
+from parley.games.share import Share
+from parley.policies import Sampling
+from parley.policies.reply_text import ReplyModel
+
+
+class ConsensusParameters(GameParameters):
+    """Fixed parameters of the consensus game; the defaults are the paper's, and with `protocol: swarms` that one's."""
+
+    protocol: Literal["paper", "swarms"] = Field(
+        default="paper",
+        description="How a round goes: as in the paper, or as in the published Swarms code, whose defaults are other "
+        "ones: max_rounds 10, stop_threshold 2/3, history_rounds 3.",
+    )
+    max_rounds: int = Field(default=50, ge=1, le=10_000, description="Deadline, in rounds (T_max).")
+    value_min: int = Field(default=0, ge=-1_000_000, le=1_000_000, description="Smallest value.")
+    value_max: int = Field(default=50, ge=-1_000_000, le=1_000_000, description="Largest value.")
+    stop_threshold: Share = Field(
+        default=Fraction(66, 100),
+        description="Share of all agents whose stop votes end the game, in (0, 1]; compared exactly.",
+    )
+    disclose_topology: bool = Field(
+        default=False, description="Whether agents are told who their neighbors are; else they are told nothing of it."
+    )
+    equivocation: bool = Field(
+        default=False,
+        description="Whether Byzantine agents may send different values to different peers (excluded by the paper).",
+    )
+    history_rounds: int = Field(default=1, ge=0, le=10_000, description="Earlier rounds that a prompt shows.")
+    justification_chars: int = Field(
+        default=200, ge=0, le=10_000, description="A peer's justification is cut to so many characters."
+    )
+    reasoning_chars: int = Field(default=600, ge=1, le=10_000, description="Longest public_reasoning.")
+    strategy_chars: int = Field(default=400, ge=1, le=10_000, description="Longest internal_strategy.")
+    propose: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Proposals.")
+    vote: Sampling = Field(default=Sampling(temperature=0.3, max_tokens=200), description="Votes.")
+
+    turn: Sampling = Field(default=Sampling(temperature=0.5, max_tokens=300), description="Turns (swarms).")
+    task: Task | None = Field(default=None, description="What is to be agreed on, one line (swarms).")
+    leaks: LeakList = Field(
+        default_factory=Leaks,
+        description="What the published code gives away (swarms): names, missing_value, early_vote.",
+        json_schema_extra={"default": []},
+    )
+
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest possible game."""
+        return self.max_rounds
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("protocol") == "swarms":
+            return {**SWARMS_DEFAULTS, **given}
+        return given
+
+    @model_validator(mode="after")
+    def _of_its_protocol(self) -> "ConsensusParameters":
+        swarms = self.protocol == "swarms"
+        for name in ("propose", "vote") if swarms else ("turn", "task", "leaks"):
+            if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
+                remedy = "turn samples both" if swarms else "set protocol: swarms, or remove it"
+                raise ValueError(f"{name} has no effect with protocol {self.protocol}; {remedy}")
+        if swarms and (self.disclose_topology or self.equivocation):
+            raise ValueError("protocol swarms knows neither disclose_topology nor equivocation; remove them")
+        if swarms and self.task is None:
+            raise ValueError("protocol swarms needs a task; remove the key for the published one")
+        if swarms and EARLY_VOTE not in self.leaks and (self.history_rounds < 1 or self.max_rounds < 2):
+            raise ValueError(
+                "protocol swarms without the leak early_vote needs history_rounds >= 1 and max_rounds >= 2, since a "
+                "vote is about the round before"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "ConsensusParameters":
+        if self.value_min > self.value_max:
+            raise ValueError(f"value_min {self.value_min} must not be above value_max {self.value_max}")
+        return self
+
+
+class _ProposalReply(ReplyModel):
+    free: ClassVar[str] = "internal_strategy"
+    labels: ClassVar[Mapping[str, str]] = {"public_reasoning": "Public"}
+
+
+class HonestVote(ReplyModel):
+    """A vote of an honest agent (Figure 10)."""
+
+    decision: Literal["stop", "continue"]
+
+
+class ByzantineVote(ReplyModel):
+    """A vote of a Byzantine agent, which may abstain (Figure 7)."""
+
+    decision: Literal["stop", "continue", "abstain"]
+
+
+@cache
+def proposal_model(
+    role: str, value_min: int, value_max: int, strategy: int, reasoning: int, peers: tuple[str, ...] | None = None
+) -> type[BaseModel]:
+    """Return the model of a proposal (Figures 5, 11, 12), with the bounds and lengths of this game.
+
+    `peers` are those to whom the agent may send a value of their own, in the field `peer_values`; None leaves it out.
+    """
+    value: Any = Annotated[int, Field(ge=value_min, le=value_max)]
+    if role == BYZANTINE:
+        value = value | Literal["abstain"]
+    by_peer: dict[str, Any] = {}
+    if peers is not None:
+        by_peer["peer_values"] = (_by_peer(value, peers), Field(default_factory=dict))
+    return create_model(
+        f"{role.capitalize()}Proposal",
+        __base__=_ProposalReply,
+        internal_strategy=(Annotated[str, Field(max_length=strategy)], ...),
+        value=(value, ...),
+        public_reasoning=(Annotated[str, Field(max_length=reasoning)], ...),
+        **by_peer,
+    )
+
+
+def _by_peer(value: Any, peers: tuple[str, ...]) -> Any:
+    """Return the type of a mapping from some of `peers` to values; its schema lists them, as grammars want it."""
+
+    def known(given: dict[str, Any]) -> dict[str, Any]:
+        if unknown := [name for name in given if name not in peers]:
+            raise ValueError(f"{unknown[0]} is no peer of this agent")
+        return given
+
+    each = TypeAdapter(value).json_schema()
+    schema = {"type": "object", "properties": dict.fromkeys(peers, each), "additionalProperties": False}
+    return Annotated[dict[str, value], AfterValidator(known), WithJsonSchema(schema)]
+
+
+@cache
+def turn_model(role: str, value_min: int, value_max: int, strategy: int, reasoning: int) -> type[BaseModel]:
+    """Return the model of a turn of the swarms protocol: a proposal and a vote in one reply."""
+    words: Any = Literal["stop", "continue", "abstain"] if role == BYZANTINE else Literal["stop", "continue"]
+    return create_model(
+        f"{role.capitalize()}Turn",
+        __base__=proposal_model(role, value_min, value_max, strategy, reasoning),
+        vote=(words, ...),
+    )

@@ -1,0 +1,1 @@
+"""Unanimous deliberation on a problem."""

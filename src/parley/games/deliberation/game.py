@@ -1,0 +1,404 @@
+"""Unanimous deliberation ("Achieving Unanimous Consensus Through Multi-Agent Deliberation", sections V, VI, XI).
+
+Agents answer a problem, a share of them by chain of thought. In each turn of reflection they get their own last answer
+and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import floor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parley.errors import UsageError
+from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome
+from parley.games.deliberation import evidence
+from parley.games.deliberation import prompts as texts
+from parley.games.deliberation.hung import HungSet, Panels, panels
+from parley.games.deliberation.parameters import DeliberationParameters, reply_model
+from parley.games.deliberation.rules import POLICIES
+from parley.games.deliberation.state import Agent, Answer, DeliberationView, Value
+from parley.games.deliberation.turns import Turn, heard_by, reached, turn_measures
+from parley.games.deliberation.verdict import graded, plurality, unanimous
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.problems.matching import MATCHING
+from parley.games.problems.problem import Problem
+from parley.games.questions import first_ask
+from parley.games.transcript import Session
+from parley.policies import Ask, Reply, ReplyFormat
+from parley.policies.kinds import PolicyKind, with_instructions
+from parley.text import by_number, one_line
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How one deliberation ended: what was agreed on, or why it hung."""
+
+    panel: tuple[Agent, ...]
+    turns: tuple[Turn, ...]
+    value: Value | None
+    confidence: float | None = None
+    detail: str | None = None
+
+    @property
+    def honest(self) -> list[str]:
+        return [agent.name for agent in self.panel if agent.honest]
+
+
+class DeliberationGame(Game):
+    """N agents, B of them malicious, deliberate on a problem until they are unanimous, or hang."""
+
+    name: ClassVar[str] = "deliberation"
+    protocol_version: ClassVar[int] = 1
+    roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
+    outcomes: ClassVar[tuple[OutcomeClass, ...]] = evidence.OUTCOMES
+    figures: ClassVar[tuple[FigureSpec, ...]] = evidence.FIGURES
+    measures: ClassVar[tuple[Measure, ...]] = evidence.MEASURES
+    indicators: ClassVar[tuple[Indicator, ...]] = evidence.INDICATORS
+    quantities: ClassVar[tuple[Quantity, ...]] = evidence.QUANTITIES
+    paired_by: ClassVar[tuple[str, ...]] = ("problem",)
+    round_name: ClassVar[str] = "turn"
+    comparisons: ClassVar[tuple[tuple[str, str], ...]] = evidence.COMPARISONS
+    read_texts: ClassVar[frozenset[str]] = frozenset({"answer"})
+    keeps_ledger: ClassVar[bool] = True
+    Parameters: ClassVar[type[GameParameters]] = DeliberationParameters
+    prompts = texts.PROMPTS
+    prompt_phases: ClassVar[tuple[str, ...]] = texts.STYLES
+    question_styles: ClassVar[tuple[str, ...]] = ("deliberation_cot", "deliberation_zero_shot")
+    policies: ClassVar[Mapping[str, PolicyKind]] = POLICIES
+
+    parameters: DeliberationParameters
+
+    def set_up(self) -> None:
+        """Read the problem; draw the wrong answer that adversaries push, and who answers first by chain of thought.
+
+        Raises ValueError if `material` is no problem.
+        """
+        self.problem = Problem.from_json(self.material)
+        wrong = self.problem.wrong(self.rng)
+        self.target: Value = wrong if self.problem.definitive else (wrong,)
+        # Listed in the order of the neutral names, which says nothing about roles.
+        self._seats = {seat.name: seat for seat in sorted(self.seats, key=lambda seat: by_number(seat.name))}
+        self._ranks = dict(zip(self._seats, self.rng.permutation(len(self.seats)), strict=True))
+        names = list(self._seats)
+        honest = [seat.name for seat in self.seats if seat.role == HONEST]
+        self._panels = Panels(names, honest, self.parameters.panel_size or len(self.seats), self.rng)
+        self._reach = reached(self.network, names)
+        self.trace: list[dict[str, Any]] = []
+
+    @property
+    def about(self) -> str:
+        """The problem, with its right answer if it has one."""
+        right = f" (right: {self.problem.answer})" if self.problem.answer else ""
+        return f"{self.problem.id}: {self.problem.question}{right}"
+
+    def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
+        """Deliberate until a panel agrees, or until the last one that is allowed hangs."""
+        hung = HungSet()
+        for session in range(self.parameters.redeliberations + 1):
+            panel = self._seated(self._panels.next(self.problem.id, hung))
+            ended = yield from self._deliberate(panel, session)
+            if ended.detail is None:
+                break
+            hung.add(self.problem.id, [agent.name for agent in panel])
+        return self._outcome(ended)
+
+    @classmethod
+    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
+        """Raise UsageError if there are no such problems or networks, or too few panels to deliberate again."""
+        super().check(parameters, groups)
+        assert isinstance(parameters, DeliberationParameters)
+        counts = {role: sum(group.count for group in groups if group.role == role) for role in cls.roles}
+        if not counts[HONEST]:
+            raise UsageError("deliberation needs an honest agent; raise n or lower b")
+        size = parameters.panel_size or sum(counts.values())
+        if size > sum(counts.values()):
+            raise UsageError(f"panel_size: {size}: more than the agents (n = {sum(counts.values())}); lower it")
+        if parameters.fewest_honest > (most := min(size, counts[HONEST])):
+            raise UsageError(
+                f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
+            )
+        if (possible := panels(counts[HONEST], counts[BYZANTINE], size)) <= parameters.redeliberations:
+            raise UsageError(
+                f"redeliberations: {parameters.redeliberations}: {possible} panels of {size} can be made of these "
+                "agents, and none may deliberate twice on a problem; lower it, or raise n"
+            )
+        parameters.problems.check()
+
+    @classmethod
+    def draw_material(cls, parameters: GameParameters, seed: int) -> Any:
+        """Return the problem of this seed; raises UsageError if its source cannot be read."""
+        assert isinstance(parameters, DeliberationParameters)
+        return parameters.problems.problem(seed).as_json()
+
+    @classmethod
+    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+        """Return the outcomes that the kind of the problems allows: among policies none is right or wrong."""
+        assert isinstance(parameters, DeliberationParameters)
+        return evidence.possible(parameters.problems.problem_kind != "policies")
+
+    @classmethod
+    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
+        """Return whether the figure is of right answers, or of policies, as the problems are."""
+        assert isinstance(parameters, DeliberationParameters)
+        return figure.name not in evidence.hidden(parameters.problems.problem_kind != "policies")
+
+    @classmethod
+    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+        """Return "paper" with malicious agents, whom Definition XI.3 allows in any number and of any kind."""
+        adversaries = [group for group in groups if group.role == BYZANTINE and group.count]
+        if any(group.policy.kind.is_plugin for group in adversaries):
+            return "unknown: own policy"
+        return "paper" if adversaries else "none"
+
+    @classmethod
+    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
+        """Return the files that are sent with these problems, in this format."""
+        assert isinstance(parameters, DeliberationParameters)
+        definitive = parameters.problems.problem_kind != "policies"
+        return texts.templates(prompt, definitive, parameters.reply_format)
+
+    @classmethod
+    def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
+        """Return the unrendered text of one prompt; the phases are cot, zero_shot and reflect."""
+        return texts.template(prompt, role, phase, part)
+
+    @classmethod
+    def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
+        """Return one prompt filled with the first problem of the default source; the reply format is `given`."""
+        problem = DeliberationParameters().problems.problem(0)
+        target = problem.wrong(np.random.default_rng(0))
+        return texts.sample(prompt, role, phase, part, problem, target, given.get("reply_format", "json"))
+
+    @classmethod
+    def question(cls, style: str, problem: Problem, reply_format: ReplyFormat) -> tuple[Ask, str]:
+        """Return what the first agent of a deliberation on the problem is asked first."""
+        share = Fraction(style == "deliberation_cot")
+        parameters = DeliberationParameters(cot_share=share, reply_format=reply_format)
+        return first_ask(cls, parameters, "improve", problem.as_json()), "answer"
+
+    @classmethod
+    def series(
+        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Return the points of each measure by turn, of the last deliberation on the problem."""
+        return evidence.series(outcome, trace)
+
+    @classmethod
+    def transcript(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+        """Return the deliberations on the problem, for the ledger."""
+        return evidence.transcript(outcome, trace)
+
+    # One deliberation
+
+    def _seated(self, names: Sequence[str]) -> tuple[Agent, ...]:
+        """Return the agents of a panel; those of lowest rank answer first by chain of thought."""
+        by_thought = floor(self.parameters.cot_share * len(names) + Fraction(1, 2))
+        ranked = sorted(names, key=self._ranks.__getitem__)[:by_thought]
+        return tuple(Agent(self._seats[name], name in ranked) for name in names)
+
+    def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], "_Ended"]:
+        """Play one deliberation: the initial round and at most `turns` turns of reflection."""
+        p = self.parameters
+        names = [agent.name for agent in panel]
+        turns: list[Turn] = []
+        milliseconds = 0
+        for number in range(p.turns + 1):
+            heard = heard_by(names, self._reach, p.hears == "neighbor", number) if number else dict.fromkeys(names, ())
+            ask = partial(self._ask, len(panel), session, number, turns[-1] if turns else None, heard)
+            replies = yield [ask(agent) for agent in panel]
+            milliseconds += max(reply.milliseconds for reply in replies)
+            answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
+            turns.append(Turn(number, answers, heard))
+            ended = self._ended(panel, tuple(turns), milliseconds)
+            self._close(panel, session, turns, ended)
+            if ended is not None:
+                return ended
+        raise AssertionError("the last turn ends a deliberation")
+
+    def _ask(
+        self,
+        agents: int,
+        session: int,
+        number: int,
+        before: Turn | None,
+        heard: Mapping[str, tuple[str, ...]],
+        agent: Agent,
+    ) -> Ask:
+        p, role, seat = self.parameters, agent.seat.role, agent.seat
+        style = "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
+        others = [before.answers[name] for name in heard[agent.name]] if before else []
+        own = before.answers[agent.name] if before else None
+        target = self.target if role == BYZANTINE else None
+        reply_format = texts.format_of(style, self.format_for(seat))
+        told_reply = texts.told_reply(style, self.problem.definitive, reply_format)
+        values = texts.PromptValues(
+            agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars, told_reply.reply
+        )
+        return Ask(
+            agent=agent.name,
+            role=role,
+            round=session * (p.turns + 1) + number,
+            phase="reflect" if before else "initial",
+            system=with_instructions(texts.render(self.prompt, role, style, "system", values), seat.policy),
+            user=texts.render(self.prompt, role, style, "user", values),
+            reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, p.argument_chars),
+            sampling=p.reflect if before else p.initial,
+            reply_format=reply_format,
+            follow_up=told_reply.follow_up,
+            view=DeliberationView(
+                phase="reflect" if before else "initial",
+                agent=agent.name,
+                role=role,
+                turn=number,
+                problem=self.problem,
+                own=own.value if own else None,
+                heard={answer.agent: answer.value for answer in others},
+                target=target,
+            ),
+        )
+
+    def _answer(self, name: str, reply: Reply) -> Answer:
+        """Read one answer; an agent without a usable reply is silent in this turn."""
+        if reply.value is None:
+            return Answer(name, None, silent=True)
+        fields = reply.value.model_dump()
+        argument = one_line(fields["argument"])
+        if self.problem.definitive:
+            said = one_line(fields["answer"])
+            return Answer(name, self.problem.read(said), said, argument)
+        named = [one_line(policy) for policy in fields["policies"]]
+        unknown = self.problem.unknown(named)
+        return Answer(name, self.problem.read_policies(named), "; ".join(named), argument, unknown=unknown)
+
+    def _ended(self, panel: tuple[Agent, ...], turns: tuple[Turn, ...], milliseconds: int) -> _Ended | None:
+        """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7)."""
+        p, last = self.parameters, turns[-1].number == self.parameters.turns
+        values = turns[-1].values([agent.name for agent in panel if agent.honest])
+        readable = sum(value is not None for value in values)
+        if p.time_limit is not None and milliseconds >= 1000 * p.time_limit:
+            return _Ended(panel, turns, None, detail="time_limit")
+        if readable < p.fewest_honest:
+            return _Ended(panel, turns, None, detail="too_few_honest")
+        if not last and (not p.stop_when_unanimous or unanimous(values) is None):
+            return None
+        value: Value | None
+        if self.problem.definitive:
+            value, confidence = unanimous(values), 1.0
+        else:
+            grades = graded(values, p.theta)
+            value, confidence = grades.accepted or None, float(grades.confidence or 0)
+        if value is None:
+            return _Ended(panel, turns, None, detail="turn_limit")
+        return _Ended(panel, turns, value, confidence)
+
+    def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: _Ended | None) -> None:
+        """Add a turn to the trace."""
+        p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
+        honest = [agent.name for agent in panel if agent.honest]
+        entry: dict[str, Any] = {
+            "round": session * (p.turns + 1) + now.number,
+            "session": session,
+            "turn": now.number,
+            "answers": {name: answer.value for name, answer in now.answers.items()},
+            "said": {name: _said(answer) for name, answer in now.answers.items()},
+            "heard": {name: list(heard) for name, heard in now.heard.items()},
+            "measures": turn_measures(self.problem, honest, before, now, p.theta),
+        }
+        if not now.number:
+            prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
+            malicious = len(panel) - len(honest)
+            entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
+            entry["rules"] = {"turns": p.turns, "hears": p.hears, "malicious": malicious, **prioritized}
+        if not self.problem.definitive:
+            levels = graded(now.values(honest), p.theta).levels
+            entry["levels"] = {policy: str(level) for policy, level in levels.items()}
+        if ended is not None:
+            graded_too = {} if self.problem.definitive else {"levels": entry["levels"]}
+            entry["verdict"] = {
+                **graded_too,
+                "agreed": ended.detail is None,
+                "value": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
+                "detail": ended.detail,
+            }
+        self.trace.append(entry)
+
+    # How it ended
+
+    def _outcome(self, ended: _Ended) -> Outcome:
+        first, last = ended.turns[0], ended.turns[-1]
+        right = self.problem.answer
+        agreed = ended.detail is None
+        if not agreed:
+            name = evidence.HUNG
+        elif not self.problem.definitive:
+            name = evidence.GRADED
+        else:
+            name = evidence.CORRECT if ended.value == right else evidence.WRONG
+        everyone = [agent.name for agent in ended.panel]
+
+        def is_right(value: Value | None) -> bool | None:
+            return None if right is None else value == right
+
+        answers = [answer for entry in self.trace for answer in entry["said"].values()]
+        values = [value for entry in self.trace for value in entry["answers"].values()]
+        return Outcome(
+            name=name,
+            detail=ended.detail,
+            diagnosis=self._diagnosis(ended),
+            rounds=len(self.trace),
+            finished_early=agreed,
+            metrics={
+                "problem": self.problem.id,
+                "kind": self.problem.kind,
+                "right_answer": right,
+                "consensus": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
+                "single_correct": is_right(first.answers[ended.honest[0]].value),
+                "first_majority_correct": is_right(plurality(first.values(everyone))),
+                "last_majority_correct": is_right(plurality(last.values(everyone))),
+                "consensus_correct": None if right is None else name == evidence.CORRECT,
+                "agreed": agreed,
+                "turns": self.parameters.turns,
+                "turn_of_consensus": self._turn_of_consensus(ended) if agreed else None,
+                "final_participation": self.trace[-1]["measures"]["participation"],
+                "final_confidence": ended.confidence,
+                "final_levels": self.trace[-1].get("levels"),
+                "deliberations": self.trace[-1]["session"] + 1,
+                "utterances": sum(said is not None for said in answers),
+                "silent": sum(said is None for said in answers),
+                "unreadable": sum(v is None and s is not None for v, s in zip(values, answers, strict=True)),
+                "unknown_policies": sum(said["unknown"] for said in answers if said and "unknown" in said),
+            },
+            trace=tuple(self.trace),
+        )
+
+    def _turn_of_consensus(self, ended: _Ended) -> int:
+        """Return the turn from which on honest agents held what was agreed on; for policies that of the verdict."""
+        if not self.problem.definitive:
+            return ended.turns[-1].number
+        held = [unanimous(turn.values(ended.honest)) == ended.value for turn in ended.turns]
+        return len(held) - next((i for i, same in enumerate(reversed(held)) if not same), len(held))
+
+    def _diagnosis(self, ended: _Ended) -> str | None:
+        """Say what stood against unanimity when a deliberation hung."""
+        if ended.detail is None:
+            return None
+        values = ended.turns[-1].values(ended.honest)
+        if len({value for value in values if value is not None}) == 1:
+            if None in values:
+                return "agreed_but_some_unreadable"
+            return "agreed_too_late" if ended.detail == "time_limit" else "agreed_by_too_few"
+        if any(unanimous(turn.values(ended.honest)) is not None for turn in ended.turns):
+            return "drifted_apart"
+        return "nothing_readable" if all(value is None for value in values) else "never_agreed"
+
+
+def _said(answer: Answer) -> dict[str, Any] | None:
+    if answer.silent:
+        return None
+    unknown = {"unknown": answer.unknown} if answer.unknown else {}
+    return {"answer": answer.said, "argument": answer.argument, **unknown}

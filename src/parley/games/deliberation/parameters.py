@@ -1,0 +1,162 @@
+"""What a study may set in the deliberation game, and the shapes of its replies.
+
+The paper ("Achieving Unanimous Consensus Through Multi-Agent Deliberation", sections V, VI, XI) fixes neither prompts
+nor numbers beyond agents and turns; each default here says what it is.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field, create_model, model_validator
+
+from parley.games.base import GameParameters
+from parley.games.network.topology import Complete, Topology
+from parley.games.problems.problem import Kind
+from parley.games.problems.sources import Arithmetic, ProblemSource
+from parley.games.share import Share, ShareOrNone
+from parley.policies import ReplyFormat, Sampling
+from parley.policies.reply_text import ReplyModel
+from parley.text import one_line
+
+
+class DeliberationParameters(GameParameters):
+    """Fixed parameters of the deliberation game."""
+
+    problems: ProblemSource = Field(
+        default=Arithmetic(), description="What is deliberated on: seed s gets problem s of this source."
+    )
+    turns: int = Field(default=2, ge=0, le=1_000, description="Turns of reflection after the initial round (T).")
+    cot_share: ShareOrNone = Field(
+        default=Fraction(1, 2),
+        description="Share of the agents that answer first by chain of thought; the rest answer zero-shot.",
+    )
+    hears: Literal["all", "neighbor"] = Field(
+        default="all",
+        description="Whose last answers an agent gets: all others', or one other's, the next one each turn.",
+    )
+    topology: Topology = Field(
+        default=Complete(),
+        description="The links over which answers spread: an agent hears whom gossip reaches; the ledger counts it.",
+    )
+    stop_when_unanimous: bool = Field(
+        default=True, description="Whether unanimity ends a deliberation at once, or is judged after the last turn."
+    )
+    time_limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Seconds of answering after which it is hung: the slowest reply of each turn, added up. Then "
+        "results hang on the engine's speed.",
+    )
+    fewest_honest: int = Field(
+        default=0,
+        ge=0,
+        le=10_000,
+        description="It is hung once fewer honest agents than this give an answer that can be read (Definition XI.7).",
+    )
+    theta: Share = Field(
+        default=Fraction(2, 3),
+        description="Share of honest agents, in (0, 1], that must support a policy to accept it (θ; prioritized "
+        "problems).",
+    )
+    panel_size: int | None = Field(
+        default=None, ge=1, le=10_000, description="How many of the agents deliberate at a time; default: all."
+    )
+    redeliberations: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="How often a hung problem is deliberated again, each time by another set of agents "
+        "(Definition XI.2).",
+    )
+    reply_format: ReplyFormat = Field(
+        default="two_steps",
+        description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
+        "then in JSON (two_steps), but for answers that come before their argument, which are JSON. A small model "
+        "that reasons inside of JSON loses half of its right answers (docs/engines.md).",
+    )
+    argument_chars: int = Field(default=2_500, ge=1, le=10_000, description="Longest argument: as long as 600 tokens.")
+    answer_chars: int = Field(
+        default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
+    )
+    shown_chars: int = Field(
+        default=2_500,
+        ge=0,
+        le=10_000,
+        description="An argument is cut to so many characters where others are shown it.",
+    )
+    initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
+    reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")
+
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest possible game."""
+        return self.turns + 1
+
+    @model_validator(mode="after")
+    def _another_panel(self) -> "DeliberationParameters":
+        if self.redeliberations and self.panel_size is None:
+            raise ValueError(
+                "redeliberations needs a panel_size below the number of agents: a hung problem goes to another set "
+                "of them"
+            )
+        return self
+
+
+class _DeliberationReply(ReplyModel):
+    free: ClassVar[str] = "argument"
+    labels: ClassVar[Mapping[str, str]] = {"policies": "Policy"}
+
+
+@cache
+def reply_model(
+    style: str, kind: Kind, options: tuple[str, ...], answer_chars: int, argument_chars: int
+) -> type[BaseModel]:
+    """Return the model of an answer: a value and an argument (Definition XI.3), or policies and one (XI.4).
+
+    A `zero_shot` answer comes before its argument, any other after it. The schema allows what the `kind` of problem,
+    with its `options`, can have as an answer; the model itself allows any text of `answer_chars`, and each policy.
+    """
+    if kind == "policies":
+        longest = max([answer_chars, *map(len, options)])  # each policy can be named in full
+        offered = {"items": {"type": "string", "enum": [one_line(option) for option in options]}, "minItems": 1}
+        policy = Annotated[str, Field(max_length=longest)]
+        listed = Annotated[list[policy], Field(max_length=len(options), json_schema_extra=offered)]
+        answer: dict[str, Any] = {"policies": (listed, ...)}
+    else:
+        hint = answer_pattern(kind, options, answer_chars)
+        extra: dict[str, Any] = {} if hint is None else {"pattern": hint}
+        answer = {"answer": (Annotated[str, Field(max_length=answer_chars, json_schema_extra=extra)], ...)}
+    argument: dict[str, Any] = {"argument": (Annotated[str, Field(max_length=argument_chars)], ...)}
+    fields = {**answer, **argument} if style == "zero_shot" else {**argument, **answer}
+    return create_model("Answer", __base__=_DeliberationReply, **fields)
+
+
+def answer_pattern(kind: Kind, options: tuple[str, ...], answer_chars: int) -> str | None:
+    """Return the pattern of the answers of so many characters that can be read; None if there is no room for it.
+
+    A number in digits, with thousands, decimals or a fraction, or a selection of the cards.
+    """
+    if kind == "number":
+        return _number_pattern(answer_chars - len("-$"))
+    card = f"({'|'.join(options)})"
+    longest = len(options) * (max(map(len, options)) + len(", "))
+    return f"^{card}(, {card}){{0,{len(options) - 1}}}$" if answer_chars >= longest else None
+
+
+def _number_pattern(room: int) -> str | None:
+    """Return the pattern of numbers that have, besides sign and currency, at most `room` characters."""
+
+    def decimals(taken: int) -> str:
+        most = min(6, room - taken - 1)
+        return rf"(\.[0-9]{{1,{most}}})?" if most > 0 else ""
+
+    if room < len("1,000"):
+        return None
+    digits, groups, part = min(12, room), min(3, (room - 3) // 4), min(9, (room - 1) // 2)
+    plain = rf"[0-9]{{1,{digits}}}{decimals(digits)}"
+    grouped = rf"[1-9][0-9]{{0,2}}(,[0-9]{{3}}){{1,{groups}}}{decimals(3 + 4 * groups)}"
+    fraction = rf"[0-9]{{1,{part}}}/[1-9][0-9]{{0,{part - 1}}}"
+    return rf"^-?\$?({plain}|{grouped}|{fraction})$" if groups else rf"^-?\$?({plain}|{fraction})$"

@@ -1,0 +1,260 @@
+"""Topologies: how a study says who hears whom, whatever the game; each becomes a `Network` of so many agents.
+
+A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_strogatz, k: 4, p: 0.1}`). Graphs are made
+by networkx, which is imported where one is made: its import takes longer than many a scripted game.
+"""
+
+from abc import ABC, abstractmethod
+from functools import partial
+from math import isqrt
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+from parley.errors import UsageError
+from parley.games.network.graph import Network
+from parley.identity import digest
+from parley.text.yamlfile import kind_spelled_out, kind_tag, tag
+
+_Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Number = Annotated[int, Field(ge=1, le=10_000)]
+_Link = Annotated[tuple[_Number, _Number], Field(strict=False)]
+
+
+class _Topology(BaseModel, ABC):
+    """What every topology has; the other fields of a kind are its parameters."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: str
+
+    @property
+    def label(self) -> str:
+        """A readable name for paths and tables: the kind and its parameters."""
+        parameters = [(name, getattr(self, name)) for name in type(self).model_fields if name != "kind"]
+        return "-".join([self.kind, *(f"{name}-{value}" for name, value in parameters)])
+
+    def __str__(self) -> str:
+        return self.label
+
+    def problem(self, n: int) -> str:
+        """Return why there is no such network of `n` agents, and the remedy; "" if there is one."""
+        return ""
+
+    @abstractmethod
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return the graph that networkx, given as `nx`, makes of `n` nodes; its nodes sort in the agents' order."""
+
+
+class Complete(_Topology):
+    """Everyone hears everyone: the paper's."""
+
+    kind: Literal["complete"] = "complete"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return all links; `build` makes this network without networkx."""
+        return nx.complete_graph(n)
+
+
+class Ring(_Topology):
+    """Each agent has two neighbors, in a circle."""
+
+    kind: Literal["ring"] = "ring"
+
+    def problem(self, n: int) -> str:
+        """Two agents make no circle."""
+        return "" if n >= 3 else "a ring needs 3; use path"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a cycle."""
+        return nx.cycle_graph(n)
+
+
+class Star(_Topology):
+    """One agent hears all others, who hear it alone."""
+
+    kind: Literal["star"] = "star"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a star around node 0."""
+        return nx.star_graph(n - 1)
+
+
+class PathGraph(_Topology):
+    """A ring that is cut open."""
+
+    kind: Literal["path"] = "path"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a path."""
+        return nx.path_graph(n)
+
+
+class GridGraph(_Topology):
+    """Rows and columns, as nearly square as the number of agents allows: 12 stand in 3 rows of 4."""
+
+    kind: Literal["grid"] = "grid"
+
+    def problem(self, n: int) -> str:
+        """A number of agents that is no product has no second row."""
+        return "" if _rows(n) > 1 else "they make a single row; use path, or a number that is a product"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a grid whose nodes are pairs, row by row."""
+        return nx.grid_2d_graph(_rows(n), n // _rows(n))
+
+
+def _rows(n: int) -> int:
+    return next(rows for rows in range(isqrt(n), 0, -1) if n % rows == 0)
+
+
+class RandomRegular(_Topology):
+    """Every agent has `degree` neighbors, at random."""
+
+    kind: Literal["random_regular"] = "random_regular"
+    degree: _Number = Field(description="Neighbors of each agent.")
+
+    def problem(self, n: int) -> str:
+        """Nobody has more neighbors than there are others, and every link has two ends."""
+        if self.degree >= n:
+            return f"nobody can have {self.degree} neighbors; lower degree"
+        return (
+            "" if self.degree * n % 2 == 0 else f"an odd number cannot have {self.degree} neighbors each; change one"
+        )
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a random regular graph (Steger and Wormald)."""
+        return nx.random_regular_graph(self.degree, n, seed=seed)
+
+
+class WattsStrogatz(_Topology):
+    """Small world: a ring of `k` nearest neighbors, each link of which is moved with probability `p`."""
+
+    kind: Literal["watts_strogatz"] = "watts_strogatz"
+    k: _Number = Field(multiple_of=2, description="Nearest neighbors in the ring, an even number.")
+    p: _Probability = Field(description="Probability that a link is moved.")
+
+    def problem(self, n: int) -> str:
+        """Nobody has more neighbors than there are others."""
+        return "" if self.k < n else f"nobody can have {self.k} neighbors; lower k"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a Watts-Strogatz graph, which may fall apart."""
+        return nx.watts_strogatz_graph(n, self.k, self.p, seed=seed)
+
+
+class BarabasiAlbert(_Topology):
+    """Scale-free: agents come one by one, each linked to `m` that are there, rather to those with many links."""
+
+    kind: Literal["barabasi_albert"] = "barabasi_albert"
+    m: _Number = Field(description="Links of each agent that comes.")
+
+    def problem(self, n: int) -> str:
+        """The first m agents are there before any link is."""
+        return "" if self.m < n else f"nobody can come with {self.m} links; lower m"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return a Barabási-Albert graph."""
+        return nx.barabasi_albert_graph(n, self.m, seed=seed)
+
+
+class ErdosRenyi(_Topology):
+    """Each link is there with probability `p`; the network may fall apart."""
+
+    kind: Literal["erdos_renyi"] = "erdos_renyi"
+    p: _Probability = Field(description="Probability of each link.")
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return an Erdős-Rényi graph."""
+        return nx.gnp_random_graph(n, self.p, seed=seed)
+
+
+def _simple(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Return the links in order, so that the same network is the same value however it was written."""
+    seen: set[tuple[int, int]] = set()
+    for a, b in links:
+        link = (min(a, b), max(a, b))
+        if a == b:
+            raise ValueError(f"[{a}, {b}] links an agent to itself; remove it")
+        if link in seen:
+            raise ValueError(f"[{a}, {b}] is repeated; list each link once, in one direction")
+        seen.add(link)
+    return tuple(sorted(seen))
+
+
+class Edges(_Topology):
+    """The links that the study lists; agents are numbered from 1, as in their names."""
+
+    kind: Literal["edges"] = "edges"
+    edges: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_simple)] = Field(
+        description="Pairs of neighbors, each a list of two agents."
+    )
+
+    label_tells_all: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        """The links by the beginning of their hash."""
+        return f"edges-{digest(self.edges)[:6]}"
+
+    def problem(self, n: int) -> str:
+        """Everyone who is linked must be there."""
+        last = max((b for _, b in self.edges), default=0)
+        return "" if last <= n else f"a link names agent {last}; name agents 1 to {n}"
+
+    def graph(self, nx: Any, n: int, seed: int) -> Any:
+        """Return the listed links; an agent without one hears nobody."""
+        graph = nx.empty_graph(n)
+        graph.add_edges_from((a - 1, b - 1) for a, b in self.edges)
+        return graph
+
+
+_Kind = (
+    Complete
+    | Ring
+    | Star
+    | PathGraph
+    | GridGraph
+    | RandomRegular
+    | WattsStrogatz
+    | BarabasiAlbert
+    | ErdosRenyi
+    | Edges
+)
+_KINDS: dict[str, type[_Topology]] = {kind.model_fields["kind"].default: kind for kind in get_args(_Kind)}
+_NAMES = Literal["complete", "ring", "star", "path", "grid"]  # those without parameters
+
+
+Topology = Annotated[
+    Annotated[Complete, Tag(tag("complete"))]
+    | Annotated[Ring, Tag(tag("ring"))]
+    | Annotated[Star, Tag(tag("star"))]
+    | Annotated[PathGraph, Tag(tag("path"))]
+    | Annotated[GridGraph, Tag(tag("grid"))]
+    | Annotated[RandomRegular, Tag(tag("random_regular"))]
+    | Annotated[WattsStrogatz, Tag(tag("watts_strogatz"))]
+    | Annotated[BarabasiAlbert, Tag(tag("barabasi_albert"))]
+    | Annotated[ErdosRenyi, Tag(tag("erdos_renyi"))]
+    | Annotated[Edges, Tag(tag("edges"))],
+    Discriminator(kind_tag),
+    BeforeValidator(partial(kind_spelled_out, _KINDS, "topology"), json_schema_input_type=_NAMES | _Kind),
+]
+
+
+def check(topology: Topology, n: int) -> None:
+    """Raise UsageError, in one line with the remedy, if there is no such network of `n` agents."""
+    if problem := topology.problem(n):
+        raise UsageError(f"topology: {topology.label}, {n} agents: {problem}")
+
+
+def build(topology: Topology, n: int, rng: np.random.Generator) -> Network:
+    """Return the network of `n` agents (at least one), drawn with `rng`; raises UsageError if there is none."""
+    check(topology, n)
+    if isinstance(topology, Complete):
+        return Network.complete(n)
+    import networkx
+
+    graph = topology.graph(networkx, n, int(rng.integers(2**32)))
+    place = {node: index for index, node in enumerate(sorted(graph))}
+    return Network.of_edges(n, ((place[a], place[b]) for a, b in graph.edges))

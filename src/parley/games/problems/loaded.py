@@ -1,0 +1,123 @@
+"""What every loader of problem sets shares: the set with its report, limits, and reading a file without surprise.
+
+Loaders are strict with files and lenient with rows: a file that is not what it should be is an error, a row that does
+not fit is left out and counted, and more than 5% of such rows are an error again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from parley.errors import UsageError
+from parley.files import open_regular
+from parley.games.problems.problem import Problem
+from parley.identity import digest
+from parley.text import one_line
+
+MOST_BYTES = 64 * 2**20  # of one file
+MOST_FILES = 20_000  # in one folder
+MOST_ROWS = 200_000
+MOST_ROW_BYTES = 100_000
+MOST_QUESTION = 10_000  # characters
+MOST_LEFT_OUT = 0.05  # of the rows
+
+
+@dataclass(frozen=True)
+class ProblemSet:
+    """Problems in the order of their file, and what became of the file's rows."""
+
+    problems: tuple[Problem, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 over the canonical JSON of the problems: neither path nor formatting of the file are in it."""
+        return digest([problem.as_json() for problem in self.problems])
+
+
+class Rows:
+    """Collects the problems of a file or folder, and counts what does not fit, by reason."""
+
+    def __init__(self, where: Path) -> None:
+        self._where = where
+        self._rows = 0
+        self._problems: list[Problem] = []
+        self._left_out: Counter[str] = Counter()
+        self._notes: Counter[str] = Counter()
+
+    def next(self) -> int:
+        """Count one more row and return its number, from 1; raises UsageError if there are too many."""
+        self._rows += 1
+        if self._rows > MOST_ROWS:
+            raise UsageError(f"{self._where}: more than {MOST_ROWS:,} rows; use a part of it")
+        return self._rows
+
+    def use(self, problem: Problem) -> None:
+        """Add the problem of a row."""
+        self._problems.append(problem)
+
+    def leave_out(self, reason: str) -> None:
+        """Count a row that does not fit."""
+        self._left_out[reason] += 1
+
+    def note(self, what: str) -> None:
+        """Count something about a row that is used all the same, or a file that has no rows."""
+        self._notes[what] += 1
+
+    def done(self, remedy: str) -> ProblemSet:
+        """Return the set; raises UsageError with `remedy` if it is empty or too many rows do not fit."""
+        left_out = self._left_out.total()
+        told = ", ".join(f"{reason}: {count}" for reason, count in self._left_out.most_common(3))
+        if not self._rows:
+            raise UsageError(f"{self._where}: no rows; {remedy}")
+        if not self._problems or left_out > MOST_LEFT_OUT * self._rows:
+            raise UsageError(f"{self._where}: {left_out:,} of {self._rows:,} rows do not fit ({told}); {remedy}")
+        questions = Counter(problem.question for problem in self._problems)
+        repeated = sum(count - 1 for count in questions.values())
+        counts = {"rows": self._rows, "used": len(self._problems)}
+        counts |= {f"left out: {reason}": count for reason, count in sorted(self._left_out.items())}
+        counts |= {f"noted: {what}": count for what, count in sorted(self._notes.items())}
+        if repeated:
+            counts["noted: question repeated"] = repeated
+        return ProblemSet(tuple(self._problems), counts)
+
+
+def read_bytes(path: Path, remedy: str) -> bytes:
+    """Return the content of a file of a problem set; raises UsageError if it is missing, too large or unreadable."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file; {remedy}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; {remedy}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: cannot be read: {one_line(str(error), 200)}; {remedy}") from None
+    if len(content) > MOST_BYTES:
+        raise UsageError(f"{path}: larger than {MOST_BYTES // 2**20} MiB; use a part of it")
+    return content
+
+
+def read_text(path: Path, remedy: str) -> str:
+    """Return the text of a file of a problem set; raises UsageError also if it is empty or not UTF-8 text."""
+    content = read_bytes(path, remedy)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not UTF-8 text; {remedy}") from None
+    if "\0" in text:
+        raise UsageError(f"{path}: binary, not text; {remedy}")
+    if not text.strip():
+        raise UsageError(f"{path}: empty; {remedy}")
+    return text
+
+
+def states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Return name, size and time of files: if none changed, what was loaded from them is taken to hold."""
+    try:
+        found = [(str(path), path.stat()) for path in files]
+    except (OSError, ValueError):  # the loader says what is wrong with it
+        return ()
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)

@@ -1,0 +1,134 @@
+"""One problem: its question, its right answer if it has one, and when two answers are the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from parley.games.problems.cards import is_card, matching_cards, normal_cards, read_cards
+from parley.games.problems.matching import normal_policy
+from parley.games.problems.numbers import read_number
+
+Kind = Literal["number", "cards", "policies"]
+_TEXTS = ("id", "kind", "question")
+_KEYS = {*_TEXTS, "answer", "options"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a group deliberates; raises ValueError if its parts do not fit together.
+
+    `question` is clean text, as agents are shown it. `answer` is the right answer in normal form, None for policies,
+    among which none is right. `options` are the cards, or the policies as written, and empty for a number.
+    """
+
+    id: str
+    kind: Kind
+    question: str
+    answer: str | None
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.id or not self.question:
+            raise ValueError("a problem needs an id and a question")
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"no kind of problem: {self.kind!r}")
+        if self.definitive != (self.answer is not None):
+            raise ValueError("numbers and cards need an answer, policies have none")
+        if self.kind == "number" and self.options:
+            raise ValueError("a number has no options")
+        if self.kind == "cards" and (len(self.options) < 2 or not all(map(is_card, self.options))):
+            raise ValueError("the options must be cards")
+        normal = [normal_policy(option) for option in self.options] if self.kind == "policies" else list(self.options)
+        if "" in normal or len(set(normal)) < len(normal) or (self.kind == "policies" and len(normal) < 2):
+            raise ValueError("the options must be at least two, and different ones")
+        if self.answer is not None and self.read(self.answer) != self.answer:
+            raise ValueError(f"the answer is not in normal form: {self.answer[:60]!r}")
+
+    @property
+    def definitive(self) -> bool:
+        """Whether there is a right answer."""
+        return self.kind != "policies"
+
+    def read(self, text: str) -> str | None:
+        """Return the normal form of what an agent wrote, or None if it cannot be read. Never raises.
+
+        Of a number: an exact fraction; of cards: a selection; of policies: one of those offered.
+        """
+        if self.kind == "number":
+            return read_number(text)
+        if self.kind == "cards":
+            return read_cards(text, self.options)
+        found = normal_policy(text)
+        return found if found in self._policies() else None
+
+    def read_policies(self, texts: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the offered policies among `texts`, in normal form, sorted, each once; None if there is none.
+
+        A text that is none of the offered policies is dropped: `unknown` counts those. Never raises.
+        """
+        found = {normal_policy(text) for text in texts} & self._policies()
+        return tuple(sorted(found)) or None
+
+    def unknown(self, texts: Sequence[str]) -> int:
+        """Return how many of `texts` are none of the offered policies; every text counts."""
+        offered = self._policies()
+        return sum(normal_policy(text) not in offered for text in texts)
+
+    def wrong(self, rng: np.random.Generator) -> str:
+        """Return a plausible wrong answer in normal form; of policies, where none is wrong, one of them.
+
+        A number: a near miss. Cards: what the rule names (the matching bias), or any other selection if that is right.
+        """
+        if self.kind == "policies":
+            return _draw(sorted(self._policies()), rng)
+        if self.kind == "cards":
+            usual = matching_cards(self.options)
+            return usual if usual and usual != self.answer else _draw(self._other_selections(), rng)
+        assert self.answer is not None
+        return _draw(_near_misses(Fraction(self.answer)), rng)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the problem as plain JSON values."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "question": self.question,
+            "answer": self.answer,
+            "options": list(self.options),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Problem":
+        """Return the problem that `as_json` gave; raises ValueError for anything else."""
+        if not isinstance(value, dict) or set(value) != _KEYS:
+            raise ValueError(f"a problem has the keys {', '.join(sorted(_KEYS))}")
+        options, answer = value["options"], value["answer"]
+        texts = all(isinstance(value[key], str) for key in _TEXTS) and isinstance(answer, str | None)
+        if not texts or not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+            raise ValueError("a problem's parts are texts, and its options a list of them")
+        return cls(**{**value, "options": tuple(options)})
+
+    def _policies(self) -> set[str]:
+        return {normal_policy(option) for option in self.options} if self.kind == "policies" else set()
+
+    def _other_selections(self) -> list[str]:
+        sizes = range(1, len(self.options) + 1)
+        every = [normal_cards(chosen) for size in sizes for chosen in combinations(self.options, size)]
+        return [selection for selection in every if selection != self.answer]
+
+
+def _draw(choices: Sequence[str], rng: np.random.Generator) -> str:
+    return choices[int(rng.integers(len(choices)))]
+
+
+def _near_misses(answer: Fraction) -> list[str]:
+    """Return answers that a slip leads to: off by one or ten, a step left out or made twice; of the same sign."""
+    missed = {answer + step for step in (-10, -2, -1, 1, 2, 10)} | {answer * 2, answer / 2}
+    likely = [value for value in missed if value != answer and (value < 0) == (answer < 0)]
+    whole = [value for value in likely if value.denominator <= answer.denominator]
+    # An answer as long as the reader allows has a sum that is longer.
+    return [text for value in sorted(whole) if (text := str(value)) and read_number(text) == text]

@@ -1,0 +1,373 @@
+"""Where problems come from: how a study says what is deliberated, whatever the game.
+
+A source is a name (`arithmetic`), or a kind with its parameters (`{kind: gsm8k, path: data/gsm8k}`). Simulation seed s
+deliberates problem number s of the order that the source's own `order` draws, so that conditions share problems by
+seed and added seeds move nothing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_serializer,
+    model_validator,
+)
+
+from parley.errors import UsageError
+from parley.games.problems import delidata, generate, gsm8k, hub, policy_file
+from parley.games.problems.loaded import ProblemSet, states
+from parley.games.problems.problem import Kind, Problem
+from parley.identity import stream
+from parley.text import one_line
+from parley.text.yamlfile import kind_spelled_out, kind_tag, tag
+
+_Path = Annotated[str, Field(min_length=1, max_length=4_000)]
+
+
+class _Source(BaseModel, ABC):
+    """What every source has; the other fields of a kind are its parameters."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: str
+    order: int = Field(default=0, ge=0, le=999_999_999, description="Seed of the order of the problems.")
+    first: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="Use the first problems of the order only; default: all."
+    )
+
+    label_tells_all: ClassVar[bool] = False
+    problem_kind: ClassVar[Kind]
+
+    @property
+    def label(self) -> str:
+        """A readable name for paths and tables: the kind and what is not as usual."""
+        return self._name + "".join(
+            f"-{name}-{value}"
+            for name in ("order", "first")
+            if (value := getattr(self, name)) != type(self).model_fields[name].default
+        )
+
+    def __str__(self) -> str:
+        return self.label
+
+    @property
+    @abstractmethod
+    def _name(self) -> str:
+        """Return the kind, with the parameters that are not as usual."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """The number of different problems; None where there is no end of them. Raises UsageError like `check`."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise UsageError, in one line with the remedy, if the problems cannot be had."""
+
+    @abstractmethod
+    def problem(self, seed: int) -> Problem:
+        """Return the problem of simulation seed `seed` (from 0): a finite set begins again. Raises UsageError."""
+
+    @abstractmethod
+    def problems_sha256(self) -> str | None:
+        """Return the SHA-256 of the problems as they are in files; None for generated ones. Raises UsageError."""
+
+    @abstractmethod
+    def report(self) -> Mapping[str, int]:
+        """Return how many rows there were, how many are used, and the others by reason. Raises UsageError."""
+
+
+class _Generator(_Source):
+    """Problems that a seed makes; problem number s depends on `order`, s and the parameters alone."""
+
+    @property
+    def _name(self) -> str:
+        shared = {"kind", "version", *_Source.model_fields}
+        own = [(name, field.default) for name, field in type(self).model_fields.items() if name not in shared]
+        changed = [(name, getattr(self, name)) for name, default in own if getattr(self, name) != default]
+        return "-".join([self.kind, *(f"{name}-{value}" for name, value in changed)])
+
+    @property
+    def size(self) -> int | None:
+        """`first`; without it there is no end."""
+        return self.first
+
+    def check(self) -> None:
+        """Always succeed."""
+
+    def problem(self, seed: int) -> Problem:
+        """Return problem number `seed`, in the order of the source's own."""
+        number = seed % self.first if self.first else seed
+        return self._made(f"{self._name}-{self.order}-{number}", stream("problem", self.kind, self.order, number))
+
+    @abstractmethod
+    def _made(self, problem_id: str, rng: Any) -> Problem:
+        """Return the problem with this id, drawn with `rng`."""
+
+    def problems_sha256(self) -> None:
+        """Return None: the parameters say all."""
+        return None
+
+    def report(self) -> Mapping[str, int]:
+        """Return nothing: there are no rows."""
+        return {}
+
+
+class Arithmetic(_Generator):
+    """Calculations such as `17 * 4 - 23`, generated; the default, and a control that no model saw in training."""
+
+    kind: Literal["arithmetic"] = "arithmetic"
+    version: Literal[1] = Field(default=1, description="Of the generator; other problems have another version.")
+    steps: int = Field(default=3, ge=2, le=6, description="Operations in a calculation.")
+    digits: int = Field(default=2, ge=1, le=4, description="Most digits of a number in it.")
+
+    problem_kind: ClassVar[Kind] = "number"
+
+    def _made(self, problem_id: str, rng: Any) -> Problem:
+        return generate.arithmetic(problem_id, self.steps, self.digits, rng)
+
+
+class Wason(_Generator):
+    """The Wason card problem with generated cards."""
+
+    kind: Literal["wason"] = "wason"
+    version: Literal[1] = Field(default=1, description="Of the generator; other problems have another version.")
+
+    problem_kind: ClassVar[Kind] = "cards"
+
+    def _made(self, problem_id: str, rng: Any) -> Problem:
+        return generate.wason(problem_id, rng)
+
+
+class _Stored(_Source):
+    """Problems of files. Identity is what the files hold, by its SHA-256, not where they are."""
+
+    path: _Path | None = Field(
+        default=None, description="File or folder; relative paths start at the working directory. Not identity."
+    )
+    sha256: str | None = Field(
+        default=None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the problems, which is then checked."
+    )
+
+    @property
+    def size(self) -> int | None:
+        """The number of different problems that are used."""
+        return self.first or len(self._checked().problems)
+
+    def check(self) -> None:
+        """Raise UsageError, in one line, if the files are missing, not what they should be, or not those named.
+
+        Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
+        its records hold their problems.
+        """
+        if self.sha256 is None or self._is_here():
+            self._checked()
+
+    def problem(self, seed: int) -> Problem:
+        """Return problem number `seed` of the order; after the last one the first comes again."""
+        problems = self._checked().problems
+        order = _order(self.order, len(problems))
+        return problems[order[seed % (self.first or len(problems))]]
+
+    def report(self) -> Mapping[str, int]:
+        """Return how many rows the files have, how many are used, what was left out and what was noted."""
+        return self._checked().counts
+
+    def problems_sha256(self) -> str:
+        """Return the SHA-256 of the problems; loads them unless the study names them. Raises UsageError."""
+        return self.sha256 or self._loaded().sha256
+
+    @model_serializer(mode="plain")
+    def _identity(self) -> dict[str, Any]:
+        """Return what can change a result: no path, but what is there."""
+        left_out = {"path", "repo", "revision", "sha256"}
+        kept = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
+        return {**kept, "sha256": self.problems_sha256()}
+
+    def _checked(self) -> ProblemSet:
+        loaded = self._loaded()
+        if self.sha256 is not None and loaded.sha256 != self.sha256:
+            raise UsageError(
+                f"{self._where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
+                f"{self.sha256[:12]}...); get those, or change sha256"
+            )
+        if self.first is not None and self.first > len(loaded.problems):
+            raise UsageError(f"{self._where}: {len(loaded.problems):,} problems; lower first ({self.first:,})")
+        return loaded
+
+    @property
+    def _where(self) -> str:
+        return self.path or self.kind
+
+    def _is_here(self) -> bool:
+        """Whether the files can be read without a network."""
+        if self.path is None:
+            return False
+        try:
+            return Path(self.path).expanduser().exists()
+        except (OSError, ValueError, RuntimeError):  # no path at all
+            return False
+
+    @abstractmethod
+    def _loaded(self) -> ProblemSet:
+        """Return the problems of the files, loaded once; raises UsageError."""
+
+    def _folder(self) -> Path:
+        """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
+        if self.path is None:
+            raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
+        try:
+            path = Path(self.path).expanduser()
+        except RuntimeError:  # ~nobody
+            raise UsageError(f"{one_line(self.path, 300)}: no such home; give the path in full") from None
+        try:
+            there = path.exists()
+        except (OSError, ValueError):  # no path at all: NUL, too long
+            there = False
+        if not there:
+            raise UsageError(
+                f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the working directory"
+            )
+        return path
+
+
+class _Hub(_Stored):
+    """Files of one's own, or of a data set of the Hugging Face hub."""
+
+    repo: str | None = Field(
+        default=None, pattern=r"^[\w.-]+/[\w.-]+$", description="Data set of the hub, as OWNER/NAME; instead of path."
+    )
+    revision: str | None = Field(
+        default=None, pattern=r"^[0-9a-f]{40}$", description="Commit of the data set, 40 hexadecimal digits."
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Any:
+        if (self.repo is None) != (self.revision is None):
+            raise ValueError("repo and revision belong together; give both")
+        if self.path is not None and self.repo is not None:
+            raise ValueError("path and repo are two places; remove one")
+        if self.path is None and self.repo is None and self.sha256 is None:
+            raise ValueError("add path, or repo and revision")
+        return self
+
+    @property
+    def _where(self) -> str:
+        return self.path or self.repo or self.kind
+
+    def _place(self, patterns: list[str]) -> Path:
+        if self.repo is not None and self.revision is not None:
+            return _downloaded(self.repo, self.revision, tuple(patterns))
+        return self._folder()
+
+
+class Gsm8k(_Hub):
+    """GSM8K: grade school math problems with a number as answer."""
+
+    kind: Literal["gsm8k"] = "gsm8k"
+    split: Literal["train", "test"] = Field(default="test", description="Part of the data set.")
+
+    problem_kind: ClassVar[Kind] = "number"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.kind}-{self.split}"
+
+    def _loaded(self) -> ProblemSet:
+        found = gsm8k.files(self._place(gsm8k.patterns(self.split)), self.split)
+        return _gsm8k(states(found), tuple(found), self.split)
+
+
+class Delidata(_Hub):
+    """DeliData: the Wason card problems that 500 groups of people deliberated."""
+
+    kind: Literal["delidata"] = "delidata"
+
+    problem_kind: ClassVar[Kind] = "cards"
+
+    @property
+    def _name(self) -> str:
+        return self.kind
+
+    def _loaded(self) -> ProblemSet:
+        folder = self._place(delidata.PATTERNS)
+        found = delidata.files(folder)
+        return _delidata(states(found), folder, tuple(found))
+
+
+class Policies(_Stored):
+    """Policies to put first: the problems that come with Parley, or those of a YAML file."""
+
+    kind: Literal["policies"] = "policies"
+
+    problem_kind: ClassVar[Kind] = "policies"
+
+    @property
+    def _name(self) -> str:
+        sha256 = self.problems_sha256()
+        return (
+            self.kind
+            if sha256 == _policies(states([policy_file.OURS]), policy_file.OURS).sha256
+            else (f"{self.kind}-{sha256[:6]}")
+        )
+
+    def _loaded(self) -> ProblemSet:
+        ours = _policies(states([policy_file.OURS]), policy_file.OURS)
+        if self.path is None and self.sha256 in (None, ours.sha256):
+            return ours
+        path = self._folder()
+        return _policies(states([path]), path)
+
+
+# Loaded once in a process, and again if a file's size or time changed.
+
+
+@lru_cache(maxsize=16)
+def _gsm8k(_: object, files: tuple[Path, ...], split: str) -> ProblemSet:
+    return gsm8k.load(list(files), split)
+
+
+@lru_cache(maxsize=16)
+def _delidata(_: object, folder: Path, files: tuple[Path, ...]) -> ProblemSet:
+    return delidata.load(folder, list(files))
+
+
+@lru_cache(maxsize=16)
+def _policies(_: object, path: Path) -> ProblemSet:
+    return policy_file.load(path)
+
+
+@lru_cache(maxsize=16)
+def _downloaded(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
+    return hub.download(repo, revision, list(patterns))
+
+
+@lru_cache(maxsize=64)
+def _order(seed: int, size: int) -> tuple[int, ...]:
+    """Return the places of `size` problems in the order that `seed` draws."""
+    return tuple(int(place) for place in stream("problem order", seed).permutation(size))
+
+
+_Kind = Arithmetic | Wason | Gsm8k | Delidata | Policies
+KINDS: dict[str, type[_Source]] = {kind.model_fields["kind"].default: kind for kind in get_args(_Kind)}
+_NAMES = Literal["arithmetic", "wason", "policies"]  # those that need no path
+
+
+ProblemSource = Annotated[
+    Annotated[Arithmetic, Tag(tag("arithmetic"))]
+    | Annotated[Wason, Tag(tag("wason"))]
+    | Annotated[Gsm8k, Tag(tag("gsm8k"))]
+    | Annotated[Delidata, Tag(tag("delidata"))]
+    | Annotated[Policies, Tag(tag("policies"))],
+    Discriminator(kind_tag),
+    BeforeValidator(partial(kind_spelled_out, KINDS, "problems"), json_schema_input_type=_NAMES | _Kind),
+]

@@ -1,4 +1,0 @@
-"""The roles that games share: who keeps to the rules, and who may break them."""
-
-HONEST = "honest"
-BYZANTINE = "byzantine"

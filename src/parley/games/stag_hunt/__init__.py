@@ -1,0 +1,1 @@
+"""The stag hunt with cheap talk."""

@@ -1,0 +1,184 @@
+"""What honest players do once they were betrayed: detection, persistence and archetypes. Pure functions.
+
+A betrayal is a hare that a Byzantine player hunts. Each honest player's own count starts with the first one that it
+sees; rounds after it, and those alone, are looked at.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from parley.games.stag_hunt.state import HARE, STAG, Action, Round, same_word
+
+PRONE = "defection_prone"
+PERSISTENT = "cooperation_persistent"
+UNCLASSIFIED = "unclassified"
+
+_T = TypeVar("_T")
+
+SWEEP = tuple(Fraction(tenths, 20) for tenths in range(10, 21))  # 0.5 to 1 by 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Betrayed:
+    """What one honest player did in the rounds after `seen`, in which it first saw a betrayal.
+
+    `idle` are rounds without an action; `word_changed` and `action_changed` the first round with another word or
+    action than its last one up to the round `seen`, None if there is none; `hunted` is whether that action was a stag.
+    """
+
+    seen: int
+    stags: int
+    hares: int
+    idle: int
+    word_changed: int | None
+    action_changed: int | None
+    hunted: bool
+
+    @property
+    def share(self) -> Fraction | None:
+        """The share of stags among its actions; None if it took none."""
+        actions = self.stags + self.hares
+        return Fraction(self.stags, actions) if actions else None
+
+    @property
+    def kept(self) -> bool:
+        """Whether it had hunted the stag, and goes on in every action."""
+        return self.hunted and self.share == 1
+
+    @property
+    def retreated(self) -> int | None:
+        """The first round with a hare, of one that had hunted the stag."""
+        return self.action_changed if self.hunted else None
+
+    @property
+    def changed(self) -> int | None:
+        """The first round with another word or another action."""
+        return min((r for r in (self.word_changed, self.action_changed) if r is not None), default=None)
+
+
+def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | None:
+    """Return the first round in which one of these players hunted the hare."""
+    return next((r.number for r in rounds if any(r.actions[name] == HARE for name in byzantine)), None)
+
+
+def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str]) -> Betrayed | None:
+    """Return what a player did after its first betrayal by one of `byzantine`, those that it sees.
+
+    None if there was none, or none before the last round.
+    """
+    seen = first_betrayal(rounds, byzantine)
+    if seen is None or seen == len(rounds):
+        return None
+    until, after = rounds[:seen], rounds[seen:]
+    actions = [r.actions[name] for r in after]
+    word = _last(r.words.get(name) for r in until)
+    action: Action | None = _last(r.actions[name] for r in until)
+    return Betrayed(
+        seen=seen,
+        stags=actions.count(STAG),
+        hares=actions.count(HARE),
+        idle=actions.count(None),
+        word_changed=_first(after, lambda r: _is_other_word(word, r.words.get(name))),
+        action_changed=_first(after, lambda r: _is_other_action(action, r.actions[name])),
+        hunted=action == STAG,
+    )
+
+
+def _last(values: Iterable[_T | None]) -> _T | None:
+    """Return the last value that is not None: a failed reply in the round of the betrayal is no behavior."""
+    return next((value for value in reversed(list(values)) if value is not None), None)
+
+
+def _first(rounds: Sequence[Round], fits: Callable[[Round], bool]) -> int | None:
+    return next((r.number for r in rounds if fits(r)), None)
+
+
+def _is_other_word(before: str | None, now: str | None) -> bool:
+    """Whether a word was changed for another; silence, which may be a failure, is no change."""
+    return before is not None and now is not None and not same_word(before, now)
+
+
+def _is_other_action(before: Action | None, now: Action | None) -> bool:
+    """Whether an action was changed for the other one; a failure is no change."""
+    return before is not None and now is not None and before != now
+
+
+def archetype(share: Fraction | None, threshold: Fraction) -> str:
+    """Return the archetype of a player by its share of stags after the betrayal; `threshold` is in [1/2, 1].
+
+    At least `threshold` is persistent, at most 1 - `threshold` is prone. Exactly 1/2 is neither at any threshold.
+    """
+    if share is None or share == Fraction(1, 2):
+        return UNCLASSIFIED
+    if share >= threshold:
+        return PERSISTENT
+    return PRONE if share <= 1 - threshold else UNCLASSIFIED
+
+
+def archetype_shares(shares: Sequence[Fraction | None], threshold: Fraction) -> dict[str, float | None]:
+    """Return which share of the betrayed players is of each archetype; they add up to 1, and are None for nobody."""
+    found = [archetype(share, threshold) for share in shares]
+    return {kind: found.count(kind) / len(found) if found else None for kind in (PRONE, PERSISTENT, UNCLASSIFIED)}
+
+
+def betrayal_metrics(
+    rounds: Sequence[Round],
+    honest: Sequence[str],
+    byzantine: frozenset[str],
+    sees: Mapping[str, frozenset[str]],
+    threshold: Fraction,
+) -> dict[str, Any]:
+    """Return the metrics of betrayal, its detection and the archetypes; None where there was nothing to show it."""
+    all_betrayed = {name: betrayed_player(rounds, name, byzantine & sees[name]) for name in honest}
+    betrayed = {name: found for name, found in all_betrayed.items() if found is not None}
+    first = first_betrayal(rounds, byzantine)
+    detection = min((b.changed for b in betrayed.values() if b.changed is not None), default=None)
+    retreat = min((b.retreated for b in betrayed.values() if b.retreated is not None), default=None)
+    shares = [b.share for b in betrayed.values()]
+    return {
+        "first_betrayal_round": first,
+        "betrayed_players": len(betrayed),
+        "detected": detection is not None if betrayed else None,
+        "detection_round": detection,
+        "rounds_until_detection": _since(first, detection),
+        "rounds_until_retreat": _since(first, retreat),
+        "retreated": retreat is not None if any(b.hunted for b in betrayed.values()) else None,
+        "kept_hunting": sum(b.kept for b in betrayed.values()) / len(betrayed) if betrayed else None,
+        **archetype_shares(shares, threshold),
+        "archetypes_by_threshold": {f"{float(t):.2f}": archetype_shares(shares, t) for t in SWEEP if betrayed},
+        "after_betrayal": {
+            name: {
+                "seen": b.seen,
+                "stags": b.stags,
+                "hares": b.hares,
+                "idle": b.idle,
+                "share": None if b.share is None else float(b.share),
+                "archetype": archetype(b.share, threshold),
+                "changed": b.changed,
+                "kept": b.kept,
+            }
+            for name, b in betrayed.items()
+        },
+    }
+
+
+def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict[str, Any]:
+    """Return from which failed hunt on a success is a recovery, whether there is one, and its round; None for none.
+
+    That is the first failure from the first betrayal on; without Byzantine players the first one. What succeeded
+    before a betrayal says nothing of what comes after it.
+    """
+    start = first_betrayal(rounds, byzantine) if byzantine else 1
+    failed = None if start is None else _first(rounds[start - 1 :], lambda r: not r.success)
+    again = None if failed is None else _first(rounds[failed:], lambda r: r.success)
+    return {
+        "disruption_round": failed,
+        "recovered": None if failed in (None, len(rounds)) else again is not None,
+        "recovery_round": again,
+    }
+
+
+def _since(first: int | None, then: int | None) -> int | None:
+    return None if first is None or then is None else then - first

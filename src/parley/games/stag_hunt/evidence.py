@@ -1,0 +1,300 @@
+"""What is shown of the stag hunt: its outcomes, measures, indicators, quantities and figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parley.games.evidence import (
+    FigureSpec,
+    Indicator,
+    Mark,
+    Measure,
+    OutcomeClass,
+    Quantity,
+    State,
+    Timeline,
+    TimelineCell,
+)
+from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED
+from parley.games.stag_hunt.state import HARE, STAG
+from parley.text import by_number
+
+COOPERATION = "cooperation"
+PARTIAL = "partial_cooperation"
+EXPLOITED = "exploited"
+DEFECTION = "defection"
+
+OUTCOMES = (
+    OutcomeClass(COOPERATION, "all honest players hunt the stag, and get it", "#0072B2", ""),
+    OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
+    OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
+    OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
+)
+
+IDLE = "idle"
+NO_WORD = "–"  # under cheap talk, from a player whose text was not one word
+
+ACTIONS = (
+    State(STAG, "hunts the stag", "#56B4E9", ""),
+    State(HARE, "hunts the hare", "#E69F00", "///"),
+    State(IDLE, "idle: no usable reply", "#FFFFFF", "xxx"),
+)
+
+MEASURES = (
+    Measure("cooperation", "stag hunters (share of honest players)"),
+    Measure("success", "successful hunts (share of simulations)"),
+    Measure("payoff", "honest mean payoff (share of the stag's)"),
+    Measure("promises", "cooperative words (share of honest players)"),
+)
+
+INDICATORS = (
+    Indicator(
+        "last_round_cooperative", "all honest players hunt the stag in the last round, and get it", contrasted=False
+    ),
+    Indicator("detected", "a player that saw a betrayal changes word or action"),
+    Indicator("retreated", "a stag hunter that saw a betrayal hunts the hare"),
+    Indicator("recovered", "a hunt succeeds again after the first failure since the betrayal"),
+)
+
+QUANTITIES = (
+    Quantity("stag_share", "share of stag actions of honest players", share=True),
+    Quantity("honest_payoff", "payoff of an honest player per round", "points", most="full_payoff"),
+    # What the payoff lacks, so that it differs as the payoff does.
+    Quantity(
+        "loss",
+        "loss of an honest player per round against full cooperation",
+        "points",
+        contrasted=False,
+        most="full_payoff",
+    ),
+    # The first is the adversary's own doing; the others are of those alone that detect or retreat, so that conditions
+    # in which few do would be compared by their quickest.
+    Quantity("first_betrayal_round", "round of the first betrayal", contrasted=False),
+    Quantity("rounds_until_detection", "rounds until detection, where there is one", contrasted=False),
+    Quantity("rounds_until_retreat", "rounds until a retreat, where there is one", contrasted=False),
+    Quantity("kept_hunting", "share of betrayed players that keep hunting the stag", share=True),
+    Quantity("defection_prone", "share of betrayed players: defection-prone", share=True),
+    Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent", share=True),
+    Quantity("unclassified", "share of betrayed players: unclassified", share=True),
+    Quantity("idle", "actions missing: no usable reply", contrasted=False),
+    Quantity("no_words", "words missing: no usable reply, or nothing that is one word", contrasted=False),
+)
+
+FIGURES = (
+    FigureSpec(
+        name="cooperation_by_round",
+        kind="curves",
+        title="Cooperation by round",
+        caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round, with 95% "
+        "Wilson intervals over simulations.",
+        of=("cooperation", "success"),
+    ),
+    FigureSpec(
+        name="cooperation_by_round_and_byzantine",
+        kind="curves",
+        title="Cooperation by round, with Byzantine players and without",
+        caption="Mean share of honest players that hunt the stag, by round: a line per number of Byzantine players, "
+        "all else in a panel being equal, with 95% Wilson intervals over simulations.",
+        x="b",
+        needs=("b",),
+        of=("cooperation",),
+    ),
+    FigureSpec(
+        name="cooperation_by_round_and_disclosure",
+        kind="curves",
+        title="Cooperation by round, by what prompts say of the topology",
+        caption="Mean share of honest players that hunt the stag, by round: a line per disclosure, all else in a "
+        "panel being equal, with 95% Wilson intervals over simulations.",
+        x="disclosure",
+        needs=("disclosure",),
+        of=("cooperation",),
+    ),
+    FigureSpec(
+        name="cooperation_by_round_and_cheap_talk",
+        kind="curves",
+        title="Cooperation by round, with cheap talk and without",
+        caption="Mean share of honest players that hunt the stag, by round: a line with cheap talk and one without, "
+        "all else in a panel being equal, with 95% Wilson intervals over simulations.",
+        x="cheap_talk",
+        needs=("cheap_talk",),
+        of=("cooperation",),
+    ),
+    FigureSpec(
+        name="payoff_by_round",
+        kind="curves",
+        title="Payoff and promises by round",
+        caption="Mean payoff of honest players as a share of the stag's, and share of honest players that broadcast a "
+        "cooperative word, by round, with 95% Wilson intervals over simulations.",
+        of=("payoff", "promises"),
+    ),
+    FigureSpec(
+        name="cooperation_and_recovery",
+        kind="indicators",
+        title="Cooperation, detection and recovery",
+        caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes "
+        "word or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again "
+        "after the first failure since the betrayal (without Byzantine players: since the start), with 95% Wilson "
+        "intervals.",
+        x="b",
+        of=("last_round_cooperative", "detected", "retreated", "recovered"),
+    ),
+    FigureSpec(
+        name="payoffs",
+        kind="quantities",
+        title="Payoff and loss",
+        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with 95% "
+        "Wilson intervals over simulations.",
+        x="b",
+        of=("honest_payoff", "loss"),
+    ),
+    FigureSpec(
+        name="archetypes",
+        kind="quantities",
+        title="Archetypes after betrayal",
+        caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
+        "by the share of stag actions after the first betrayal they saw and the study's archetype_threshold, with 95% "
+        "Wilson intervals over simulations.",
+        x="model",
+        of=("cooperation_persistent", "defection_prone", "unclassified"),
+    ),
+    FigureSpec(
+        name="archetypes_by_threshold",
+        kind="sweep",
+        title="Archetypes by threshold",
+        caption="Mean share of betrayed honest players of each archetype, by the share of stag actions from which a "
+        "player counts as cooperation-persistent, with 95% Wilson intervals over simulations.",
+        x="threshold t",
+        of=("cooperation_persistent", "defection_prone", "unclassified"),
+    ),
+    FigureSpec(
+        name="payoff_map",
+        kind="map",
+        title="Payoff by number of Byzantine players",
+        caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies, "
+        "with 95% Wilson intervals over simulations.",
+        x="b",
+        needs=("model", "b"),
+        of=("honest_payoff",),
+    ),
+    FigureSpec(
+        name="payoff_by_disclosure",
+        kind="map",
+        title="Payoff by disclosure",
+        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with 95% Wilson "
+        "intervals over simulations.",
+        x="disclosure",
+        needs=("topology", "disclosure"),
+        of=("honest_payoff",),
+    ),
+    FigureSpec(
+        name="cooperation_by_topology",
+        kind="map",
+        title="Full cooperation by topology",
+        caption="Rate of simulations that end in full cooperation, by topology, with 95% Wilson intervals.",
+        x="topology",
+        needs=("topology",),
+    ),
+    FigureSpec(
+        name="outcomes_by_byzantine",
+        kind="stacked",
+        title="Outcomes by number of Byzantine players",
+        caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are 95% Wilson intervals of full "
+        "cooperation.",
+        x="b",
+    ),
+    FigureSpec(
+        name="timeline",
+        kind="timeline",
+        title="Single games, word by word",
+        caption="What each player said and did in each round of a few games, with the first betrayal, the first other "
+        "word or action of each player that saw it, and the points of a stag hunter in each round. –: no word, or no "
+        "stag hunter.",
+    ),
+)
+
+
+def hidden(betrayal: bool) -> frozenset[str]:
+    """Return the names of the figures that have nothing to show: without betrayal, those of betrayed players."""
+    return frozenset() if betrayal else frozenset({"archetypes", "archetypes_by_threshold"})
+
+
+def series(
+    outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """Return the points of each measure by round; rounds where it has none, as words without cheap talk, are out."""
+    return {
+        measure.name: [
+            (entry["round"], float(entry["measures"][measure.name]))
+            for entry in trace
+            if entry["measures"][measure.name] is not None
+        ]
+        for measure in MEASURES
+    }
+
+
+def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
+    shares: dict[str, list[tuple[float, float]]] = {}
+    for threshold, found in metrics["archetypes_by_threshold"].items():
+        for kind, share in found.items():
+            shares.setdefault(kind, []).append((float(threshold), float(share)))
+    return shares
+
+
+def of_agents(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
+    return {
+        name: {
+            "kept_hunting": float(after["kept"]),
+            **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
+        }
+        for name, after in metrics["after_betrayal"].items()
+    }
+
+
+def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+    """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
+    metrics = outcome["metrics"]
+    byzantine = frozenset(metrics["byzantine_players"])
+    names = sorted(trace[0]["actions"], key=lambda name: (name in byzantine, by_number(name)))
+    first = metrics["first_betrayal_round"]
+    betrayals = [
+        Mark(name, first, "first betrayal")
+        for entry in trace
+        for name in names
+        if entry["round"] == first and name in byzantine and entry["actions"][name] == HARE
+    ]
+    changes = [
+        Mark(name, after["changed"], "first other word or action of a player that saw one")
+        for name, after in metrics["after_betrayal"].items()
+        if after["changed"] is not None
+    ]
+    return Timeline(
+        agents={name: name for name in names},
+        framed=byzantine,
+        framed_label="Byzantine player",
+        cells={
+            (name, entry["round"]): TimelineCell(
+                entry["actions"][name] or IDLE, (entry["words"][name] or NO_WORD) if entry["words"] else ""
+            )
+            for entry in trace
+            for name in names
+        },
+        states=ACTIONS,
+        marks=(*betrayals, *changes),
+        results={entry["round"]: _stag_points(entry) for entry in trace},
+        results_label="stag pays",
+    )
+
+
+def _stag_points(entry: Mapping[str, Any]) -> str:
+    """Return what each stag hunter got in a round; all of them get the same."""
+    return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)
+
+
+def outcome_name(success: bool, hunting: int, honest: int) -> str:
+    """Return the outcome of a last round in which `hunting` of `honest` players hunted the stag."""
+    if not hunting:
+        return DEFECTION
+    if not success:
+        return EXPLOITED
+    return COOPERATION if hunting == honest else PARTIAL

@@ -1,0 +1,166 @@
+"""What a study may set in the stag hunt, and the shapes of its replies.
+
+Payoffs, unanimity, four players and the one word are the paper's (appendix A). The copy at hand says nothing of the
+rest: those defaults are Parley's.
+"""
+
+import re
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
+
+from parley.games.base import GameParameters
+from parley.games.network.topology import Complete
+from parley.games.share import Share
+from parley.games.stag_hunt.state import Action, one_word
+from parley.policies import Sampling
+from parley.policies.reply_text import ReplyModel
+
+ALL = "all"
+LONGEST_WORD = 30  # characters
+HARE_WORD = "hare"  # what scripted players say who will hunt it
+
+# Words that promise to hunt the stag; compared without regard to case.
+COOPERATIVE_WORDS = (
+    *("stag", "stags", "hunt-stag", "huntstag", "cooperate", "cooperation", "together", "trust", "unity", "united"),
+    *("team", "teamwork", "all-in", "coordinate", "coordination", "agree", "agreed", "yes"),
+)
+
+
+def _as_text(value: Any) -> Any:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not re.fullmatch("all|[1-9][0-9]{0,3}|10000", text):
+        raise ValueError("must be all, or a number from 1 to 10,000")
+    return text
+
+
+# Text also where it is a number, so that an axis that mixes both has one type.
+_Needed = Annotated[
+    str,
+    BeforeValidator(_as_text, json_schema_input_type=Literal["all"] | Annotated[int, Field(ge=1, le=10_000)]),
+]
+
+
+def _word(value: str) -> str:
+    word = one_word(value, LONGEST_WORD)
+    if word is None:
+        raise ValueError(f"is not one word of at most {LONGEST_WORD} letters, digits, ' and -")
+    return word
+
+
+def _words(values: Any) -> Any:
+    """Return the words in the form in which they are compared, each once, so that the same list is the same value."""
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise ValueError("must be a list of words")
+    # As they are compared they are spoken too, so that form must be a word as well.
+    words = tuple(dict.fromkeys(_word(_word(value).casefold()) for value in values))
+    if HARE_WORD in words:
+        raise ValueError(f"{HARE_WORD} announces the hare (policy always_hare), and promises no stag; remove it")
+    return words
+
+
+_Words = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_words, json_schema_input_type=list[str]),
+    Field(strict=False, min_length=1, max_length=200),
+]
+_Points = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class StagHuntParameters(GameParameters):
+    """Fixed parameters of the stag hunt."""
+
+    rounds: int = Field(default=10, ge=1, le=10_000, description="Rounds; all are played.")
+    cheap_talk: bool = Field(
+        default=True, description="Whether each player broadcasts a word before it acts; without it is the baseline."
+    )
+    stag: _Points = Field(default=10, description="Points of each stag hunter when the hunt succeeds.")
+    alone: _Points = Field(default=0, description="Points of a stag hunter when it fails.")
+    hare: _Points = Field(default=3, description="Points of a hare hunter.")
+    needed: _Needed = Field(
+        default=ALL, description="Stag hunters that a successful hunt needs: `all` players, or this number of them."
+    )
+    disclosure: Literal["none", "silent", "explicit"] = Field(
+        default="none",
+        description="What prompts say of who sees whom: nothing, where all see all (none); nothing, and the number of "
+        "players is left out too (silent); a section on it (explicit).",
+    )
+    history_rounds: int | None = Field(
+        default=None, ge=0, le=10_000, description="Earlier rounds that a prompt shows; default: all."
+    )
+    show_points: bool = Field(
+        default=False,
+        description="Whether a player's history has its own points, which tell of players that it does not see.",
+    )
+    cooperative_words: _Words = Field(
+        default=COOPERATIVE_WORDS,
+        description="Words that count as a promise to hunt the stag, whatever their case.",
+    )
+    archetype_threshold: Share = Field(
+        default=Fraction(4, 5),
+        description="Share t of stag actions after a betrayal, in [1/2, 1], from which a player is "
+        "cooperation-persistent; up to 1 - t it is defection-prone.",
+    )
+    reasoning_chars: int = Field(default=600, ge=1, le=10_000, description="Longest reasoning.")
+    signal: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=300), description="Words.")
+    act: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=300), description="Actions.")
+
+    @property
+    def longest(self) -> int:
+        """Rounds of the longest possible game."""
+        return self.rounds
+
+    @model_validator(mode="after")
+    def _a_stag_hunt(self) -> "StagHuntParameters":
+        if not self.alone <= self.hare <= self.stag or not self.stag:
+            raise ValueError(
+                f"payoffs alone {self.alone}, hare {self.hare}, stag {self.stag}: must not fall in this order, and "
+                "stag must be above 0"
+            )
+        if self.archetype_threshold < Fraction(1, 2):
+            raise ValueError("archetype_threshold must be 1/2 at least, or a player would be of both archetypes")
+        if self.disclosure == "none" and not isinstance(self.topology, Complete):
+            raise ValueError(
+                f"topology {self.topology.label} hides players from each other; set disclosure: silent or explicit"
+            )
+        return self
+
+    def hunters_needed(self, n: int) -> int:
+        """Return how many of `n` players must hunt the stag for a hunt to succeed."""
+        return n if self.needed == ALL else int(self.needed)
+
+
+class _StagHuntReply(ReplyModel):
+    free: ClassVar[str] = "reasoning"
+
+
+def _reasoning(chars: int) -> Any:
+    return (Annotated[str, Field(max_length=chars)], ...)
+
+
+# Letters of the large scripts and digits: all of them are one word to every reader, and no form of them is another.
+_LETTERS = (
+    r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0391-\u03a1\u03a3-\u03c9\u0400-\u0481\u048a-\u052f"
+    r"\u05d0-\u05ea\u0620-\u064a\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
+)
+WORD_PATTERN = rf"^[{_LETTERS}][{_LETTERS}'-]{{0,{LONGEST_WORD - 1}}}$"
+
+
+@cache
+def signal_model(reasoning: int) -> type[BaseModel]:
+    """Return the model of a word, which has no white space and none of JSON's own signs.
+
+    The schema goes with the request. It allows less, so that engines that follow it let a model write nothing but what
+    can be read as one word.
+    """
+    plain = rf'^[^\s"\\]{{1,{LONGEST_WORD}}}$'
+    text = Annotated[str, Field(pattern=plain, json_schema_extra={"pattern": WORD_PATTERN})]
+    return create_model("Signal", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), word=(text, ...))
+
+
+@cache
+def act_model(reasoning: int) -> type[BaseModel]:
+    """Return the model of an action."""
+    return create_model("Act", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), action=(Action, ...))

@@ -1,0 +1,109 @@
+"""The scripted players of the stag hunt, whose behavior is known exactly: honest ones, and the paper's adversary.
+
+Each is a pure function of what the player may see, of a generator and of its parameters. What it returns goes through
+the same strict parser as a model's reply.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from parley.games.base import BYZANTINE
+from parley.games.stag_hunt.parameters import HARE_WORD, LONGEST_WORD
+from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen, StagHuntView, one_word
+from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
+
+_BEYOND = "does not promise the stag and betray"
+
+
+def _one_word(value: str) -> str:
+    if one_word(value, LONGEST_WORD) != value:
+        raise ValueError(f"must be one word of at most {LONGEST_WORD} letters, digits, ' and -")
+    return value
+
+
+class Betray(PolicyParameters):
+    """When it betrays, and what it promises; by default it betrays always."""
+
+    from_round: int = Field(default=1, ge=1, le=10_000, description="The first round in which it may betray.")
+    probability: float = Field(
+        default=1.0, gt=0, le=1, description="Chance, in each round from then on, that it betrays."
+    )
+    word: Annotated[str, AfterValidator(_one_word)] = Field(
+        default="stag", description="The word that it broadcasts in every round, one of cooperative_words."
+    )
+
+
+def _play(view: StagHuntView, hunts_stag: bool) -> Mapping[str, Any]:
+    """Say what will be done, and do it."""
+    if view.phase == "signal":
+        return {"reasoning": "", "word": view.cooperative_words[0] if hunts_stag else HARE_WORD}
+    return {"reasoning": "", "action": STAG if hunts_stag else HARE}
+
+
+def _others(seen: Seen) -> Iterator[Action | None]:
+    return (action for name, action in seen.actions.items() if name != YOU)
+
+
+def always_stag(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Promise and hunt the stag in every round."""
+    return _play(view, True)
+
+
+def always_hare(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Announce and hunt the hare in every round."""
+    return _play(view, False)
+
+
+def grim_trigger(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Hunt the stag until another player is seen to hunt the hare, then the hare for ever."""
+    # Its own hare is how it remembers one that its history no longer shows.
+    return _play(view, not any(HARE in seen.actions.values() for seen in view.history))
+
+
+def tit_for_tat(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Hunt the stag if all others that it saw hunted the stag in the last round, and in the first round."""
+    return _play(view, not view.history or all(action == STAG for action in _others(view.history[-1])))
+
+
+def follow_words(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Promise the stag, and hunt it if all words of others that it sees in this round are cooperative."""
+    heard = [word for name, word in view.words.items() if name != YOU]
+    return _play(view, all(word is not None and word.casefold() in view.cooperative_words for word in heard))
+
+
+def betray(view: StagHuntView, rng: np.random.Generator, given: Betray) -> Mapping[str, Any]:
+    """Promise the stag and hunt the hare: always, or from a round on, or by chance in each round; else the stag."""
+    if view.phase == "signal":
+        return {"reasoning": "", "word": given.word}
+    return _play(view, view.round < given.from_round or rng.random() >= given.probability)
+
+
+def _remembers(given: Any, parameters: Any) -> str:
+    return "history_rounds: 0: it acts on the last round; set 1 or more" if parameters.history_rounds == 0 else ""
+
+
+def _never_betrays(given: Any, parameters: Any) -> str:
+    if given.word.casefold() not in parameters.cooperative_words:
+        return f"word: {given.word}: promises nothing; add it to cooperative_words, or choose one of them"
+    if given.from_round > parameters.rounds:
+        return (
+            f"from_round: {given.from_round}: never betrays in {parameters.rounds} rounds; lower it, or raise rounds"
+        )
+    return ""
+
+
+POLICIES: Mapping[str, PolicyKind] = {
+    kind.name: kind
+    for kind in (
+        LLM,
+        scripted_kind(always_stag, beyond=_BEYOND),
+        scripted_kind(always_hare, beyond=_BEYOND),
+        scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
+        scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
+        scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
+        scripted_kind(betray, Betray, (BYZANTINE,), misfit=_never_betrays),
+    )
+}

@@ -1,0 +1,1 @@
+"""Playing simulations and keeping them: runner, journal, record, replay, verification, what was spent."""

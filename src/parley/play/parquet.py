@@ -1,0 +1,173 @@
+"""Parquet files that may come from anyone: what they unpack to is bounded before it is unpacked.
+
+A file of a few kilobytes can unpack to gigabytes: a long text that is repeated a million times, zeros that were
+compressed, text by text as long as the one before. So texts are kept once each (as dictionaries), only the plain
+encodings are read, and the sizes of all pages are looked at first.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from parley.play.parquet_pages import ENCODINGS, pages
+
+# Not packed, so no more than the file has; metadata stands in it twice, once in base64: of 64 MiB it makes 150.
+MOST_FOOTER_BYTES = 256 * 2**20
+_MOST_OF_A_LIST = 100  # columns, row groups, pairs of metadata: Parquet's own limit is a million of each
+_FOOTER_END = 8  # the footer's length and the closing magic
+_MAGIC = b"PAR1"
+
+
+class BadParquetError(ValueError):
+    """What a file has that is not unpacked."""
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A file in memory, of which only the footer was unpacked."""
+
+    content: bytes
+    footer: pq.FileMetaData
+    schema: pa.Schema
+
+    @property
+    def metadata(self) -> Mapping[bytes, bytes]:
+        """The pairs that who wrote the file has put into it."""
+        return self.footer.metadata or {}
+
+    @property
+    def data(self) -> memoryview:
+        """All of the file before its footer: the pages."""
+        return memoryview(self.content)[: len(self.content) - _FOOTER_END - self.footer.serialized_size]
+
+
+def parquet_file(content: bytes) -> ParquetFile:
+    """Return the file that `content` is; raises ValueError or pyarrow's exceptions if it is none."""
+    footer = int.from_bytes(content[-_FOOTER_END:-4], "little")
+    if content[-4:] != _MAGIC or footer + _FOOTER_END > len(content):
+        raise BadParquetError("its end is missing")
+    if footer > MOST_FOOTER_BYTES:
+        raise BadParquetError(f"its footer is larger than {MOST_FOOTER_BYTES // 2**20} MiB")
+    file = pq.ParquetFile(
+        pa.BufferReader(content),
+        thrift_string_size_limit=MOST_FOOTER_BYTES,
+        thrift_container_size_limit=_MOST_OF_A_LIST,
+    )
+    return ParquetFile(content, file.metadata, file.schema_arrow)
+
+
+def write_parquet(table: pa.Table) -> tuple[bytes, pq.FileMetaData]:
+    """Return the pages of a table as a file begins with them, and what `finished` needs besides."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    file = parquet_file(sink.getvalue().to_pybytes())
+    return bytes(file.data), file.footer
+
+
+def finished(data: bytes, footer: pq.FileMetaData, schema: pa.Schema) -> bytes:
+    """Return the file with these pages, whose footer has the metadata of `schema`: it can tell of the pages."""
+    empty, whole = pa.BufferOutputStream(), pa.BufferOutputStream()
+    pq.write_metadata(schema, empty)
+    own = pq.read_metadata(pa.BufferReader(empty.getvalue()))
+    own.append_row_groups(footer)
+    own.write_metadata_file(whole)
+    return data + bytes(whole.getvalue().to_pybytes()[4:])  # without the magic of a file that is a footer alone
+
+
+def read_rows(file: ParquetFile, most_rows: int, most_bytes: int) -> pa.Table:
+    """Return all rows, each text once, in dictionaries; the checksums of the pages are verified.
+
+    Raises BadParquetError if there are more rows, or pages of more bytes, than may be, ValueError or pyarrow's
+    exceptions for a damaged file.
+    """
+    check_size(file, most_rows, most_bytes)
+    texts = [field.name for field in file.schema if is_text(field.type)]
+    reader = pq.ParquetFile(
+        pa.BufferReader(file.content),
+        metadata=file.footer,
+        read_dictionary=texts,
+        page_checksum_verification=True,
+    )
+    rows = reader.read(use_threads=False)
+    rows.validate(full=True)  # no checksum covers how many texts a dictionary has
+    return rows.unify_dictionaries().combine_chunks()
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds texts, as they are or in a dictionary."""
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+def values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column; texts that are alike are one object, however often they stand there."""
+    found = column.combine_chunks()
+    if not pa.types.is_dictionary(found.type):
+        return list(found.to_pylist())
+    texts = found.dictionary.to_pylist()
+    return [None if place is None else texts[place] for place in found.indices.to_pylist()]
+
+
+def check_size(file: ParquetFile, most_rows: int, most_bytes: int) -> None:
+    """Raise BadParquetError if a file has more rows than `most_rows`, or unpacks to more than `most_bytes`."""
+    footer = file.footer
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    if max(footer.num_rows, sum(group.num_rows for group in groups)) > most_rows:
+        raise BadParquetError(f"{footer.num_rows:,} rows, and it may have {most_rows:,}")
+    unpacked = 0
+    for group in groups:
+        for number in range(group.num_columns):
+            column = group.column(number)
+            for page in pages(file.content, _start(column), column.total_compressed_size):
+                unpacked += page.unpacked
+                if page.encoding not in ENCODINGS:
+                    raise BadParquetError(f"its column {column.path_in_schema!r} is encoded in a way that is not read")
+            if unpacked > most_bytes:
+                raise BadParquetError(f"it unpacks to more than {most_bytes:,} bytes")
+
+
+def data_end(footer: pq.FileMetaData) -> int:
+    """Return the offset at which the last column chunk ends."""
+    end = 4  # the opening magic
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        last = group.column(group.num_columns - 1)
+        end = max(end, _start(last) + last.total_compressed_size)
+    return end
+
+
+def _start(column: pq.ColumnChunkMetaData) -> int:
+    """Return the offset of the first page of a column, as pyarrow finds it."""
+    dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
+    return int(min(dictionary or column.data_page_offset, column.data_page_offset))
+
+
+def rows_checksum(table: pa.Table) -> str:
+    """Return the SHA-256 over the content of a table, however a file stores it: names, order, values, gaps."""
+    whole = hashlib.sha256()
+    for name in table.column_names:
+        whole.update(f"{name}\n".encode())
+        for part in _column_bytes(table.column(name)):
+            whole.update(part)
+    return whole.hexdigest()
+
+
+def _column_bytes(column: pa.ChunkedArray) -> Iterator[bytes]:
+    """Yield the content of a column: for each text its own SHA-256, for each number eight bytes."""
+    values = column.combine_chunks()
+    yield values.is_null().cast(pa.int8()).to_numpy(zero_copy_only=False).tobytes()
+    if is_text(values.type):
+        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        hashes = [hashlib.sha256(text.encode()).digest() for text in coded.dictionary.to_pylist()]
+        table = np.frombuffer(b"".join([*hashes, bytes(32)]), dtype="V32")
+        yield table[coded.indices.fill_null(len(hashes)).cast(pa.int64()).to_numpy()].tobytes()
+    else:
+        kind = pa.float64() if pa.types.is_floating(values.type) else pa.int64()
+        yield (
+            pc.fill_null(values.cast(kind), 0).to_numpy().astype(f"<{'f' if kind == pa.float64() else 'i'}8").tobytes()
+        )

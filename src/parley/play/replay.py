@@ -1,0 +1,119 @@
+"""Replay: play a simulation again from its record, with no engine, and compare the content digests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from parley.errors import RecordError, UsageError
+from parley.games.base import Game, Group, new_game
+from parley.games.registry import game_class
+from parley.play.journal import Entry
+from parley.play.record import Summary, read_record, read_trace
+from parley.play.runner import Play, play
+from parley.policies import Ask, Completion
+from parley.policies.kinds import ChosenPolicy, PolicyKind
+from parley.policies.plugin import PluginParameters
+from parley.text import one_line
+
+
+class RecordedPolicy:
+    """Answers with what was recorded; the question must be the recorded one."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = {entry.key: entry for entry in entries}
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Return the recorded reply; raises RecordError if something else was asked then."""
+        entry = self._entries.get((ask.round, ask.phase, ask.agent, attempt))
+        where = f"round {ask.round}, {ask.phase}, {ask.agent}, attempt {attempt}"
+        if entry is None:
+            raise RecordError(f"{where}: the record has no such reply")
+        if entry.ask != ask.digest or entry.seed != seed:
+            raise RecordError(f"{where}: another question was recorded")
+        return Completion(
+            entry.text,
+            entry.finish_reason,
+            entry.prompt_tokens,
+            entry.completion_tokens,
+            entry.cached_tokens,
+            entry.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay of one record gave; `difference` is None if the digests are equal."""
+
+    path: Path
+    summary: Summary
+    difference: str | None
+
+
+def replay(path: Path) -> Replayed:
+    """Play a record again; raises RecordError naming a file that cannot be read or played."""
+    summary, entries = read_record(path)
+    game = rebuild_game(path, summary)
+    try:
+        again = play_recorded(summary, game, entries)
+    except RecordError as error:
+        return Replayed(path, summary, str(error))
+    return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
+
+
+def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
+    """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
+    recorded = RecordedPolicy(entries)
+    try:
+        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
+    except RecordError as error:
+        prompts = game.prompt_digests(game.prompt, [seat.role for seat in game.seats], game.parameters)
+        if summary.simulation.get("prompt_digests", prompts) == prompts:
+            raise
+        raise RecordError(
+            f"{error} (with other prompts than this version has; use the release that made it)"
+        ) from None
+
+
+def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:
+    if len(again.exchanges) != len(entries):
+        return f"{len(entries)} replies recorded, {len(again.exchanges)} asked for"
+    if again.digest != summary.digest:
+        return "the content digests differ"
+    if again.outcome.as_json() != {**summary.outcome, "trace": trace}:
+        return "the recorded outcome is not that of its replies"
+    return None
+
+
+def rebuild_game(path: Path, summary: Summary) -> Game:
+    """Return a fresh game as the record describes it; raises RecordError if it describes none of this version."""
+    simulation: Any = summary.simulation
+    try:
+        game = game_class(simulation["game"])
+        if simulation["protocol_version"] != game.protocol_version:
+            raise RecordError(
+                f"{path}: recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
+                f"{game.protocol_version}; use the release that made it"
+            )
+        parameters = game.Parameters.model_validate(simulation["parameters"])
+        game.templates(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
+        groups = [Group(g["role"], g["count"], recorded_policy(game, g)) for g in simulation["groups"]]
+        seed, material = simulation["seed"], simulation.get("material")
+        return new_game(game, parameters, groups, simulation["prompt"], seed, material)
+    except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+
+
+def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:
+    """Return the policy of a group as a record describes it; code of the user's own is neither needed nor run.
+
+    Raises LookupError or pydantic's ValidationError if it describes none that this version knows.
+    """
+    parameters = group.get("parameters", {})
+    if "code_sha256" in group:
+        kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
+    else:
+        kind = game.policies[group["policy"]]
+    return ChosenPolicy(kind, kind.Parameters.model_validate(parameters))

@@ -1,0 +1,174 @@
+"""The runner: plays one simulation of any game.
+
+It takes the asks of a phase, answers all of them at once, hands the replies back in the order of the asks, and keeps
+what was said. It asks nothing that the journal already answers.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from parley.errors import BudgetError, JournalError
+from parley.games.base import Game, Outcome
+from parley.games.replies import playing, read_reply
+from parley.identity import digest, request_seed
+from parley.play.journal import Entry, Journal
+from parley.policies import Ask, Policy, Reply, said_name, token_count
+from parley.text import one_line, valid_unicode
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One attempt at one ask: what was asked, what came back, and what it was taken for."""
+
+    ask: Ask
+    entry: Entry
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Play:
+    """A finished simulation: every attempt, in order, and the outcome."""
+
+    simulation_id: str
+    exchanges: tuple[Exchange, ...]
+    outcome: Outcome
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the game saw and decided: no times, no token counts."""
+        said = [
+            [*x.entry.key, x.entry.seed, x.entry.ask, x.entry.text, x.entry.finish_reason, x.reply.failure]
+            for x in self.exchanges
+        ]
+        return digest([self.simulation_id, said, self.outcome.as_json()])
+
+
+def play(
+    simulation_id: str,
+    game: Game,
+    policies: Mapping[str, Policy],
+    journal: Journal | None = None,
+    on_phase: Callable[[list[Exchange]], None] | None = None,
+) -> Play:
+    """Play `game` to its end and return what happened.
+
+    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over.
+    """
+    return asyncio.run(play_async(simulation_id, game, policies, journal, on_phase))
+
+
+async def play_async(
+    simulation_id: str,
+    game: Game,
+    policies: Mapping[str, Policy],
+    journal: Journal | None = None,
+    on_phase: Callable[[list[Exchange]], None] | None = None,
+) -> Play:
+    """Like `play`, inside a running event loop."""
+    generator = playing(game)
+    exchanges: list[Exchange] = []
+    retries = game.parameters.retries
+    asks = next(generator)
+    while True:
+        answered = await _answer_all(simulation_id, asks, policies, retries, journal)
+        if journal is not None:
+            journal.sync()
+        phase = [exchange for attempts in answered for exchange in attempts]
+        exchanges.extend(phase)
+        if on_phase is not None:
+            on_phase(phase)
+        try:
+            asks = generator.send([attempts[-1].reply for attempts in answered])
+        except StopIteration as end:
+            return Play(simulation_id, tuple(exchanges), end.value)
+
+
+async def _answer_all(
+    simulation_id: str,
+    asks: list[Ask],
+    policies: Mapping[str, Policy],
+    retries: int,
+    journal: Journal | None,
+) -> list[list[Exchange]]:
+    """Have all asks of a phase in flight at once; the first error of any ends all.
+
+    Only a budget that is spent lets those in flight finish first: they are paid, and the journal keeps the replies.
+    """
+    refused: list[BudgetError] = []
+
+    async def answer(ask: Ask) -> list[Exchange]:
+        try:
+            return await _answer(simulation_id, ask, policies[ask.agent], retries, journal)
+        except BudgetError as error:
+            refused.append(error)
+            return []
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(answer(ask)) for ask in asks]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    if refused:
+        if journal is not None:
+            journal.sync()
+        raise refused[-1]
+    return [task.result() for task in tasks]
+
+
+async def _answer(
+    simulation_id: str, ask: Ask, policy: Policy, retries: int, journal: Journal | None
+) -> list[Exchange]:
+    """Ask until a reply can be used or the retries are spent; return every attempt."""
+    attempts = []
+    took = 0
+    for attempt in range(retries + 1):
+        entry = _journaled(ask, attempt, journal)
+        if entry is None:
+            entry = await _request(simulation_id, ask, policy, attempt)
+            if journal is not None:
+                journal.append(entry)
+        reply = read_reply(ask, entry.text, entry.finish_reason)
+        took += entry.milliseconds
+        attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
+        if reply.failure is None:
+            break
+    return attempts
+
+
+def _journaled(ask: Ask, attempt: int, journal: Journal | None) -> Entry | None:
+    if journal is None:
+        return None
+    entry = journal.entries.get((ask.round, ask.phase, ask.agent, attempt))
+    if entry is not None and entry.ask != ask.digest:
+        raise JournalError(
+            f"{journal.path}: answers another question for {ask.agent} in round {ask.round}; it was written by "
+            "another version of the game: move it away"
+        )
+    return entry
+
+
+async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -> Entry:
+    seed = request_seed(simulation_id, ask.round, ask.phase, ask.agent, attempt)
+    started = time.time()
+    clock = time.perf_counter()
+    completion = await policy.answer(ask, seed, attempt)
+    seconds = time.perf_counter() - clock if completion.seconds is None else completion.seconds
+    return Entry(
+        round=ask.round,
+        phase=ask.phase,
+        agent=ask.agent,
+        attempt=attempt,
+        seed=seed,
+        ask=ask.digest,
+        text=valid_unicode(completion.text),
+        finish_reason=one_line(completion.finish_reason, 40),
+        prompt_tokens=token_count(completion.prompt_tokens),
+        completion_tokens=token_count(completion.completion_tokens),
+        cached_tokens=token_count(completion.cached_tokens),
+        started=round(started, 3),
+        seconds=round(seconds, 3),
+        served_model=said_name(completion.served_model),
+        system_fingerprint=said_name(completion.system_fingerprint),
+    )

@@ -1,0 +1,220 @@
+"""`parley show`: a record for people, and the study file that plays its simulation again.
+
+What is printed is YAML, whose strings are escaped: a record may come from anyone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from parley import paths
+from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded_entry
+from parley.engine.sources import FolderSource, GgufSource, ServiceSource
+from parley.errors import RecordError, UsageError
+from parley.games.base import Game
+from parley.games.registry import game_class
+from parley.play.provenance import warnings
+from parley.play.record import Summary
+from parley.play.replay import recorded_policy
+from parley.policies.kinds import LLM
+from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player, Simulation
+from parley.study.expand import NOBODY
+from parley.study.study import check_name
+from parley.study.study_file import SAME
+from parley.text import one_line
+
+
+@dataclass(frozen=True)
+class StudyFiles:
+    """The content of a study file of one simulation, and of the models file that it needs (None if none)."""
+
+    study: dict[str, Any]
+    models: dict[str, Any] | None
+
+
+def summary_text(path: Path, summary: Summary) -> str:
+    """Return what a record says of its simulation as a whole, provenance in full, as YAML."""
+    told = warnings(summary.provenance)
+    return _yaml(
+        {
+            "record": str(path),
+            "simulation": summary.simulation,
+            "outcome": summary.outcome,
+            "telemetry": summary.telemetry,
+            "digest": summary.digest,
+            **({} if summary.has_checksum else {"checksum": "none of the rows (older version); replay it"}),
+            **({"warnings": told} if told else {}),
+            "provenance": summary.provenance,
+        }
+    )
+
+
+def study_text(files: StudyFiles) -> str:
+    """Return the study file, and the models file if there is one, as YAML documents with a heading each."""
+    parts = [
+        "# The study file of this simulation; `parley show FILE --study NEW.yaml` writes it.\n",
+        _yaml(files.study),
+    ]
+    if files.models is not None:
+        parts += ["---\n", f"# {paths.models_beside(Path()).name}, beside it:\n", _models_text(files.models)]
+    return "".join(parts)
+
+
+def write_study(files: StudyFiles, target: Path) -> list[Path]:
+    """Write the study file, and the models file beside it; return what was written.
+
+    A models file that is there already is left alone, and must have the same entries. Raises UsageError if it has not,
+    or if the study file exists: nothing is overwritten.
+    """
+    if target.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{target}: a study file's name ends in .yaml")
+    check_name(target)
+    models = paths.models_beside(target)
+    if target == models:
+        raise UsageError(f"{target}: this is the name of models files; choose another one")
+    texts = {target: _yaml(files.study)}
+    if files.models is not None:
+        if models.exists():  # checked before anything is written
+            _check_entries(files.models, models)
+        else:
+            texts[models] = _models_text(files.models)
+    for path, text in texts.items():
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise UsageError(f"{path}: exists already, and nothing is overwritten; choose another name") from None
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return list(texts)
+
+
+def _check_entries(needed: Mapping[str, Any], models_file: Path) -> None:
+    there = load_models(models_file)
+    for name, content in needed["models"].items():
+        entry = ModelEntry.model_validate(content)
+        if name not in there or there[name].identity() != entry.identity():
+            what = "another entry" if name in there else "no entry"
+            raise UsageError(
+                f"{models_file}: has {what} {name!r} than the record, and nothing is overwritten; use another folder"
+            )
+
+
+def study_files(path: Path, summary: Summary) -> StudyFiles:
+    """Return the study that has this simulation alone: the same id, and the same path but for the study's name.
+
+    Where the short form of a grid named what plays honest agents, and there were none, the path is another one.
+
+    Raises RecordError if this version of Parley cannot play it as it was.
+    """
+    simulation = rebuilt(path, summary)
+    condition = simulation.condition
+    parameters = condition.parameters.model_dump(mode="json")
+    varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS)]
+    grid = {**_population(condition), "prompt": condition.prompt}
+    if varied:
+        # What identities leave out at its default is no key of `parameters`: reply_format.
+        grid["vary"] = {axis: [parameters.pop(axis, getattr(condition.parameters, axis))] for axis in varied}
+    study = {"game": condition.game.name, "seeds": [simulation.seed], "parameters": parameters, "grids": [grid]}
+    models = {name: _content(entry) for name, entry in condition.entries.items()}
+    return StudyFiles(study, {"models": models} if models else None)
+
+
+def _population(condition: Condition) -> dict[str, Any]:
+    """Return the keys of a grid that make the agents: the short form where one says it, else the groups."""
+    honest, byzantine = (condition.game.roles[place] for place in (0, -1))
+    of_role = {role: [g for g in condition.groups if g.role == role] for role in (honest, byzantine)}
+    is_axis = BYZANTINE_AXIS in condition.axes
+    if len(of_role[honest]) == 1 and len(of_role[byzantine]) < 2:
+        [group] = of_role[honest]
+        grid: dict[str, Any] = {"model": _player(group.player), "n": condition.axes["n"], "b": condition.axes["b"]}
+        adversaries = [_player(g.player) for g in of_role[byzantine]]
+        if is_axis:
+            grid["byzantine"] = [SAME] if condition.axes[BYZANTINE_AXIS] in (SAME, NOBODY) else adversaries
+        elif adversaries and adversaries != [grid["model"]]:
+            [grid["byzantine"]] = adversaries
+        return grid
+    groups = [_group(g.role, g.count, g.player) for g in condition.groups]
+    if is_axis and not of_role[byzantine]:  # the axis is there in studies that have such a group
+        groups.append(_group(byzantine, 0, condition.groups[0].player))
+    return {"groups": groups}
+
+
+def _group(role: str, count: int, player: Player) -> dict[str, Any]:
+    model = {} if player.model is None else {"model": player.model}
+    policy = {} if player.policy.kind is LLM else {"policy": _policy(player)}
+    return {"role": role, "count": count, **model, **policy}
+
+
+def _policy(player: Player) -> str | dict[str, Any]:
+    parameters = player.policy.parameters.model_dump(mode="json")
+    return {"name": player.policy.kind.name, **parameters} if parameters else player.policy.kind.name
+
+
+def _player(player: Player) -> str | dict[str, Any]:
+    """Return a player as the short form writes it: a model's name, a policy's, or a policy with parameters."""
+    if player.policy.kind is LLM and player.model is not None:
+        return player.model
+    policy = _policy(player)
+    if player.model is None:
+        return policy
+    return {**({"name": policy} if isinstance(policy, str) else policy), "model": player.model}
+
+
+def rebuilt(path: Path, summary: Summary) -> Simulation:
+    """Return the simulation that a record describes; raises RecordError if its id is another one now."""
+    described: Any = summary.simulation
+    try:
+        game = game_class(described["game"])
+        condition = Condition(
+            game=game,
+            axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
+            parameters=game.Parameters.model_validate(described["parameters"]),
+            groups=tuple(Group(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
+            prompt=described["prompt"],
+            seeds=(int(described["seed"]),),
+        )
+        simulation = Simulation(condition, condition.seeds[0], described.get("material"))
+        same = (simulation.id, condition.spec) == (described["id"], described["spec"])
+    except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+    if not same:
+        version = one_line(str(summary.provenance.get("parley", "unknown")), 40)
+        raise RecordError(
+            f"{path}: this version of Parley plays another simulation, since its game or prompts changed; use the "
+            f"version that made it ({version})"
+        )
+    return simulation
+
+
+def _recorded_player(game: type[Game], group: Mapping[str, Any]) -> Player:
+    policy = recorded_policy(game, group)
+    return Player(policy, group["model_name"], recorded_entry(group["model"])) if "model" in group else Player(policy)
+
+
+def _content(entry: ModelEntry) -> dict[str, Any]:
+    """Return the keys of a models file that make the entry; no record says where a service or a file is."""
+    found = entry.identity()
+    if isinstance(entry.source, ServiceSource):
+        found["source"] = {"url": entry.source.url, **found["source"]}
+    elif isinstance(entry.source, GgufSource):
+        found["source"] = {**found["source"], "from": [{"path": UNKNOWN_PATH}]}
+    return found
+
+
+def _models_text(models: dict[str, Any]) -> str:
+    kinds = {type(ModelEntry.model_validate(entry).source) for entry in models["models"].values()}
+    notes = {
+        FolderSource: "# Of a local folder only the last part is recorded: put the folder's path there.\n",
+        GgufSource: "# Where a GGUF file is had is not recorded: put the path of the file with this SHA-256 there.\n",
+        ServiceSource: "# Where a service answers is not recorded: put its URL there, and its key_variable.\n",
+    }
+    return "".join(note for kind, note in notes.items() if kind in kinds) + _yaml(models)
+
+
+def _yaml(content: Any) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None, width=110)

@@ -1,0 +1,354 @@
+"""The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parley import paths
+from parley.engine.endpoint import read_endpoint
+from parley.engine.names import compare_names
+from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
+from parley.play.journal import Journal, retire
+from parley.play.provenance import provenance, warnings
+from parley.play.record import write_record
+from parley.play.runner import Exchange, Play, play_async
+from parley.play.usable import bring_back, read_own
+from parley.policies import Policy
+from parley.policies.plugin import load_plugin
+from parley.policies.scripted import ScriptedPolicy
+from parley.study import Study
+from parley.study.condition import Condition, Player, Simulation
+from parley.text import one_line
+
+if TYPE_CHECKING:
+    from parley.engine.client import Engine
+    from parley.engine.service.service import Service
+    from parley.play.spending import Purse
+
+_TELL_SECONDS = 10.0
+_POLL_SECONDS = 1.0
+_QUOTED = 3  # of the errors of a shard
+_NUMBER = re.compile(r"\d+")
+_LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
+
+
+def simulate(
+    study: Study, record: Path, endpoints: Sequence[Path], engine_timeout: float, say: Callable[[str], None]
+) -> None:
+    """Make the record of one simulation of `study`; does nothing if it is there already.
+
+    `endpoints` are the endpoint files of the engines, one for each model that is no service. Raises EngineError if an
+    engine does not start or dies (what was answered stays in the journal), JournalError if another process plays it,
+    UsageError if an endpoint, or the key of a service, is missing or not wanted.
+    """
+    simulation = study.find(record)
+    if bring_back(record, simulation):
+        read_own(record, simulation)
+        if paths.journal(record).exists():  # of a process that died right after it wrote the record
+            retire(record)
+        say(f"{record}: finished before")
+        return
+    places = engine_places(simulation.condition, endpoints)
+    for model in simulation.condition.models:
+        if model not in places:
+            raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
+    asyncio.run(_play_with_journal(study, simulation, places, engine_timeout, say))
+
+
+def simulate_shard(
+    study: Study, engine: str, number: int, say: Callable[[str], None], exit_with: int | None = None
+) -> None:
+    """Make the records of the simulations of one shard of `study` that need no server and no code of the user's own.
+
+    Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
+    no journal: what a death takes of those is played again in milliseconds. If some fail, the others are played, and
+    an error as of `simulate` is raised that counts them and quotes the first few. All ends when the process
+    `exit_with` is gone, with a ParleyError. Raises UsageError if the study has no such shard.
+    """
+    shards = study.shards()
+    of_engine = [s for s in study.simulations() if s.condition.plays_by_shard and s.condition.engine == engine]
+    mine = [simulation for simulation in of_engine if shards[simulation.record(study.name)] == (engine, number)]
+    if not mine:
+        raise UsageError(
+            f"{study.file}: no shard {number} of {engine} that plays in one process; "
+            f"`parley expand {study.file}` counts the shards"
+        )
+    missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
+    say(f"shard {number}: {len(mine)} simulations, {len(mine) - len(missing)} finished before")
+    failed = asyncio.run(_play_shard(study, missing, say, exit_with))
+    if failed:
+        say(f"{len(failed)} of {len(missing)} simulations failed")
+        raise together(failed, len(missing))
+
+
+def together(failed: Sequence[ParleyError], played: int) -> ParleyError:
+    """Return the one error, or one of its kind that counts the errors of a shard and quotes the first few kinds."""
+    if len(failed) == 1:
+        return failed[0]
+    kinds: dict[str, list[str]] = {}
+    for text in map(str, failed):
+        kinds.setdefault(_NUMBER.sub("#", text), []).append(text)
+    quoted = [
+        texts[0] + (f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else "")
+        for texts in list(kinds.values())[:_QUOTED]
+    ]
+    more = f"; and {len(kinds) - _QUOTED} other errors, in the log" if len(kinds) > _QUOTED else ""
+    return type(failed[0])(f"{len(failed)} of {played} simulations failed: {'; '.join(quoted)}{more}")
+
+
+def _is_finished(record: Path, simulation: Simulation) -> bool:
+    """Return whether a record is there; what was left of its journal goes."""
+    finished = bring_back(record, simulation)
+    if finished and paths.journal(record).exists():  # of a process that died right after it wrote the record
+        retire(record)
+    return finished
+
+
+async def _play_shard(
+    study: Study, simulations: Sequence[Simulation], say: Callable[[str], None], exit_with: int | None
+) -> list[ParleyError]:
+    """Play simulations, some at once; return the errors of those that failed.
+
+    When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
+    """
+    free = asyncio.Semaphore(min((s.condition.at_once for s in simulations), default=1))
+    told, done = time.monotonic(), 0
+    failed: list[ParleyError] = []
+
+    async def play(simulation: Simulation) -> None:
+        nonlocal told, done
+        async with free:
+            try:
+                if any(isinstance(error, NotReadyError) for error in failed):
+                    raise NotReadyError("not begun, since the service did not answer those before")
+                if simulation.condition.models:
+                    await _play_with_own_log(study, simulation)
+                else:
+                    await _play_scripted(study, simulation)
+            except ParleyError as error:
+                failed.append(error)
+                say(f"{simulation.condition.path}/seed={simulation.seed}: {error}")
+        done += 1
+        if time.monotonic() - told > _TELL_SECONDS or done == len(simulations):
+            told = time.monotonic()
+            say(f"{done - len(failed)} of {len(simulations)} played")
+
+    try:
+        async with asyncio.TaskGroup() as watch:
+            watching = None if exit_with is None else watch.create_task(_require_alive(exit_with))
+            async with asyncio.TaskGroup() as group:
+                for simulation in simulations:
+                    group.create_task(play(simulation))
+            if watching is not None:
+                watching.cancel()
+    except ExceptionGroup as errors:
+        error: Exception = errors
+        while isinstance(error, ExceptionGroup):  # one for each task group that it passed
+            error = error.exceptions[0]
+        raise error from None
+    return failed
+
+
+async def _require_alive(process: int) -> None:
+    """Raise ParleyError when a process is gone."""
+    while True:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            raise ParleyError(
+                "the workflow that started this is gone; its command goes on with what is left"
+            ) from None
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _play_with_own_log(study: Study, simulation: Simulation) -> None:
+    """Play one simulation of services; it has the log that a job of its own would have, which the display follows."""
+    condition = simulation.condition
+    log = paths.simulation_log(study.name, condition.path, condition.spec, simulation.seed)
+
+    def tell(text: str) -> None:
+        # Opened for each line: as many files as simulations that play at once could be too many.
+        with suppress(OSError), log.open("a", encoding="utf-8") as file:  # a log that cannot be written ends no game
+            file.write(one_line(text) + "\n")
+
+    with suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, tell)
+    except ParleyError as error:
+        tell(f"parley: {error}")
+        raise
+
+
+async def _play_scripted(study: Study, simulation: Simulation) -> None:
+    started = datetime.now(UTC)
+    played, _ = await play_simulation(simulation, {}, 0.0, None, lambda text: None, lambda exchanges: None)
+    record = simulation.record(study.name)
+    # In a thread: the next game is played while the disk syncs this one.
+    await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
+
+
+async def _play_with_journal(
+    study: Study,
+    simulation: Simulation,
+    places: "Mapping[str, Path | Service]",
+    engine_timeout: float,
+    say: Callable[[str], None],
+) -> None:
+    """Play one simulation from its journal into its record."""
+    record = simulation.record(study.name)
+    started = datetime.now(UTC)
+    # In a thread: others play while it waits for its lock.
+    with await asyncio.to_thread(Journal, paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
+        if bring_back(record, simulation):  # the process that had the lock finished it
+            retire(record)
+            say(f"{record}: finished by another process")
+            return
+        if journal.entries:
+            say(f"going on from the journal: {len(journal.entries)} replies")
+        purse = purse_for(study, simulation, say)
+        progress = _progress(say)
+        played, engines = await play_simulation(simulation, places, engine_timeout, journal, say, progress, purse)
+        for model, requests in study.requests_at_once(simulation.condition).items():
+            engines[model]["requests_at_once"] = requests
+        write_record(record, simulation, played, provenance(started, engines))
+        retire(record)
+    outcome = played.outcome
+    say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
+
+
+def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
+    """Return where the engines of a condition are, by model: services, and those of the given endpoint files.
+
+    A model without any is left out. Raises UsageError if an endpoint file is not wanted, or if a service's key is
+    missing, EngineError if a file is none.
+    """
+    if not condition.entries and not endpoints:
+        return {}
+    from parley.engine.service.service import service_of  # with an HTTP client, see below
+
+    services = [name for name, entry in condition.entries.items() if entry.is_service]
+    places: dict[str, Path | Service] = {}
+    for path in endpoints:
+        model = read_endpoint(path).model
+        if model in services or (services and len(services) == len(condition.entries)):
+            raise UsageError(f"{path}: {services[0]} is a service, which needs no endpoint file; leave it out")
+        if model not in condition.entries:
+            wanted = " or ".join(condition.models)
+            raise UsageError(f"{path}: serves {model}, not {wanted or 'anything that plays here'}")
+        places[model] = path
+    return places | {name: service_of(name, condition.entries[name]) for name in services}
+
+
+def purse_for(study: Study, simulation: Simulation, say: Callable[[str], None]) -> "Purse | None":
+    """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
+    if not simulation.condition.models:
+        return None
+    from parley.play.spending import purse_of  # with an event loop's locks; a scripted simulation has no use for it
+
+    return purse_of(study, say)
+
+
+async def play_simulation(
+    simulation: Simulation,
+    places: "Mapping[str, Path | Service]",
+    engine_timeout: float,
+    journal: Journal | None,
+    say: Callable[[str], None],
+    on_phase: Callable[[list[Exchange]], None],
+    purse: "Purse | None" = None,
+) -> tuple[Play, dict[str, dict[str, Any]]]:
+    """Connect what the simulation needs and play it; return the play and the provenance of its engines.
+
+    `places` is what `engine_places` gives: an endpoint file or a service for every model of the simulation. `purse`
+    pays the requests of a study that has a budget.
+    """
+    game = simulation.game()
+    if journal is not None:
+        _require_models(simulation, journal)
+    async with AsyncExitStack() as stack:
+        engines = await _connect(stack, simulation.condition, places, engine_timeout, say, purse) if places else {}
+        told = {name: await engine.provenance() for name, engine in engines.items()}
+        for text in warnings({"engines": told}):
+            say(f"warning: {text}")
+        policies: dict[str, Policy] = {}
+        made: dict[int, Policy] = {}
+        for seat in game.seats:
+            if seat.group not in made:
+                made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
+            policies[seat.name] = made[seat.group]
+        played = await play_async(simulation.id, game, policies, journal, on_phase)
+        answered = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
+    return played, answered
+
+
+def _require_models(simulation: Simulation, journal: Journal) -> None:
+    """Raise JournalError if it holds replies of another model than an entry that is strict about it allows."""
+    strict = {name: entry.served for name, entry in simulation.condition.entries.items() if entry.strict_model}
+    players = simulation.players(simulation.game()) if strict else {}
+    for entry in journal.entries.values():
+        asked = strict.get(players[entry.agent].model or "") if entry.agent in players else None
+        if asked and entry.served_model and compare_names(asked, entry.served_model) != "same":
+            raise JournalError(
+                f"{journal.path}: holds replies of {entry.served_model}, and strict_model allows {asked} alone; move "
+                "it away to ask again, or remove strict_model"
+            )
+
+
+async def _connect(
+    stack: AsyncExitStack,
+    condition: Condition,
+    places: "Mapping[str, Path | Service]",
+    engine_timeout: float,
+    say: Callable[[str], None],
+    purse: "Purse | None",
+) -> "dict[str, Engine]":
+    """Return the engines, by model, when all of them answer."""
+    # Imported here, since a scripted simulation has no use for an HTTP client, whose import takes a tenth of its time.
+    from parley.engine.client import Engine
+
+    if purse is not None:
+        await stack.enter_async_context(purse)
+    engines = {
+        name: await stack.enter_async_context(Engine(place, say, purse, condition.entries[name].deadline))
+        for name, place in places.items()
+    }
+    for name, engine in engines.items():
+        await engine.wait_ready(engine_timeout, partial(_tell_waiting, say, name))
+    return engines
+
+
+def _tell_waiting(say: Callable[[str], None], model: str, seconds: float) -> None:
+    say(f"waiting for the engine for {model}, {seconds:.0f} s")
+
+
+def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
+    """Return what answers for a player's agents."""
+    if player.policy.kind.rule is not None:
+        return ScriptedPolicy(player.policy.kind.rule(player.policy.parameters))
+    llm: Policy | None = None
+    if player.model is not None and player.entry is not None:
+        from parley.engine.client import LLMPolicy
+
+        llm = LLMPolicy(engines[player.model], player.entry.chat_template_kwargs)
+    if player.policy.kind.is_plugin:
+        return load_plugin(player.policy, llm)
+    assert llm is not None, "a study names a model for each policy that asks one"
+    return llm
+
+
+def _progress(say: Callable[[str], None]) -> Callable[[list[Exchange]], None]:
+    def tell(exchanges: list[Exchange]) -> None:
+        first = exchanges[0].entry
+        failed = sum(x.reply.failure is not None for x in exchanges)
+        tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
+        say(f"round {first.round} {first.phase}: {len(exchanges)} replies, {failed} unusable, {tokens} tokens")
+
+    return tell

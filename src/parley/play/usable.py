@@ -1,0 +1,175 @@
+"""The records of a study that can be used: what is damaged is named and left out, and the rest goes on.
+
+A record that is not there is another matter: the study is not finished.
+"""
+
+import json
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from parley import paths
+from parley.errors import MissingRecordError, RecordError
+from parley.files import mark_done, read_regular
+from parley.play.journal import restore
+from parley.play.record import Summary, read_summary
+from parley.study import Study
+from parley.study.condition import Condition, Simulation
+from parley.text import one_line
+
+_log = logging.getLogger(__name__)
+
+_MOST_NAMED = 20
+_MOST_MARK_BYTES = 100_000_000
+
+
+@dataclass(frozen=True)
+class Records:
+    """The simulations of a study whose records can be used, with their summaries; the others by what is wrong."""
+
+    study: Study  # with these simulations alone
+    simulations: Sequence[Simulation]
+    summaries: Sequence[Summary]
+    left_out: Mapping[Path, str]
+
+    @property
+    def unchecked(self) -> int:
+        """Records of an older version, whose rows have no checksum."""
+        return sum(not summary.has_checksum for summary in self.summaries)
+
+    def notes(self) -> Iterator[str]:
+        """Yield a line for each record that is left out, and what to do; one for those that cannot be checked."""
+        for problem in list(self.left_out.values())[:_MOST_NAMED]:
+            yield f"left out: {problem}"
+        if len(self.left_out) > _MOST_NAMED:
+            yield f"left out: {len(self.left_out) - _MOST_NAMED} more"
+        if self.left_out:
+            number = len(self.left_out)
+            yield f"left out of {_records(number + len(self.summaries))}: {number:,}; {_AGAIN}"
+        if self.unchecked:
+            yield f"without a checksum, of an older version: {_records(self.unchecked)}; parley replay checks them"
+
+
+_AGAIN = "delete what is named and run the study again to have it played"
+
+
+def _records(number: int, kind: str = "") -> str:
+    return f"{number:,} {kind}record{'s' if number != 1 else ''}"
+
+
+def read_records(study: Study, strict: bool = False) -> Records:
+    """Return the records of a study that can be used, and warn of each that cannot.
+
+    Raises RecordError naming the records if some are missing, if none can be used, or, with `strict`, if any cannot.
+    """
+    simulations, summaries = [], []
+    missing: list[str] = []
+    left_out: dict[Path, str] = {}
+    for simulation in study.simulations():
+        path = simulation.record(study.name)
+        try:
+            summaries.append(read_own(path, simulation))
+            simulations.append(simulation)
+        except MissingRecordError as error:
+            missing.append(str(error))
+        except RecordError as error:
+            left_out[path] = str(error)
+    if missing or not summaries or (strict and left_out):
+        problems = [*missing, *left_out.values()]
+        more = f" (and {len(problems) - 1} more: {_names(problems[1:])})" if len(problems) > 1 else ""
+        raise RecordError(problems[0] + more)
+    found = Records(without(study, left_out), simulations, summaries, left_out)
+    for note in found.notes():
+        _log.warning("warning: %s", one_line(note))
+    return found
+
+
+def read_own(path: Path, simulation: Simulation) -> Summary:
+    """Return the summary of the record of a simulation; raises RecordError, also if it holds another one."""
+    summary = read_summary(path)
+    if summary.simulation.get("id") != simulation.id:
+        raise RecordError(f"{path}: holds another simulation; move it away")
+    return summary
+
+
+def bring_back(record: Path, simulation: Simulation) -> bool:
+    """Bring a finished record back under its own name, as `journal.restore`, but no damaged one; whether it is there.
+
+    Who deletes a damaged record has it played again, although it has a second name.
+    """
+    kept = paths.kept_record(record)
+    if not record.exists() and kept.exists():
+        try:
+            read_own(kept, simulation)
+        except RecordError as error:
+            _log.warning("warning: %s", one_line(f"{error} (this second copy goes, and the simulation is played)"))
+            kept.unlink(missing_ok=True)
+    return restore(record)
+
+
+def without(study: Study, left_out: Collection[Path]) -> Study:
+    """Return a study without the simulations of some records; conditions of which nothing is left go, too."""
+    if not left_out:
+        return study
+
+    def seeds(condition: Condition) -> tuple[int, ...]:
+        of = (Simulation(condition, seed) for seed in condition.seeds)
+        return tuple(simulation.seed for simulation in of if simulation.record(study.name) not in left_out)
+
+    kept = [(condition, seeds(condition)) for condition in study.conditions]
+    return replace(study, conditions=tuple(replace(condition, seeds=own) for condition, own in kept if own))
+
+
+def _names(problems: Sequence[str]) -> str:
+    shown = ", ".join(problem.split(": ")[0] for problem in problems[:10])
+    return shown + (", ..." if len(problems) > 10 else "")
+
+
+# What the mark of the tables remembers
+
+
+def mark_tables(study: Study, left_out: Collection[Path]) -> None:
+    """Mark the tables of a study as made without some records."""
+    mark_done(study.name, "tables", study.plan, [str(path) for path in left_out])
+
+
+def left_out_of_tables(study: Study) -> list[Path]:
+    """Return the records that the tables of a study were made without; none if they are not made."""
+    try:
+        told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MOST_MARK_BYTES))
+        return [Path(path) for path in told.get("left_out", [])]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return []
+
+
+def usable_part(study: Study) -> Study:
+    """Return a study with the simulations that its tables were made from."""
+    return without(study, set(left_out_of_tables(study)))
+
+
+def recall_left_out(study: Study) -> str | None:
+    """Return a line that names what the tables of a study leave out; None for nothing.
+
+    Where one of these records can be used now, neither the tables nor what is made from them count as made.
+    """
+    left_out = left_out_of_tables(study)
+    if not left_out:
+        return None
+    own = {simulation.record(study.name): simulation for simulation in study.simulations()}
+    if any(path not in own or _is_usable(path, own[path]) for path in left_out):
+        for stage in ("tables", "ledger", "figures", "report"):
+            any_mark = paths.stamp(study.name, stage, "*")
+            for mark in any_mark.parent.glob(any_mark.name):
+                mark.unlink(missing_ok=True)
+        return None
+    named = ", ".join(map(str, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
+    return f"the tables leave out {_records(len(left_out), 'damaged ')} ({named}); {_AGAIN}"
+
+
+def _is_usable(path: Path, simulation: Simulation) -> bool:
+    try:
+        read_own(path, simulation)
+    except RecordError:
+        return False
+    return True

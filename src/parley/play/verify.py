@@ -1,0 +1,379 @@
+"""Verify: ask the model again for what a record holds, and compare the replies (level 3 of reproduction).
+
+The asks come from a replay of the record, so the model is asked exactly what it was asked then: messages, sampling,
+seed, and what the reply is held to. A reply is equal if its text and its finish reason are.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from parley.engine.client import Engine
+from parley.engine.endpoint import read_endpoint
+from parley.engine.grammar import OF_SERVICES, grammar_name
+from parley.engine.models import model_entry
+from parley.engine.service.service import Service, service_of
+from parley.engine.temporary import temporary_engine
+from parley.errors import EngineError, RecordError, UsageError
+from parley.identity import digest
+from parley.play.record import read_record
+from parley.play.replay import play_recorded, rebuild_game
+from parley.play.runner import Exchange
+from parley.policies import Completion
+from parley.text import one_line, valid_unicode
+
+_PROGRESS_SECONDS = 10.0
+MOST_AT_ONCE = 1024
+_BATCH = 16  # requests at once where a record does not say how many its engine had
+_AROUND = 24  # characters that an excerpt shows before and after a difference
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a record says of one model: the attempts that it answered, and the engine that served it."""
+
+    path: Path
+    model: str
+    of_service: bool
+    chat_template_kwargs: dict[str, Any]
+    engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
+    at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
+    attempts: tuple[Exchange, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first reply of a pass that is another one; `at` is the character where the texts part."""
+
+    attempt: Exchange
+    now: Completion
+    at: int | None  # None if only the finish reasons differ
+
+    @property
+    def where(self) -> str:
+        """Round, phase, agent, attempt and character."""
+        entry = self.attempt.entry
+        place = "finish reason" if self.at is None else f"character {self.at}"
+        return f"round {entry.round}, {entry.phase}, {entry.agent}, attempt {entry.attempt}, {place}"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One pass over one record: how many attempts were asked again, and how many replies were others."""
+
+    path: Path
+    model: str
+    batch: int
+    warm: bool
+    asked: int
+    different: int
+    cached: float | None  # share of the prompt tokens that the engine took from its cache; None if it did not tell
+    seconds: float  # of the whole pass, over all records of the model
+    first: Difference | None
+
+    @property
+    def cache(self) -> str:
+        """The state of the prefix cache, in a word."""
+        return "warm" if self.warm else "cold"
+
+
+HEADER = (
+    "model",
+    "batch",
+    "cache",
+    "asked",
+    "identical",
+    "different",
+    "cached",
+    "seconds",
+    "first difference",
+    "record",
+)
+
+
+def row(result: Verified) -> tuple[str | int | float, ...]:
+    """Return one pass as a row of the table under HEADER."""
+    return (
+        result.model,
+        result.batch,
+        result.cache,
+        result.asked,
+        result.asked - result.different,
+        result.different,
+        "-" if result.cached is None else f"{result.cached:.0%}",
+        result.seconds,
+        result.first.where if result.first else "-",
+        str(result.path),
+    )
+
+
+def difference_lines(result: Verified) -> Iterator[str]:
+    """Yield lines that show both texts around the first difference of a pass; none if there is none."""
+    if result.first is None:
+        return
+    yield one_line(f"{result.path}, {result.model}, batch {result.batch}, {result.cache} cache: {result.first.where}")
+    entry, now = result.first.attempt.entry, result.first.now
+    for name, text, reason in (("recorded", entry.text, entry.finish_reason), ("now", now.text, now.finish_reason)):
+        yield one_line(f"{name}: {_excerpt(text, result.first.at)} ({reason})")
+
+
+def _excerpt(text: str, at: int | None) -> str:
+    """Return the part of a text around a character as a Python string, whose escapes show what does not print."""
+    start = max(0, (at or 0) - _AROUND)
+    end = (at or 0) + _AROUND
+    before, after = "..." if start else "", "..." if end < len(text) else ""
+    return f"{before}{text[start:end]!a}{after}"
+
+
+def verify(
+    records: Sequence[Path],
+    endpoints: Sequence[Path],
+    models_file: Path,
+    batch: int | None,
+    sample: int | None,
+    engine_timeout: float,
+    say: Callable[[str], None],
+) -> Iterator[Verified]:
+    """Ask again for the replies of `records`, and yield what each pass over each model found, record by record.
+
+    A pass asks the attempts of all records of a model, `batch` at once: by default as many as its engine may have had
+    in flight, if a record says so, else 16. `endpoints` are endpoint files of running engines; for every other model
+    that is needed and is no service according to `models_file`, one is started. `sample` limits the attempts per
+    record and model (see `sampled`). Everything is read and checked before the first request. Raises RecordError for a
+    record that cannot be replayed, UsageError if there is nothing to ask, an engine serves another model, or a
+    service's key is missing, EngineError if the engine fails.
+    """
+    recorded = [one for path in records for one in read_recorded(path, sample)]
+    running = {read_endpoint(path).model: path for path in endpoints}
+    for model, path in running.items():
+        if model not in {one.model for one in recorded}:
+            raise UsageError(f"{path}: serves {model}, not {' or '.join(sorted({one.model for one in recorded}))}")
+    places = {one.model: _place(one, running.get(one.model), models_file) for one in recorded}
+    for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
+        given = places[model]
+        engine: AbstractContextManager[Path | Service] = (
+            temporary_engine(model, models_file, say) if given is None else nullcontext(given)
+        )
+        with engine as place:
+            now = engine_facts(asyncio.run(_told(place, engine_timeout)))
+            its_records = list(group)
+            for one in its_records:
+                found = engine_differences(one.engine, now)
+                if found:
+                    say(f"warning: {one.path}: a difference says nothing, since the engine is another: {found}")
+            most = max((one.at_once or _BATCH for one in its_records), default=_BATCH) if batch is None else batch
+            for size in (1, most):
+                for warm in (False, True):
+                    yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout, say))
+
+
+def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path | Service | None:
+    """Return where to ask for a record; None if an engine has to be started."""
+    if endpoint is None:
+        entry = model_entry(recorded.model, models_file)
+        return service_of(recorded.model, entry) if entry.is_service else None
+    if recorded.of_service:
+        raise UsageError(f"{recorded.path}: a service answered it, which needs no --engine; leave it out")
+    return endpoint
+
+
+async def _told(place: Path | Service, engine_timeout: float) -> Mapping[str, Any]:
+    """Return what an engine tells of itself; raises EngineError if a service is no vLLM, since salts are vLLM's."""
+    if isinstance(place, Path):
+        return read_endpoint(place).engine
+    async with Engine(place) as engine:
+        await engine.wait_ready(engine_timeout)
+        told = await engine.provenance()
+    if "versions" not in told:
+        raise EngineError(
+            f"{place.who} does not say that it is vLLM (GET /version), and only vLLM can leave its cache aside; "
+            "its replies cannot be verified"
+        )
+    return told
+
+
+def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
+    """Replay a record and return what its models were asked, model by model.
+
+    Raises RecordError if it does not replay, UsageError if no model answered in it.
+    """
+    summary, entries = read_record(path)
+    game = rebuild_game(path, summary)
+    try:
+        played = play_recorded(summary, game, entries)
+    except RecordError as error:
+        raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
+    try:
+        groups = [dict(group) for group in summary.simulation["groups"]]
+        _require_grammar(path, groups)
+        # Code of the user's own that asks a model may ask it something else than the game does.
+        names = {
+            seat.name: group["model_name"]
+            for seat in game.seats
+            if "model" in (group := groups[seat.group]) and not seat.policy.kind.is_plugin
+        }
+        models = {group["model_name"]: dict(group["model"]) for group in groups if "model" in group}
+        found = []
+        for name in sorted(set(names.values())):
+            told = summary.provenance.get("engines", {}).get(name, {})
+            attempts = [x for x in played.exchanges if names.get(x.ask.agent) == name]
+            asked = sampled(summary.simulation["id"], attempts, sample)
+            arguments = dict(models[name]["chat_template_kwargs"])
+            of_service = set(models[name]["source"]) == {"served"}
+            at_once = told.get("requests_at_once")
+            at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MOST_AT_ONCE else None
+            found.append(Recorded(path, str(name), of_service, arguments, engine_facts(told), at_once, asked))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise RecordError(f"{path}: does not say what played it; move it away") from None
+    if not found:
+        raise UsageError(f"{path}: no language model answered it by itself; there is nothing to ask again")
+    return found
+
+
+def _require_grammar(path: Path, groups: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RecordError if a model's replies were held to another grammar than they would be now.
+
+    Records older than the key are of JSON without white space, which servers of ours no longer ask for.
+    """
+    for group in groups:
+        if "model" in group:
+            of_service = set(group["model"]["source"]) == {"served"}
+            now = grammar_name(of_service)
+            before = group.get("grammar", OF_SERVICES if of_service else "xgrammar, JSON schema, no white space")
+            if before != now:
+                raise RecordError(
+                    f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}; now {now}); "
+                    "verify it with the release that made it"
+                )
+
+
+def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:
+    """Return the `count` attempts whose SHA-256 of simulation and key is smallest, in their order; all for None.
+
+    So a smaller sample is part of a larger one, and the same attempts are asked again every time.
+    """
+    if count is None:
+        return tuple(attempts)
+    chosen = {x.entry.key for x in sorted(attempts, key=lambda x: digest([simulation_id, *x.entry.key]))[:count]}
+    return tuple(x for x in attempts if x.entry.key in chosen)
+
+
+async def _ask_again(
+    records: Sequence[Recorded],
+    place: Path | Service,
+    batch: int,
+    warm: bool,
+    engine_timeout: float,
+    say: Callable[[str], None],
+) -> list[Verified]:
+    """Ask every attempt of some records of one model again, `batch` at a time, in their order."""
+    pass_name = f"{records[0].model}, batch {batch}, {'warm' if warm else 'cold'} cache"
+    asked = [(one, attempt) for one in records for attempt in one.attempts]
+    salt = uuid.uuid4().hex
+    turn = asyncio.Semaphore(batch)
+    told = time.monotonic()
+    answered = 0
+
+    async def again(one: Recorded, attempt: Exchange) -> Completion:
+        nonlocal told, answered
+        async with turn:
+            reply = await _request(engine, one, attempt, salt if warm else uuid.uuid4().hex, primed=warm)
+        answered += 1
+        if time.monotonic() - told >= _PROGRESS_SECONDS:
+            told = time.monotonic()
+            say(f"{pass_name}: {answered} of {len(asked)}")
+        return reply
+
+    async with Engine(place, say) as engine:
+        await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
+        start = time.perf_counter()
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(again(one, attempt)) for one, attempt in asked]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        seconds = time.perf_counter() - start
+    replies = iter([task.result() for task in tasks])
+    results = [_compared(one, list(islice(replies, len(one.attempts))), batch, warm, seconds) for one in records]
+    different = sum(result.different for result in results)
+    say(f"{pass_name}: {len(asked)} asked, {different} different, {seconds:.1f} s")
+    return results
+
+
+def _compared(recorded: Recorded, replies: Sequence[Completion], batch: int, warm: bool, seconds: float) -> Verified:
+    found = [
+        difference
+        for attempt, reply in zip(recorded.attempts, replies, strict=True)
+        if (difference := compare(attempt, reply)) is not None
+    ]
+    return Verified(
+        path=recorded.path,
+        model=recorded.model,
+        batch=batch,
+        warm=warm,
+        asked=len(replies),
+        different=len(found),
+        cached=_cached_share(replies),
+        seconds=seconds,
+        first=found[0] if found else None,
+    )
+
+
+async def _request(engine: Engine, recorded: Recorded, attempt: Exchange, salt: str, primed: bool) -> Completion:
+    """Ask once; `primed` puts the prompt into the cache of this salt right before, so that nothing evicts it."""
+    ask, seed = attempt.ask, attempt.entry.seed
+    if primed:
+        brief = replace(ask, sampling=ask.sampling.model_copy(update={"max_tokens": 1}))
+        await engine.chat(brief, seed, recorded.chat_template_kwargs, salt)
+    reply = await engine.chat(ask, seed, recorded.chat_template_kwargs, salt)
+    return replace(reply, text=valid_unicode(reply.text))  # as it is recorded
+
+
+def compare(attempt: Exchange, now: Completion) -> Difference | None:
+    """Return how a reply differs from the recorded one; None if text and finish reason are equal."""
+    before = attempt.entry.text
+    if now.text == before:
+        same = now.finish_reason == attempt.entry.finish_reason
+        return None if same else Difference(attempt, now, None)
+    pairs = enumerate(zip(before, now.text, strict=False))
+    at = next((place for place, (old, new) in pairs if old != new), min(len(before), len(now.text)))
+    return Difference(attempt, now, at)
+
+
+def _cached_share(replies: Sequence[Completion]) -> float | None:
+    told = [reply for reply in replies if reply.prompt_tokens and reply.cached_tokens is not None]
+    total = sum(reply.prompt_tokens or 0 for reply in told)
+    return sum(reply.cached_tokens or 0 for reply in told) / total if total else None
+
+
+def engine_differences(recorded: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return in words how the facts of two engines differ; "" if they do not."""
+    if not recorded:
+        return "the record does not say what answered it"
+    return "; ".join(
+        one_line(f"{name} {recorded.get(name, 'not set')}, now {now.get(name, 'not set')}", 200)
+        for name in dict.fromkeys([*recorded, *now])
+        if recorded.get(name) != now.get(name)
+    )
+
+
+def engine_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return what in an engine's provenance may change replies, as names and values."""
+    facts = {name: provenance.get(name) for name in ("engine", "served", "device", "compute_capability", "cuda")}
+    for name in ("versions", "weights_sha256"):
+        facts |= {f"{name} of {key}": value for key, value in dict(provenance.get(name) or {}).items()}
+    facts["deterministic by"] = dict(provenance.get("deterministic") or {}).get("by")
+    option = ""
+    for argument in map(str, provenance.get("arguments") or []):
+        if argument.startswith("--"):
+            option = argument
+            facts[option] = "set"
+        else:
+            facts[option] = argument
+    return {name: str(value) for name, value in facts.items() if value is not None}

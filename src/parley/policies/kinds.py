@@ -1,0 +1,151 @@
+"""The policies that a game offers: kinds, and the choice of one with its parameters.
+
+A kind says what it is, whose it may be, and what makes it answer: a rule (scripted), instructions (a language model
+that is told more than the game's prompts), or code of the user's own (`policies/plugin.py`).
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from parley.identity import digest
+from parley.text import one_line
+from parley.text.yamlfile import is_slug
+
+# A scripted policy: (view, generator) -> the reply as a mapping. It sees what an agent may see, no more.
+Rule = Callable[[Any, np.random.Generator], Mapping[str, Any]]
+
+
+class PolicyParameters(BaseModel):
+    """Parameters of a policy; a kind adds its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+@dataclass(frozen=True)
+class PolicyKind:
+    """A policy as a game offers it.
+
+    `rule` makes the scripted rule from the parameters, `instructions` what a language model is told besides the game's
+    prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a parameter of
+    the game that must be true where it plays; `misfit` says, from its parameters and the game's, which of them does
+    not fit the game ("" if all do). `version` is raised whenever the same view could lead to another reply;
+    `fingerprint` is the SHA-256 of code that is not Parley's own.
+    """
+
+    name: str
+    summary: str
+    roles: tuple[str, ...] = ()  # who may be played by it; () is everyone
+    Parameters: type[PolicyParameters] = PolicyParameters
+    rule: Callable[[Any], Rule] | None = None
+    instructions: Callable[[Any], str] | None = None
+    beyond: str = ""
+    needs: str = ""
+    misfit: Callable[[Any, Any], str] | None = None
+    version: int = 1
+    fingerprint: str = ""
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether the user's own code answers."""
+        return bool(self.fingerprint)
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a language model answers by itself, so that one must be named."""
+        return self.rule is None and not self.is_plugin
+
+
+_LONGEST_KIND = 50
+
+LLM = PolicyKind("llm", "A language model with the game's prompts.")
+
+
+def scripted_kind(
+    rule: Callable[..., Mapping[str, Any]],
+    parameters: type[PolicyParameters] = PolicyParameters,
+    roles: tuple[str, ...] = (),
+    beyond: str = "",
+    needs: str = "",
+    misfit: Callable[[Any, Any], str] | None = None,
+) -> PolicyKind:
+    """Return the kind of a rule (view, generator, parameters): its name, and the first line of its docstring."""
+    return PolicyKind(
+        name=rule.__name__,
+        summary=one_line((rule.__doc__ or "").splitlines()[0]),
+        roles=roles,
+        Parameters=parameters,
+        rule=lambda given: partial(rule, given=given),
+        beyond=beyond,
+        needs=needs,
+        misfit=misfit,
+    )
+
+
+@dataclass(frozen=True)
+class ChosenPolicy:
+    """A kind with its parameters."""
+
+    kind: PolicyKind
+    parameters: PolicyParameters
+
+    @property
+    def label(self) -> str:
+        """A readable name: the kind, the values that it asks for, and others that are not the default.
+
+        `crash(round=3)` is `crash-3` if its kind asks for a round, `crash-round-3` if that has a default. It becomes a
+        folder's name: where the values are too long for one, or no plain words, their hash stands for them.
+        """
+        parts = [self.kind.name.rpartition(":")[2]]
+        for name, field in self.kind.Parameters.model_fields.items():
+            value = getattr(self.parameters, name)
+            if field.is_required():
+                parts.append(_shown(value))
+            elif value != field.get_default(call_default_factory=True):
+                parts += [name, _shown(value)]
+        parts += [
+            part for name, value in (self.parameters.model_extra or {}).items() for part in (name, _shown(value))
+        ]
+        label = "-".join(parts)
+        if is_slug(label.replace("+", "-")):
+            return label
+        return f"{parts[0][:_LONGEST_KIND].strip('-._')}-{digest(self.parameters.model_dump(mode='json'))[:6]}"
+
+    @property
+    def instructions(self) -> str:
+        """What a language model is told besides the game's prompts; "" for nothing."""
+        return self.kind.instructions(self.parameters) if self.kind.instructions else ""
+
+    def misfit(self, parameters: Any) -> str:
+        """Return why it cannot play a game with these parameters: key, value, remedy; "" if it can."""
+        if self.kind.needs and not getattr(parameters, self.kind.needs, False):
+            return f"plays only with {self.kind.needs}: true among the game's parameters; add it"
+        return self.kind.misfit(self.parameters, parameters) if self.kind.misfit else ""
+
+    def identity(self) -> dict[str, Any]:
+        """Return all that can change what it answers to the same ask, as JSON values."""
+        found: dict[str, Any] = {"policy": self.kind.name, "version": self.kind.version}
+        if parameters := self.parameters.model_dump(mode="json"):
+            found["parameters"] = parameters
+        if self.kind.fingerprint:
+            found["code_sha256"] = self.kind.fingerprint
+        if self.instructions:
+            found["instructions_sha256"] = hashlib.sha256(self.instructions.encode()).hexdigest()
+        return found
+
+
+def with_instructions(system: str, policy: ChosenPolicy) -> str:
+    """Return a system prompt with what the policy tells a language model besides, which stands on lines of its own."""
+    return f"{system}\n{policy.instructions}" if policy.instructions else system
+
+
+def _shown(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+BY_MODEL = ChosenPolicy(LLM, PolicyParameters())

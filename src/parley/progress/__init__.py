@@ -1,0 +1,1 @@
+"""What a person sees of a study while it runs."""

@@ -1,0 +1,270 @@
+"""What a person sees of a study: a block that is drawn again and again in a terminal, plain lines elsewhere."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from parley.play.degenerate import WARN_FROM
+from parley.play.pace import duration
+from parley.progress.problems import Problem
+from parley.progress.stages import DONE, FAILED_STAGE, RUNNING, Stage
+from parley.progress.state import Cell, Snapshot
+from parley.text import one_line
+
+_SILENT_SECONDS = 20.0  # as long as this without a reply is nothing to tell
+_MARKS = {DONE: ("✓", "green"), RUNNING: ("▶", "cyan"), FAILED_STAGE: ("✗", "red")}
+IDLE = "nothing is played now"
+_FEWEST_CONDITIONS = 3
+_PROBLEM_LINES = 3  # of one problem
+
+
+class Block:
+    """A study as it is now, in no more lines and columns than the terminal has."""
+
+    def __init__(self, snapshot: Snapshot, note: str = "") -> None:
+        """`note` says what goes on where files say nothing, such as that jobs wait for a cluster."""
+        self._snapshot = snapshot
+        self._note = note
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # A line less than there is: where the block ends the cursor stands.
+        height, width = max(console.size.height - 1, 1), options.max_width
+        head: list[Text | Table] = [*_head(self._snapshot, width), *_facts(self._snapshot, self._note, width)]
+        stages = _stages(self._snapshot.stages, width)
+        kept = max(height - len(head) - len(stages) - _FEWEST_CONDITIONS - 2, 1)
+        problems = _problems(self._snapshot.problems, console, kept, width)
+        room = height - len(head) - len(stages) - len(problems)
+        table = _conditions(self._snapshot, room, width)
+        lines: list[Text | Table] = [*head, *([table] if table is not None else []), *problems, *stages]
+        for line in lines if table is not None else lines[:height]:
+            if isinstance(line, Text):
+                line.truncate(width, overflow="ellipsis")
+                line.no_wrap = True
+        yield Group(*(lines if table is not None else lines[:height]))
+
+
+def _head(snapshot: Snapshot, width: int) -> list[Text | Table]:
+    """Return the study, a bar and the counts: in one line, or in two where they do not fit."""
+    counts, name = counted(snapshot), Text(one_line(snapshot.study), style="bold")
+    most = max(width // 4, 8)  # of the name
+    room = width - min(name.cell_len, most) - 2
+    fits = room - len(counts) - 2 >= 5
+    bar = min(max(room - len(counts) - 2 if fits else room, 1), 40)
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(no_wrap=True, overflow="ellipsis", max_width=most)
+    row.add_column(no_wrap=True)
+    cells: list[Text | ProgressBar] = [
+        name,
+        ProgressBar(total=max(snapshot.total, 1), completed=snapshot.finished, width=bar),
+    ]
+    row.add_row(*cells, *([Text(counts, no_wrap=True, overflow="ellipsis")] if fits else []))
+    return [row] if fits else [row, Text(counts)]
+
+
+def counted(snapshot: Snapshot) -> str:
+    """Return in words how many simulations are done, running and to do."""
+    to_do = snapshot.total - snapshot.finished - snapshot.running
+    parts = [f"{snapshot.finished:,} of {snapshot.total:,} simulations"]
+    if snapshot.running:
+        parts.append(f"{snapshot.running} running")
+    if to_do:
+        begun = f" ({snapshot.begun} begun)" if snapshot.begun else ""
+        parts.append(f"{to_do:,} to do{begun}")
+    return ", ".join(parts)
+
+
+def facts(snapshot: Snapshot) -> list[str]:
+    """Return what is known of replies, speed, budget and time left; what is not known is left out."""
+    replies, unusable = snapshot.answered
+    found = []
+    if replies:
+        share = unusable / replies
+        found.append(f"{replies:,} replies, {f'{share:.1%}' if unusable else 'none'} unusable")
+    if snapshot.over and snapshot.degenerate_share >= WARN_FROM:
+        found.append(f"warning: {snapshot.degenerate_share:.1%} degenerate (see the report)")
+    if snapshot.rates is not None:
+        each, read, written = snapshot.rates
+        found.append(f"{_number(each)} replies/s")
+        if read + written > 0:
+            # A service may tell one of the two, or none.
+            of_these = f" ({_number(written)} written)" if read > 0 and written > 0 else ""
+            found.append(f"{_number(read + written)} tokens/s{of_these}")
+    elif snapshot.finishes is not None and snapshot.finished < snapshot.total:
+        per_minute = snapshot.finishes < 1
+        pace = snapshot.finishes * 60 if per_minute else snapshot.finishes
+        found.append(f"{_number(pace)} simulations/{'min' if per_minute else 's'}")
+    if snapshot.left is not None:
+        found.append(str(snapshot.left))
+    return found
+
+
+def silence(snapshot: Snapshot) -> str:
+    """Return for how long nothing was answered, and what the engine says of it; "" if something was."""
+    if snapshot.silent is None or snapshot.silent < _SILENT_SECONDS:
+        return ""
+    what = (
+        f"last reply {duration(snapshot.silent)} ago"
+        if snapshot.answered[0]
+        else (f"no reply yet, for {duration(snapshot.silent)}")
+    )
+    return f"{what}; {snapshot.words}" if snapshot.words else what
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 0.1 else f"{value:.2f}"
+
+
+def _facts(snapshot: Snapshot, note: str, width: int) -> Iterator[Text]:
+    known = facts(snapshot)
+    if snapshot.elapsed is not None:
+        known.append(duration(snapshot.elapsed) + (" in all" if snapshot.over else " so far"))
+    while known:  # in as many lines as they need
+        fitting = next((n for n in range(len(known), 1, -1) if len(" · ".join(known[:n])) <= width), 1)
+        yield Text(" · ".join(known[:fitting]))
+        known = known[fitting:]
+    if snapshot.budget is not None:
+        yield Text(f"budget: {snapshot.budget}")
+    if quiet := silence(snapshot):
+        yield Text(quiet, style="yellow")
+    if note or snapshot.idle:
+        yield Text(one_line(note or IDLE), style="dim")
+
+
+def _problems(problems: Sequence[Problem], console: Console, most: int, width: int) -> list[Text]:
+    """Return the problems in at most so many lines: as many as there is room for in full, the others cut."""
+    lines: list[Text] = []
+    for place, problem in enumerate(problems):
+        rest = len(problems) - place - 1
+        if len(lines) == most - 1 and rest:
+            return [*lines, Text(f"  and {rest + 1} more warnings", style="yellow")]
+        text = Text(f"! {one_line(str(problem))}", style="bold yellow" if problem.serious else "yellow")
+        wrapped = list(text.wrap(console, width))[:_PROBLEM_LINES]
+        # In one line if the others would have none.
+        lines += wrapped if len(lines) + len(wrapped) + min(rest, 1) <= most else [text]
+    return lines
+
+
+def stage_words(stage: Stage) -> str:
+    """Return a stage and how long it took or has been running, such as "tables 4 s"."""
+    return stage.name if stage.seconds is None else f"{stage.name} {duration(stage.seconds)}"
+
+
+def _stages(stages: Sequence[Stage], width: int) -> list[Text]:
+    """Return the stages in as many lines as they need."""
+    lines = [Text()]
+    for stage in stages:
+        mark, style = _MARKS.get(stage.state, ("·", "dim"))
+        words = f"{mark} {one_line(stage_words(stage))}"
+        if lines[-1] and len(lines[-1]) + 3 + len(words) > width:
+            lines.append(Text())
+        if lines[-1]:
+            lines[-1].append("   ")
+        lines[-1].append(words, style=style)
+    return lines
+
+
+def _conditions(snapshot: Snapshot, room: int, width: int) -> Table | None:
+    """Return the conditions that matter in `room` lines; None if there is no room, or nothing to compare."""
+    if room < 3 or len(snapshot.cells) < 2:
+        return None
+    cells = list(snapshot.cells)
+    most = room - 1  # a line of titles
+    if len(cells) > most:
+        chosen = sorted(sorted(range(len(cells)), key=lambda place: _rank(cells[place]))[: most - 1])
+        rest = [cell for place, cell in enumerate(cells) if place not in set(chosen)]
+        cells = [cells[place] for place in chosen]
+    else:
+        rest = []
+    asks = any(cell.answered[0] for cell in snapshot.cells)
+    titles = ("done", "running", *(("replies", "unusable") if asks else ()))
+    rows = [_row(cell, asks) for cell in cells]
+    others = sum(max(len(title), *(len(row[place]) for row in rows)) + 2 for place, title in enumerate(titles, 1))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    # Where there is little room, labels are cut and numbers are not.
+    table.add_column("condition", no_wrap=True, overflow="ellipsis", max_width=max(width - others, 5))
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
+    for cell, row in zip(cells, rows, strict=True):
+        table.add_row(*row, style="dim" if not cell.left else None)
+    if rest:
+        done, left = sum(not cell.left for cell in rest), sum(bool(cell.left) for cell in rest)
+        words = ", ".join(filter(None, (f"{done} done" if done else "", f"{left} not" if left else "")))
+        table.add_row(Text(f"and {len(rest)} more conditions ({words})", style="dim"))
+    return table
+
+
+def _row(cell: Cell, asks: bool) -> list[Text]:
+    replies, unusable = cell.answered
+    values = [cell.label, f"{len(cell.finished)}/{len(cell.names)}", str(cell.running or "")]
+    if asks:
+        values += [f"{replies:,}" if replies else "", f"{unusable / replies:.0%}" if replies else ""]
+    return [Text(value) for value in values]
+
+
+def _rank(cell: Cell) -> tuple[int, float]:
+    """Return what sorts the conditions that matter first: those played now, those begun, those to do."""
+    replies, unusable = cell.answered
+    state = 0 if cell.running else 1 if cell.left and (cell.finished or cell.playing) else 2 if cell.left else 3
+    return (state, -(unusable / replies) if replies else 0.0)
+
+
+class PlainLines:
+    """Says in plain lines what changed since the last one: what is new at once, counts every half minute."""
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self._seconds = seconds
+        self._told = float("-inf")
+        self._stages: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
+
+    def look(self, snapshot: Snapshot, now: float, note: str = "") -> Iterator[str]:
+        """Yield the lines that are due; `now` is in seconds of any clock."""
+        for stage in snapshot.stages:
+            before = self._stages.get(stage.name)
+            self._stages[stage.name] = stage.state
+            if stage.state != before and stage.state in (RUNNING, DONE, FAILED_STAGE):
+                if stage.state == DONE and stage.seconds is None and before is None:
+                    continue  # it was done before the first look
+                yield f"{snapshot.study}: {_stage_event(stage)}"
+        problems = {problem.key: str(problem) for problem in snapshot.problems}
+        for key, text in problems.items():
+            if key not in self._problems:
+                yield f"{snapshot.study}: warning: {one_line(text)}"
+        for key in set(self._problems) - set(problems):
+            yield f"{snapshot.study}: over: {one_line(self._problems[key])}"
+        self._problems = problems
+        if now - self._told >= self._seconds and not snapshot.over:
+            self._told = now
+            yield plain_line(snapshot, note)
+
+
+def _stage_event(stage: Stage) -> str:
+    took = "" if stage.seconds is None else f" in {duration(stage.seconds)}"
+    return {RUNNING: f"{stage.name} begins", DONE: f"{stage.name} done{took}"}.get(stage.state, f"{stage.name} failed")
+
+
+def plain_line(snapshot: Snapshot, note: str = "") -> str:
+    """Return all there is to say in one line."""
+    running = [stage_words(stage) for stage in snapshot.stages if stage.state == RUNNING and stage.name != "playing"]
+    serious = [str(problem) for problem in snapshot.problems if problem.serious]
+    parts = [
+        counted(snapshot),
+        *facts(snapshot),
+        *([f"budget: {snapshot.budget}"] if snapshot.budget else []),
+        *running,
+        *([quiet] if (quiet := silence(snapshot)) else []),
+        *serious,
+        *([f"{duration(snapshot.elapsed)} in all"] if snapshot.over and snapshot.elapsed is not None else []),
+        *([note or IDLE] if note or snapshot.idle else []),
+    ]
+    return f"{snapshot.study}: " + "; ".join(one_line(part) for part in parts)
+
+
+def is_terminal(stream: object) -> bool:
+    """Whether something can be drawn on a stream."""
+    isatty = getattr(stream, "isatty", None)
+    return bool(isatty and isatty()) and os.environ.get("TERM", "dumb") != "dumb"

@@ -1,0 +1,128 @@
+"""The loop behind a display: looks at a study, draws it, and lets other lines pass above it."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from parley.progress.display import Block, PlainLines, is_terminal, plain_line
+from parley.progress.progress import Progress
+from parley.progress.state import Snapshot
+
+_SHARE = 0.05  # of one core, at most, goes into looking and drawing
+_DRAW_SECONDS = 0.5
+_PLAIN_SECONDS = 2.0
+
+
+class _StillCursor(Console):
+    """A console that never hides the cursor: whatever ends this process, nobody has to bring it back."""
+
+    def show_cursor(self, show: bool = True) -> bool:
+        return False
+
+
+class Screen:
+    """A display of one study on a stream, drawn by a thread of its own until `stop`."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        stream: TextIO | None = None,
+        color: bool = True,
+        note: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`note` is asked what goes on where the files say nothing."""
+        self._progress = progress
+        self._note = note
+        stream = sys.stderr if stream is None else stream
+        self.live = is_terminal(stream)
+        self._console = _StillCursor(file=stream, no_color=True if not color else None, highlight=False)
+        self._plain = PlainLines()
+        self._end = threading.Event()
+        self._lock = threading.RLock()
+        self._drawn = Live(
+            console=self._console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="crop",
+        )
+        self._thread = threading.Thread(target=self._run, daemon=True, name="parley-display")
+        self.snapshot: Snapshot | None = None
+        self.failure: Exception | None = None  # what ended the drawing before `stop`
+
+    def start(self) -> None:
+        """Begin to draw, unless another thread has already ended it."""
+        with self._lock:
+            if self._end.is_set():
+                return
+            if self.live:
+                self._drawn.start()
+            self._thread.start()
+
+    def stop(self, last_look: bool = True) -> None:
+        """Draw for the last time, if that is wanted, and leave the terminal as it was."""
+        with self._lock:
+            if self._end.is_set():
+                return
+            self._end.set()
+        if self._thread.ident is None:  # not started, and will not be
+            return
+        self._thread.join(timeout=10)
+        with self._lock:
+            try:
+                if last_look and not isinstance(self.failure, OSError):
+                    self.draw(last=True)
+            finally:
+                if self.live:
+                    self._drawn.stop()
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print lines above what is drawn, the first of them in a style."""
+        with self._lock:
+            if self.live:
+                lines = Text(text)
+                lines.stylize(style, 0, len(text.partition("\n")[0]))
+                self._console.print(lines, soft_wrap=True)
+            else:
+                self._console.file.write(f"{text}\n")
+                self._console.file.flush()
+
+    def draw(self, last: bool = False) -> float:
+        """Look and draw once; return the seconds until the next time is due."""
+        began, clock = time.thread_time(), time.monotonic()
+        snapshot = self.snapshot = self._progress.look(last)
+        with self._lock:
+            if self.live:
+                self._drawn.update(Block(snapshot, "" if last else self._note()), refresh=True)
+            else:
+                for line in self._plain.look(snapshot, time.monotonic(), self._note()):
+                    self.say(line)
+                if last:
+                    self.say(plain_line(snapshot))
+        pause = _DRAW_SECONDS if self.live else _PLAIN_SECONDS
+        # A slow file system costs no processor, but is not to be kept busy either.
+        return max(pause, (time.thread_time() - began) / _SHARE, 4 * (time.monotonic() - clock))
+
+    def wait(self, over: Callable[[Snapshot], bool]) -> None:
+        """Return when the study is as `over` says."""
+        while self.snapshot is None or not over(self.snapshot):
+            if self._end.wait(_DRAW_SECONDS) or not self._thread.is_alive():
+                return
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                pause = self.draw()
+            except Exception as error:  # noqa: BLE001 (a display that fails must not end the run, nor be silent)
+                self.failure = error
+                with suppress(OSError):  # nobody reads it any more
+                    self.say(f"parley: the display failed, and the run goes on: {type(error).__name__}: {error}")
+                return
+            self._end.wait(pause)

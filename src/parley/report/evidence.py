@@ -1,0 +1,107 @@
+"""The report's tables of rates, quantities and contrasts: cells as text, from the tables that `summarize` wrote."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.rates import all_quantities, by_condition
+from parley.games.base import Game
+
+MOST_CONTRASTS = 60
+
+
+def rate_rows(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
+    """Return the labels of the indicators, and per condition its axes and each one's rate, interval and count."""
+    rows = []
+    for key, here in by_condition(rates, by):
+        cells = [
+            {
+                "main": "-" if not row["simulations"] else f"{row['rate']:.0%} {_shares(row['low'], row['high'])}",
+                "small": f"{row['count']} of {row['simulations']}",
+            }
+            for row in here.to_dict("records")
+        ]
+        rows.append((list(key), cells))
+    return {"labels": [indicator.label for indicator in game.indicators], "rows": rows}
+
+
+def quantity_rows(quantities: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
+    """Return the labels with units, and per condition its axes and each one's mean, interval, median and n."""
+    described = all_quantities(quantities["quantity"], game)
+    # Times of phases stand in the table; beside the time of the whole they would make the page's widest.
+    described = [what for what in described if not what.name.startswith("seconds_")]
+    rows = []
+    for key, here in by_condition(quantities, by):
+        found = {str(row["quantity"]): row for row in here.to_dict("records")}
+        rows.append((list(key), [_mean_cell(found.get(what.name), what.share) for what in described]))
+    return {"labels": [f"{w.label} ({w.unit})" if w.unit else w.label for w in described], "rows": rows}
+
+
+def _mean_cell(row: dict[Any, Any] | None, share: bool) -> dict[str, str]:
+    if row is None or not row["simulations"]:
+        return {"main": "-", "small": "no simulation has it"}
+    form = ".0%" if share else ".4g"
+    interval = "" if pd.isna(row["low"]) else f" [{row['low']:{form}}, {row['high']:{form}}]"
+    return {
+        "main": f"{row['mean']:{form}}{interval}",
+        "small": f"median {row['median']:{form}}, of {row['simulations']}",
+    }
+
+
+def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
+    """Return the contrasts with the smallest p, at most MOST_CONTRASTS, as text; and how many there are."""
+    order = contrasts.sort_values("p", kind="stable", na_position="last")
+    labels = {outcome.name: outcome.label for outcome in game.outcomes}
+    labels |= {indicator.name: indicator.label for indicator in game.indicators}
+    labels |= {quantity.name: quantity.label for quantity in game.quantities}
+    numbers = {quantity.name for quantity in game.quantities if not quantity.share}
+    varying = [axis for axis in by if contrasts[axis].nunique() > 1]
+    shown = order.head(MOST_CONTRASTS).to_dict("records")
+    return {
+        "all": len(contrasts),
+        "axes": varying,
+        "rows": [
+            {**_contrast(row, labels, row["what"] in numbers), "axes": [row[axis] for axis in varying]}
+            for row in shown
+        ],
+    }
+
+
+def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict[str, Any]:
+    """Return one contrast as text: of numbers as they are, else in percent and percentage points."""
+    within = row["kind"] == "comparison"
+    form, signed, times, unit = (".4g", "+.4g", 1, "") if number else (".0%", "+.0f", 100, " points")
+    if pd.isna(row["difference"]):
+        difference = values = "-"
+    else:
+        values = f"{row['value_from']:{form}} → {row['value_to']:{form}}"
+        change, low, high = (times * row[name] for name in ("difference", "low", "high"))
+        interval = "" if pd.isna(low) else f" [{low:{signed}}, {high:{signed}}]"
+        difference = f"{change:{signed}}{interval}{unit}"
+    pairs = f"{row['pairs']} pairs" if row["pairs"] else f"{row['simulations_from']}, {row['simulations_to']} unpaired"
+    discordant = row["kind"] != "quantity" and row["pairs"]
+    compared = [labels.get(row[end], row[end]) if within else row[end] for end in ("from", "to")]
+    return {
+        "what": "indicators of one condition" if within else labels.get(row["what"], row["what"]),
+        "compared": f"{'' if within else row['axis'] + ': '}{compared[0]} → {compared[1]}",
+        "pairs": pairs,
+        "discordant": f"{row['only_first']} only first, {row['only_second']} only second" if discordant else "",
+        "values": values,
+        "difference": difference,
+        "p": _p(row["p"]),
+        "p_holm": _p(row["p_holm"]),
+        "test": row["test"],
+    }
+
+
+def _p(value: float) -> str:
+    if pd.isna(value):
+        return "-"
+    if value < 1e-300:
+        return "< 1e-300"
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
+
+
+def _shares(low: float, high: float) -> str:
+    return f"[{low:.0%}, {high:.0%}]"

@@ -1,0 +1,241 @@
+"""The `report` stage: one self-contained HTML page with the tables, figures and provenance of a study.
+
+The page needs nothing but itself: figures are data URIs in <img>, where nothing in an SVG is executed, and there are
+no scripts. Every text goes through `one_line` and autoescape. The same records give the same bytes.
+"""
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from parley import __version__, paths
+from parley.analysis import tables
+from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.stats import CONFIDENCE
+from parley.calibration.results import HEADER, calibration_tables
+from parley.engine.models import ModelEntry
+from parley.errors import RecordError
+from parley.files import write_atomically
+from parley.games.evidence import OutcomeClass
+from parley.play.answered import answered, answered_as, answered_warnings
+from parley.play.provenance import warnings
+from parley.play.record import Summary
+from parley.play.usable import Records, read_records
+from parley.policies import FAILURE_CLASSES
+from parley.report.evidence import contrast_rows, quantity_rows, rate_rows
+from parley.study import Study
+from parley.text import one_line
+
+
+def report(study: Study) -> Path:
+    """Write the report of `study` and return its path.
+
+    Raises RecordError if a table, a figure or a record is missing, or the disk refuses.
+    """
+    conditions = tables.read_table(study.name, "conditions")
+    simulations = tables.read_table(study.name, "simulations")
+    records = read_records(study)
+    models = answered(records.simulations, records.summaries)
+    by, outcomes = tables.axes(study), tables.outcomes_of(conditions, study.game)
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=study.title,
+            facts=_facts(study, conditions, records),
+            parameters=parameters(study, by),
+            models=_models(study, answered_as(models)),
+            answered_warnings=answered_warnings(models),
+            calibration_header=HEADER,
+            calibrations=calibration_tables(study),
+            notes=study.notes(),
+            mixed=mixed_engines(conditions, simulations, by),
+            axes=by,
+            outcomes=outcomes,
+            confidence=f"{CONFIDENCE:.0%}",
+            conditions=[condition_row(row, by, outcomes) for _, row in conditions.iterrows()],
+            degenerate=degenerate_rows(conditions, by),
+            degenerate_warnings=degenerate_warnings(conditions, by),
+            endings=endings(simulations, by),
+            rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
+            quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
+            contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
+            figures=list(_figures(study)),
+            provenance=_provenance(records.summaries),
+            warnings=_warnings(records.summaries),
+            left_out=list(records.left_out.values()),
+            version=__version__,
+        )
+    )
+    path = paths.report(study.name)
+    write_atomically(path, lambda file: file.write(page.encode()))
+    return path
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("parley"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Take the control and format characters out of whatever the template prints; markup is the template's own."""
+    return one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tuple[str, str]]:
+    """Return what the study is, as names and values."""
+    seeds = Counter(_seeds_text(condition.seeds) for condition in study.conditions)
+    players = dict.fromkeys(
+        ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
+        for condition in study.conditions
+    )
+    return [
+        ("Study", study.name),
+        ("Study file", study.file.name),  # its folder is this machine's matter
+        ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
+        ("Conditions", str(len(conditions))),
+        ("Simulations", str(int(conditions["simulations"].sum()))),
+        *([("Records left out", str(len(records.left_out)))] if records.left_out else []),
+        *([("Records without a checksum, of an older version", str(records.unchecked))] if records.unchecked else []),
+        ("Seeds", "; ".join(f"{text} ({number} conditions)" for text, number in seeds.items())),
+        ("Played by", "; ".join(players)),
+        ("Plan", study.plan),
+    ]
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    if isinstance(seeds, range):
+        return f"0 to {len(seeds) - 1}"
+    shown = ", ".join(map(str, seeds[:20]))
+    return shown if len(seeds) <= 20 else f"{shown}, ... ({len(seeds)} in all)"
+
+
+def parameters(study: Study, by: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the game's parameters; one that is an axis says so instead of a value."""
+    of_first = study.conditions[0].parameters
+    values = {**of_first.model_dump(mode="json"), "reply_format": of_first.reply_format}  # identities leave out json
+    return [(name, "an axis" if name in by else _text(value)) for name, value in values.items()]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _models(study: Study, more: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the entries of the models that the study uses, and `more` that is known of them."""
+    used = sorted({name for condition in study.conditions for name in condition.models})
+    return [(name, model_text(study.models[name]) + more.get(name, "")) for name in used]
+
+
+def model_text(entry: ModelEntry) -> str:
+    """Return what names a model to others: its source, revision and settings, but no path."""
+    identity = entry.identity()
+    source = identity.pop("source")
+    return _text({**source, **{key: value for key, value in identity.items() if value != {}}})
+
+
+def mixed_engines(
+    conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]
+) -> list[tuple[str, list[str]]]:
+    """Return the conditions whose simulations were answered by more than one engine, with how many by each."""
+    found = []
+    for _, row in conditions[conditions["engines"] > 1].iterrows():
+        mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
+        counts = Counter(mine["engine"])
+        engines = [f"{engine} ({count} simulations)" for engine, count in sorted(counts.items())]
+        found.append((_name(by, [row[axis] for axis in by]), engines))
+    return found
+
+
+def _name(by: Sequence[str], key: Sequence[Any]) -> str:
+    return ", ".join(f"{axis}={value}" for axis, value in zip(by, key, strict=True))
+
+
+def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass]) -> dict[str, Any]:
+    """Return the cells of one condition, as text; of `outcomes`, which it may not all be able to have."""
+    rates = []
+    for outcome in outcomes:
+        count, rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("count", "rate", "low", "high"))
+        if pd.isna(rate):
+            rates.append({"rate": "-", "count": "cannot be"})
+            continue
+        rates.append({"rate": f"{rate:.0%} [{low:.0%}, {high:.0%}]", "count": f"{count} of {row['simulations']}"})
+    median, failed = row["median_rounds"], row["failed_reply_rate"]
+    return {
+        "axes": [row[axis] for axis in by],
+        "threat_model": row["threat_model"],
+        "simulations": row["simulations"],
+        "outcomes": rates,
+        "median_rounds": "-" if pd.isna(median) else f"{median:g}",
+        "failed": "-" if pd.isna(failed) else f"{row['failed_replies']} ({failed:.1%})",
+        "failures": [(name, row[name]) for name in FAILURE_CLASSES if row[name]],
+    }
+
+
+def endings(simulations: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
+    """Count, per condition and in all, each diagnosis and each detail that occurs."""
+    kinds = [
+        (kind, value) for kind in ("diagnosis", "detail") for value in sorted(simulations[kind].dropna().unique())
+    ]
+    rows = []
+    for key, group in simulations.groupby(list(by), sort=False):
+        rows.append((list(key), len(group), [int((group[kind] == value).sum()) for kind, value in kinds]))
+    total = [int((simulations[kind] == value).sum()) for kind, value in kinds]
+    return {"kinds": kinds, "rows": rows, "total": total, "simulations": len(simulations)}
+
+
+def _figures(study: Study) -> Iterator[dict[str, Any]]:
+    for spec in study.figures:
+        path = paths.figure(study.name, spec.name, ".svg")
+        try:
+            svg = path.read_bytes()
+        except FileNotFoundError:
+            raise RecordError(f"{path}: no such figure; run: parley figures") from None
+        uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
+        yield {"title": spec.title, "caption": spec.caption, "uri": uri}
+
+
+def _provenance(summaries: Sequence[Summary]) -> list[tuple[str, list[str]]]:
+    """Return each kind of provenance with its values and the number of simulations behind each."""
+    kinds: dict[str, Counter[str]] = {
+        name: Counter() for name in ("Parley", "Git commit", "Python", "Machine", "Engine", "Packages")
+    }
+    for summary in summaries:
+        made = summary.provenance
+        kinds["Parley"][str(made.get("parley", "unknown"))] += 1
+        kinds["Git commit"][_commit(made.get("git"))] += 1
+        kinds["Python"][str(made.get("python", "unknown"))] += 1
+        kinds["Machine"][str(made.get("machine", "unknown"))] += 1
+        kinds["Engine"][tables.engine_label(made)] += 1
+        kinds["Packages"][_text(made.get("packages", {}))] += 1
+    return [
+        (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
+        for kind, counts in kinds.items()
+    ]
+
+
+def _warnings(summaries: Sequence[Summary]) -> list[str]:
+    """Return each warning of the engines that answered, with the number of simulations behind it."""
+    counts = Counter(text for summary in summaries for text in warnings(summary.provenance))
+    return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
+
+
+def _commit(git: Mapping[str, Any] | None) -> str:
+    if not git:
+        return "unknown (not run from a repository)"
+    return f"{git.get('commit', 'unknown')}{' with uncommitted changes' if git.get('dirty') else ''}"

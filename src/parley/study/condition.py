@@ -1,0 +1,186 @@
+"""Conditions and simulations: frozen, each with an identity.
+
+The identity follows from everything that can change a result and from nothing else, neither the study's name nor the
+place in it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from parley import paths
+from parley.engine.grammar import grammar_name
+from parley.engine.models import ModelEntry
+from parley.engine.service.terms import DEFAULT_CONCURRENT
+from parley.games import base
+from parley.games.base import Game, GameParameters, new_game
+from parley.identity import digest
+from parley.policies.kinds import LLM, ChosenPolicy
+
+BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
+SCRIPTED = "scripted"  # the engine of simulations that need none
+OWN_CODE = "own_code"  # the same, where code of the user's own plays
+SCRIPTED_AT_ONCE = 4  # while one is synced to the disk, another is played
+BYZANTINE_AXIS = "byzantine"  # after them, in studies that vary what plays the Byzantine agents
+
+
+@dataclass(frozen=True)
+class Player:
+    """What plays some agents: a policy, and the model that it asks, if it asks one."""
+
+    policy: ChosenPolicy
+    model: str | None = None
+    entry: ModelEntry | None = None
+
+    @property
+    def label(self) -> str:
+        """A readable name: the model's for an ordinary language model, else the policy's with its model's."""
+        if self.model is None:
+            return self.policy.label
+        return self.model if self.policy.kind is LLM else f"{self.policy.label}-{self.model}"
+
+    def identity(self) -> dict[str, Any]:
+        """Return what can change its replies; a model's name in models.yaml cannot."""
+        if self.entry is None:
+            return self.policy.identity()
+        held_by = grammar_name(self.entry.is_service)
+        return self.policy.identity() | {"model": self.entry.identity(), "grammar": held_by}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents of one role that are played alike; `count` is at least 1."""
+
+    role: str
+    count: int
+    player: Player
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One cell of a study: a value for every axis."""
+
+    game: type[Game]
+    axes: Mapping[str, str | int | float]
+    parameters: GameParameters
+    groups: tuple[Group, ...]
+    prompt: str
+    seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of all that can change a result, but the seed."""
+        counts = [group.count for group in self.groups]
+        return digest([*self._fixed(set()), counts, self.prompt])
+
+    @cached_property
+    def spec(self) -> str:
+        """Eight hexadecimal digits over what can change a result and is not told in full by an axis."""
+        told = {axis for axis in self.axes if getattr(getattr(self.parameters, axis, None), "label_tells_all", True)}
+        return digest(self._fixed(told))[:8]
+
+    @cached_property
+    def path(self) -> str:
+        """The axes as folders, `axis=value/axis=value/...`."""
+        return "/".join(f"{axis}={value}" for axis, value in self.axes.items())
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that it needs, in order."""
+        return tuple(sorted(self.entries))
+
+    @cached_property
+    def entries(self) -> Mapping[str, ModelEntry]:
+        """The models that it needs, by name."""
+        players = [group.player for group in self.groups]
+        return {player.model: player.entry for player in players if player.model is not None and player.entry}
+
+    @cached_property
+    def plays_by_shard(self) -> bool:
+        """Whether one process plays all of its simulations that are in a shard.
+
+        Not beside a server of ours, and not where code of the user's own plays: that has a process for each, since
+        nobody knows what it keeps or what ends it.
+        """
+        own = any(group.player.policy.kind.is_plugin for group in self.groups)
+        return not own and all(entry.is_service for entry in self.entries.values())
+
+    @cached_property
+    def engine(self) -> str:
+        """What its shards are named after: the names of its models joined by "+"; SCRIPTED or OWN_CODE for none."""
+        return "+".join(self.models) or (SCRIPTED if self.plays_by_shard else OWN_CODE)
+
+    @cached_property
+    def at_once(self) -> int:
+        """How many of its simulations fill what the services that answer for it allow, or the disk if none does."""
+        if not self.entries:
+            return SCRIPTED_AT_ONCE
+        requests = min(entry.limits.concurrent or DEFAULT_CONCURRENT for entry in self.entries.values())
+        return math.ceil(requests / sum(group.count for group in self.groups))
+
+    @property
+    def seating(self) -> list[base.Group]:
+        """The groups as the game knows them."""
+        return [base.Group(group.role, group.count, group.player.policy) for group in self.groups]
+
+    @cached_property
+    def threat_model(self) -> str:
+        """Whether the paper's threat model allows its adversaries: "none", "paper", or what is beyond or unknown."""
+        return self.game.threat_model(self.parameters, self.seating)
+
+    @cached_property
+    def possible_outcomes(self) -> frozenset[str]:
+        """Names of the outcomes that its simulations can have by the rules of the game."""
+        return self.game.possible_outcomes(self.parameters, self.seating)
+
+    def count(self, role: str) -> int:
+        """Return the number of agents of one role."""
+        return sum(group.count for group in self.groups if group.role == role)
+
+    def _fixed(self, axes: set[str]) -> list[Any]:
+        parameters = self.parameters.model_dump(mode="json", exclude=axes)
+        groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
+        roles = sorted({group.role for group in self.groups})
+        prompts = self.game.prompt_digests(self.prompt, roles, self.parameters)
+        return [self.game.name, self.game.protocol_version, parameters, groups, prompts]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One condition with one seed: one game, played once.
+
+    `recorded` is what a record kept of what it is about; None draws it.
+    """
+
+    condition: Condition
+    seed: int
+    recorded: Any = field(default=None, compare=False)
+
+    @cached_property
+    def material(self) -> Any:
+        """What the game is about besides its parameters, as JSON; None for nothing."""
+        if self.recorded is not None:
+            return self.recorded
+        return self.condition.game.draw_material(self.condition.parameters, self.seed)
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 that names this simulation, in whatever study it is."""
+        return digest([self.condition.identity, self.seed])
+
+    def record(self, study: str) -> Path:
+        """Return the path of its record."""
+        return paths.simulation(study, self.condition.path, self.condition.spec, self.seed)
+
+    def game(self) -> Game:
+        """Return a fresh game, ready to be played once."""
+        condition = self.condition
+        groups, prompt = condition.seating, condition.prompt
+        return new_game(condition.game, condition.parameters, groups, prompt, self.seed, self.material)
+
+    def players(self, game: Game) -> dict[str, Player]:
+        """Return what plays each agent of `game`, by the agent's name."""
+        return {seat.name: self.condition.groups[seat.group].player for seat in game.seats}

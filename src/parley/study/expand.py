@@ -1,0 +1,338 @@
+"""The grids of a study file become conditions; every mistake is one line that names the key and the remedy."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from parley.engine.models import ModelEntry
+from parley.engine.weights import check_source
+from parley.errors import UsageError
+from parley.games.base import Game, GameParameters
+from parley.identity import digest
+from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
+from parley.policies.plugin import ENTRY_POINTS, entry_points, plugin_kind
+from parley.study.axes import axis_value
+from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
+from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile, names_own_code
+from parley.text import one_line
+from parley.text.suggest import choose
+from parley.text.yamlfile import is_slug, shown, validated
+
+MOST_CONDITIONS = 10_000
+MOST_SIMULATIONS = 100_000
+_LONGEST_POPULATION = 150  # characters; the name becomes a folder, whose name may have 255 bytes
+NOBODY = "none"  # what plays the agents of a role that no agent has
+
+
+def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
+    """Return the seeds that a study file gives by their number, or lists."""
+    return range(seeds) if isinstance(seeds, int) else tuple(seeds)
+
+
+@dataclass(frozen=True)
+class _Population:
+    """The agents of one condition, and what the axes say of them."""
+
+    groups: tuple[Group, ...]
+    model: str
+    byzantine: str
+
+
+class Expander:
+    """Turns the grids of a study file into conditions."""
+
+    def __init__(
+        self,
+        where: str,
+        content: StudyFile,
+        game: type[Game],
+        models: Mapping[str, ModelEntry],
+        models_file: Path,
+    ) -> None:
+        self._where = where
+        self._content = content
+        self._game = game
+        self._models = models
+        self._models_file = models_file
+        self._checked: set[str] = set()
+        self._varied = sorted({name for grid in content.grids for name in grid.vary})
+        self._honest, self._byzantine = game.roles[0], game.roles[-1]
+        self._by_byzantine = any(
+            isinstance(grid.byzantine, list) or any(self._byzantine in group.role for group in grid.groups or [])
+            for grid in content.grids
+        )
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Expand all grids; every condition may appear once. Raises UsageError."""
+        self._check_fixed()
+        for index, grid in enumerate(self._content.grids):
+            self._check_keys(grid, f"{self._where}: grids[{index}]")
+        self._check_size()
+        found: dict[str, tuple[str, str]] = {}
+        conditions = []
+        for index, grid in enumerate(self._content.grids):
+            key = f"grids[{index}]"
+            for condition in self._grid(grid, f"{self._where}: {key}"):
+                if condition.path in found:
+                    other, spec = found[condition.path]
+                    remedy = (
+                        "list it once"
+                        if spec == condition.spec
+                        else "what differs is no axis, or has the same name: make it one (a list for `byzantine`), or "
+                        "use a study of its own"
+                    )
+                    raise UsageError(
+                        f"{self._where}: {key}: {condition.path}: duplicate condition (also in {other}); {remedy}"
+                    )
+                found[condition.path] = (key, condition.spec)
+                conditions.append(condition)
+        return tuple(conditions)
+
+    # What is checked before anything is expanded
+
+    def _check_fixed(self) -> None:
+        where = f"{self._where}: parameters"
+        try:
+            self._parameters({}, where)
+        except UsageError as error:
+            # Whether a parameter is allowed may hang on one that is varied.
+            first = {name: values[0] for name, values in self._content.grids[0].vary.items()}
+            try:
+                self._parameters(first, where)
+            except UsageError:
+                raise error from None
+
+    def _check_keys(self, grid: Grid, where: str) -> None:
+        known = self._game.Parameters.model_fields
+        for name in grid.vary:
+            if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
+                raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
+        for name in grid.prompt:
+            if name not in self._game.prompts:
+                raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, self._game.prompts)}")
+        if grid.groups is not None:
+            for key in ("model", "n", "honest", "b", "byzantine"):
+                if getattr(grid, key) is not None:
+                    raise UsageError(f"{where}.{key}: the groups say it already; remove it")
+        elif grid.model is None:
+            raise UsageError(f"{where}.model: missing; add it, or give groups")
+        elif (grid.n is None) == (grid.honest is None):
+            raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
+
+    def _check_size(self) -> None:
+        """Refuse what would take minutes to expand, before it is expanded."""
+        conditions = simulations = 0
+        for grid in self._content.grids:
+            lists: list[Any] = [grid.prompt, *grid.vary.values()]
+            if grid.groups is None:
+                adversaries = grid.byzantine if isinstance(grid.byzantine, list) else [SAME]
+                # What would play the Byzantine agents makes no difference where there are none.
+                attacks = [a for b in grid.b or [0] for a in (adversaries if b else adversaries[:1])]
+                lists += [grid.model, grid.n or grid.honest, attacks]
+            for group in grid.groups or []:
+                lists += [group.role, group.count, group.model or [None], group.policy]
+            count = prod(len(values) for values in lists)
+            conditions += count
+            simulations += count * len(seed_numbers(grid.seeds or self._content.seeds))
+        if conditions > MOST_CONDITIONS or simulations > MOST_SIMULATIONS:
+            raise UsageError(
+                f"{self._where}: grids: {conditions:,} conditions and {simulations:,} simulations; a study may have "
+                f"{MOST_CONDITIONS:,} and {MOST_SIMULATIONS:,}, so make several"
+            )
+
+    # Conditions
+
+    def _grid(self, grid: Grid, where: str) -> Iterator[Condition]:
+        populations = list(self._shorthand(grid, where) if grid.groups is None else self._groups(grid, where))
+        varied = list(product(*(grid.vary.get(name, [None]) for name in self._varied)))
+        for population in populations:
+            self._check_place(population, where)
+        for population, prompt, values in product(populations, grid.prompt, varied):
+            chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
+            parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
+            counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
+            axes: dict[str, str | int | float] = {
+                "model": population.model,
+                "n": sum(counts.values()),
+                "b": counts[self._byzantine],
+                "prompt": prompt,
+            }
+            if self._by_byzantine:
+                axes[BYZANTINE_AXIS] = population.byzantine
+            for name in self._varied:
+                axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
+            condition = Condition(
+                game=self._game,
+                axes=axes,
+                parameters=parameters,
+                groups=population.groups,
+                prompt=prompt,
+                seeds=seed_numbers(grid.seeds or self._content.seeds),
+            )
+            try:
+                self._game.check(parameters, condition.seating)
+            except UsageError as error:
+                raise UsageError(f"{where}: {error}") from None
+            yield condition
+
+    def _check_place(self, population: _Population, where: str) -> None:
+        """Refuse models that one cluster job cannot serve together."""
+        requests = {g.player.model: g.player.entry.cluster for g in population.groups if g.player.entry is not None}
+        for key in ("partition", "account", "constraint", "gpu_model"):
+            asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
+            if len(set(asked.values())) > 1:
+                told = ", ".join(f"{model}: {own}" for model, own in asked.items())
+                raise UsageError(
+                    f"{where}: models that play together share one cluster job, and ask for different "
+                    f"cluster.{key} ({told}); make them equal in {self._models_file}"
+                )
+
+    def _parameters(self, chosen: Mapping[str, Any], where: str) -> GameParameters:
+        return validated(self._game.Parameters, {**self._content.parameters, **chosen}, where)
+
+    def _axis_value(self, value: Any, where: str) -> str | int | float:
+        """Return a parameter's value as it stands in a path; raises UsageError if it can be no part of one."""
+        value = axis_value(value)
+        if not isinstance(value, str | int | float) or not is_slug(str(value).replace("+", "-")):
+            raise UsageError(f"{where}: {shown(value)}: only plain numbers and names can be an axis")
+        return value
+
+    # Populations
+
+    def _shorthand(self, grid: Grid, where: str) -> Iterator[_Population]:
+        """Yield the populations of a grid with one honest and one Byzantine group."""
+        sizes = [(n, None) for n in grid.n] if grid.n is not None else [(None, h) for h in grid.honest or []]
+        given = grid.byzantine if grid.byzantine is not None else SAME
+        adversaries = given if isinstance(given, list) else [given]
+        for model, (n, honest), b in product(grid.model or [], sizes, grid.b or [0]):
+            total = n if n is not None else honest + b
+            if total < 1:
+                raise UsageError(f"{where}.honest: {honest}: there must be at least one agent")
+            if b > total:
+                raise UsageError(f"{where}.b: {b}: more Byzantine agents than agents (n = {total}); lower b")
+            player = self._named(model, f"{where}.model", self._honest)
+            # All are looked up, so that a misspelled name is found even where nobody has the role.
+            found = [(a, self._adversary(a, player, f"{where}.byzantine", total == b)) for a in adversaries]
+            # Without Byzantine agents, what would play them makes no difference.
+            for written, adversary in found if b else found[:1]:
+                agents = (Group(self._honest, total - b, player), Group(self._byzantine, b, adversary))
+                label = (SAME if written == SAME else adversary.label) if b else NOBODY
+                yield _Population(tuple(group for group in agents if group.count), player.label, label)
+
+    def _adversary(self, written: str | PlayerChoice, honest: Player, where: str, alone: bool) -> Player:
+        if written == SAME:
+            self._check_role(honest.policy.kind, self._byzantine, where)
+            return honest
+        return self._named(written, where, self._byzantine, honest.model)
+
+    def _groups(self, grid: Grid, where: str) -> Iterator[_Population]:
+        """Yield the populations of a grid that names its groups, each once."""
+        choices = [
+            list(self._choices(group, f"{where}.groups[{index}]")) for index, group in enumerate(grid.groups or [])
+        ]
+        seen = set()
+        for agents in product(*choices):
+            # By role, as they sit: in which order a file names the roles makes no difference.
+            by_role = sorted(agents, key=lambda group: self._game.roles.index(group.role))
+            groups = tuple(group for group in by_role if group.count)
+            if not groups:
+                raise UsageError(f"{where}.groups: there must be at least one agent; raise a count")
+            labels = [self._population(groups, role, where) for role in (self._honest, self._byzantine)]
+            population = _Population(groups, *labels)
+            if len(groups) < len(agents):  # what would play a group of nobody makes no difference
+                key = digest([[group.role, group.count, group.player.identity()] for group in groups])
+                if key in seen:
+                    continue
+                seen.add(key)
+            yield population
+
+    def _choices(self, entry: GroupEntry, where: str) -> Iterator[Group]:
+        for role, count, written in product(entry.role, entry.count, entry.policy):
+            if role not in self._game.roles:
+                raise UsageError(f"{where}.role: {role!r}: unknown role; {choose(role, self._game.roles)}")
+            policy = self._policy(written, f"{where}.policy", role)
+            # A list of policies may mix those that ask a model with those that do not.
+            asks = policy.kind.rule is None or len(entry.policy) == 1
+            for model in entry.model if entry.model and asks else [None]:
+                yield Group(role, count, self._with_model(policy, model, where))
+
+    def _population(self, groups: Sequence[Group], role: str, where: str) -> str:
+        """Return a readable name of what plays a role: one player's label, or all with their counts."""
+        players = [(group.count, group.player.label) for group in groups if group.role == role]
+        if len(players) < 2:
+            return players[0][1] if players else NOBODY
+        name = "+".join(f"{count}-{label}" for count, label in players)
+        if len(name) > _LONGEST_POPULATION:
+            raise UsageError(f"{where}.groups: {name[:60]}...: too long for a folder's name; use fewer groups")
+        return name
+
+    # Players
+
+    def _named(self, written: str | PlayerChoice, where: str, role: str, model: str | None = None) -> Player:
+        """Return the player that a grid's `model` or `byzantine` names: a model entry or a policy.
+
+        A policy that asks a model asks the one that it names, else `model`.
+        """
+        if isinstance(written, str) and written in self._models:
+            return self._with_model(self._policy(LLM.name, where, role), written, where)
+        if isinstance(written, str) and not self._is_policy(written):
+            remedy = choose(written, [*self._models, *self._game.policies], self._installed)
+            raise UsageError(f"{where}: {written!r}: unknown model or policy; {remedy}")
+        own = written.model if isinstance(written, PlayerChoice) else None
+        chosen = self._policy(written, where, role)
+        return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
+
+    def _policy(self, written: str | PolicyChoice, where: str, role: str) -> ChosenPolicy:
+        name, parameters = (written, {}) if isinstance(written, str) else (written.name, written.parameters)
+        if not self._is_policy(name):
+            remedy = choose(name, self._game.policies, self._installed)
+            raise UsageError(f"{where}: {name!r}: unknown policy; {remedy}, or your own module:attribute")
+        if name in self._game.policies:
+            kind = self._game.policies[name]
+        else:
+            kind = plugin_kind(name if ":" in name else self._entry_point(name, where), where)
+        self._check_role(kind, role, where)
+        return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
+
+    def _is_policy(self, name: str) -> bool:
+        return name in self._game.policies or ":" in name or name in self._installed
+
+    @cached_property
+    def _installed(self) -> Mapping[str, Sequence[str]]:
+        return entry_points()
+
+    def _entry_point(self, name: str, where: str) -> str:
+        """Return what an installed entry point stands for, as module:attribute."""
+        if len(values := self._installed[name]) > 1:
+            told = one_line(" and ".join(values), 300)
+            raise UsageError(f"{where}: {name!r}: installed more than once; name the one that you mean: {told}")
+        if not names_own_code(values[0]):
+            raise UsageError(
+                f"{where}: {name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {ENTRY_POINTS} is a "
+                "module:attribute, so mend the package that has it"
+            )
+        return values[0]
+
+    def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:
+        if model is None:
+            if policy.kind.asks_model:
+                raise UsageError(f"{where}: {policy.kind.name}: a model answers; name it with model")
+            return Player(policy)
+        if policy.kind.rule is not None:
+            raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
+        if model not in self._models:
+            raise UsageError(f"{where}.model: {model!r}: unknown model; {choose(model, self._models)}")
+        if model not in self._checked:
+            check_source(model, self._models[model], self._models_file)
+            self._checked.add(model)
+        return Player(policy, model, self._models[model])
+
+    def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
+        if kind.roles and role not in kind.roles:
+            raise UsageError(
+                f"{where}: {kind.name}: only for {' and '.join(kind.roles)} agents; choose another policy"
+            )

@@ -1,0 +1,104 @@
+"""`parley prompts --diff`: what one agent is sent in two conditions of a study, and where that differs.
+
+Both games are played with the same seed up to a round, as `prompt_sent` does it.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.errors import UsageError
+from parley.games.base import Game
+from parley.study import Study
+from parley.study.condition import Condition, Simulation
+from parley.study.prompt_sent import PARTS, asked, part_text
+
+_Sent = dict[tuple[int, str], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One text in two conditions; `lines` are those of a unified diff, empty where both are identical."""
+
+    round: int
+    phase: str
+    part: str  # "system", "user", or "reply": the JSON schema that is asked for
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PromptDiff:
+    """What `agent` is sent in the condition `where` and in the condition `against`."""
+
+    where: Condition
+    against: Condition
+    agent: str
+    differences: tuple[Difference, ...]
+
+    def text(self) -> Iterator[str]:
+        """Yield the lines that people read: "identical", or the difference, for each round, phase and part."""
+        yield f"--- {self.where.path}"
+        yield f"+++ {self.against.path}"
+        yield f"{self.agent}, the same seed in both"
+        for found in self.differences:
+            head = f"round {found.round}, {found.phase}, {found.part}:"
+            if not found.lines:
+                yield f"{head} identical"
+                continue
+            yield head
+            yield from (f"    {line}" for line in found.lines)
+
+
+def prompt_diff(
+    study: Study, where: Mapping[str, Any], against: Mapping[str, Any], role: str, seed: int, last_round: int
+) -> PromptDiff:
+    """Compare what an agent of `role` is sent up to `last_round` in two conditions of a study.
+
+    The first condition that has the axes `where`, and of those that have the axes `against` the one that agrees with
+    it in most others. Raises UsageError if there is none, or nobody of that role in both.
+    """
+    first = study.fitting(where)[0]
+    candidates = [condition for condition in study.fitting(against) if condition is not first]
+    if not candidates:
+        raise UsageError(
+            f"{study.file}: {first.path}: both conditions are this one; name two with --where and --against"
+        )
+    second = max(candidates, key=lambda condition: _agreement(first, condition))
+    games = [Simulation(condition, seed).game() for condition in (first, second)]
+    agent = _agent(games[0], games[1], role)
+    sent = [_sent(game, agent, seed, last_round) for game in games]
+    keys = sorted({key: None for found in sent for key in found}, key=lambda key: key[0])
+    differences = [
+        Difference(*key, part, _unified(*(found.get(key, {}).get(part, "") for found in sent)))
+        for key in keys
+        for part in PARTS
+    ]
+    return PromptDiff(first, second, agent, tuple(differences))
+
+
+def _agreement(one: Condition, other: Condition) -> int:
+    return sum(one.axes[axis] == value for axis, value in other.axes.items())
+
+
+def _agent(one: Game, other: Game, role: str) -> str:
+    """Return the first agent that has this role in both games."""
+    both = {seat.name for seat in other.seats if seat.role == role}
+    for seat in one.seats:
+        if seat.role == role and seat.name in both:
+            return seat.name
+    raise UsageError(f"no agent has the role {role} in both conditions; choose another --role, or other conditions")
+
+
+def _sent(game: Game, agent: str, seed: int, last_round: int) -> _Sent:
+    """Return what `agent` is sent in each round and phase up to `last_round`, by part."""
+    return {
+        (ask.round, ask.phase): {part: part_text(ask, part) for part in PARTS}
+        for ask in asked(game, seed, last_round)
+        if ask.agent == agent
+    }
+
+
+def _unified(one: str, other: str) -> tuple[str, ...]:
+    """Return the lines of a unified diff of two texts, without its header."""
+    return tuple(difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1))[2:]

@@ -1,0 +1,161 @@
+"""`parley prompts --study`: what one agent is sent in a condition of a study.
+
+The game is played with a seed up to what is asked for. Scripted agents answer as they do; for models, and code of the
+user's own, the first scripted policy of the game that anyone may be played by answers.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from typing import Any
+
+import numpy as np
+
+from parley.errors import UsageError
+from parley.games.base import Game, Seat
+from parley.games.replies import FreeText, playing
+from parley.identity import stream
+from parley.policies import Ask, Reply
+from parley.policies.kinds import Rule
+from parley.policies.parsing import parse_reply
+from parley.study import Study
+from parley.study.condition import Condition, Player, Simulation
+from parley.text import by_number
+from parley.text.suggest import choose
+
+PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
+_FREELY = "(what the agent wrote in the first step)"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which prompt: the first that fits. None for an agent, a round, a phase or a role is whichever comes first."""
+
+    role: str | None
+    agent: str | None = None
+    round: int | None = None
+    phase: str | None = None
+
+    def __str__(self) -> str:
+        named = {"round": self.round, "phase": self.phase, "agent": self.agent, "role": self.role}
+        return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
+
+
+@dataclass(frozen=True)
+class PromptSent:
+    """What an agent, played by `player`, is asked in a condition; `others` are conditions that were meant as well."""
+
+    condition: Condition
+    others: Sequence[Condition]
+    seed: int
+    ask: Ask
+    player: Player
+
+    def text(self, part: str) -> str:
+        """Return the system prompt, the user prompt, or the JSON schema of the reply; free text has none."""
+        return part_text(self.ask, part)
+
+    def about(self) -> Iterator[str]:
+        """Yield the lines that say whose prompt of which condition it is."""
+        scripted = ", scripted: reads none" if self.player.policy.kind.rule is not None else ""
+        yield (
+            f"{self.condition.path}, seed {self.seed}: {self.ask.agent} ({self.ask.role}, played by "
+            f"{self.player.label}{scripted}), round {self.ask.round}, {self.ask.phase}"
+        )
+        if self.others:
+            axes = self.condition.axes
+            differing = [axis for axis, value in axes.items() if any(c.axes[axis] != value for c in self.others)]
+            told = f"choose by --where: {', '.join(differing)}" if differing else "they have the same axes"
+            yield f"the first of {len(self.others) + 1} conditions that fit; {told}"
+
+
+def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: int) -> PromptSent:
+    """Return what is sent in the first condition that has the axes `where` and an agent of the role.
+
+    Raises UsageError if there is no such condition or agent, or if the game ends before it is asked that.
+    """
+    fitting = [c for c in study.fitting(where) if wanted.role is None or c.count(wanted.role)]
+    if not fitting:
+        raise UsageError(
+            f"{study.file}: no agent has the role {wanted.role} in the conditions that fit; choose another --where, "
+            f"or another --role: {choose(wanted.role, study.game.roles)}"
+        )
+    simulation = Simulation(fitting[0], seed)
+    game = simulation.game()
+    names = [
+        seat.name for seat in game.seats if wanted.role in (None, seat.role) and wanted.agent in (None, seat.name)
+    ]
+    where_it_is = f"{study.file}: {fitting[0].path}, seed {seed}"
+    if not names:
+        seats = sorted(game.seats, key=lambda seat: by_number(seat.name))
+        there = ", ".join(f"{seat.name} ({seat.role})" for seat in seats)
+        role = f" with the role {wanted.role}" if wanted.role else ""
+        raise UsageError(f"{where_it_is}: no agent {wanted.agent}{role}; choose one of: {there}")
+    ask = _first(game, names, wanted, seed, where_it_is)
+    return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players(game)[ask.agent])
+
+
+def asked(game: Game, seed: int, last_round: int | None = None) -> Iterator[Ask]:
+    """Yield all that is asked in `game` up to a round, or to its end, in order."""
+    asks = _asked(game, seed)
+    return asks if last_round is None else takewhile(lambda ask: ask.round <= last_round, asks)
+
+
+def part_text(ask: Ask, part: str) -> str:
+    """Return one of the PARTS of what is asked."""
+    if part == "reply" and ask.reply_format in ("free", "text"):
+        return "(free text)"
+    if part == "reply":
+        return json.dumps(ask.reply_model.model_json_schema(), indent=1)
+    return {"system": ask.system, "user": ask.user}[part]
+
+
+def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: str) -> Ask:
+    """Return the first ask that is wanted of the first of `names` that is asked it."""
+    rounds: list[int] = []
+    phases: list[str] = []
+    for (number, phase), asks in groupby(asked(game, seed, wanted.round), lambda ask: (ask.round, ask.phase)):
+        theirs = {ask.agent: ask for ask in asks if ask.agent in names}
+        if theirs and wanted.round in (None, number) and wanted.phase in (None, phase):
+            return next(theirs[name] for name in names if name in theirs)
+        rounds += [number] * bool(theirs)
+        phases += [phase] * bool(theirs)
+    if not rounds:
+        raise UsageError(f"{where}: nothing is sent ({wanted}); choose another agent or a later round")
+    raise UsageError(
+        f"{where}: nothing such is sent ({wanted}); with scripted players for models there are rounds {rounds[0]} to "
+        f"{rounds[-1]} with the phases {', '.join(dict.fromkeys(phases))}"
+    )
+
+
+def _asked(game: Game, seed: int) -> Iterator[Ask]:
+    rules = {seat.name: rule_for(type(game), seat) for seat in game.seats}
+    asked_in_steps = playing(game)
+    asks = next(asked_in_steps)
+    while True:
+        yield from asks
+        try:
+            asks = asked_in_steps.send([_answer(ask, rules[ask.agent], seed) for ask in asks])
+        except StopIteration:
+            return
+
+
+def rule_for(game: type[Game], seat: Seat) -> Rule:
+    """Return the rule that answers for a seat: its own, or for a model the first of the game that suits any role."""
+    if seat.policy.kind.rule is not None:
+        return seat.policy.kind.rule(seat.policy.parameters)
+    for kind in game.policies.values():
+        if kind.rule is not None and not kind.roles and not kind.needs:
+            return kind.rule(kind.Parameters())
+    raise UsageError(f"the game {game.name} has no scripted policy to answer for a model; use scripted conditions")
+
+
+def _answer(ask: Ask, rule: Rule, seed: int) -> Reply:
+    rng: np.random.Generator = stream("prompts", seed, ask.round, ask.phase, ask.agent)
+    if ask.reply_format == "free":
+        return Reply(FreeText(text=_FREELY))
+    said = rule(ask.view, rng)
+    if ask.earlier:  # what it wrote in the first step is not asked for again
+        said = {name: value for name, value in said.items() if name in ask.reply_model.model_fields}
+    return parse_reply(json.dumps(said), "stop", ask.reply_model)

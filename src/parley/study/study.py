@@ -1,0 +1,225 @@
+"""A study: one YAML file that names a game, its grids of conditions, its fixed parameters and its seeds.
+
+The file is checked (`study_file.py`), expanded into conditions (`expand.py`), and these into simulations, which are
+dealt into shards.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from parley import paths
+from parley.engine.models import ModelEntry, load_models
+from parley.errors import UsageError
+from parley.games.base import Game
+from parley.games.evidence import FigureSpec
+from parley.games.registry import game_class
+from parley.identity import digest
+from parley.study.axes import axis_names
+from parley.study.budget import Budget, check_prices
+from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
+from parley.study.expand import NOBODY, Expander
+from parley.study.ledger_settings import LedgerSettings
+from parley.study.study_file import SAME, StudyFile
+from parley.text.suggest import choose, meant
+from parley.text.yamlfile import is_slug, load_yaml, validated
+
+SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
+_PLAIN_LEDGER = LedgerSettings()
+_SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study, checked and expanded into conditions."""
+
+    name: str
+    file: Path
+    models_file: Path
+    title: str
+    game: type[Game]
+    shard_size: int
+    conditions: tuple[Condition, ...]
+    models: Mapping[str, ModelEntry]
+    budget: Budget | None = None
+    ledger: LedgerSettings = _PLAIN_LEDGER
+
+    def simulations(self) -> Iterator[Simulation]:
+        """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
+        for place in range(max(len(condition.seeds) for condition in self.conditions)):
+            for condition in self.conditions:
+                if place < len(condition.seeds):
+                    yield Simulation(condition, condition.seeds[place])
+
+    def records(self, *, by_shard: bool) -> Iterator[Path]:
+        """Yield the paths of the records that are played a shard in a process, or of all others, in order."""
+        for simulation in self.simulations():
+            if simulation.condition.plays_by_shard == by_shard:
+                yield simulation.record(self.name)
+
+    def shards(self) -> dict[Path, tuple[str, int]]:
+        """Return for each record its engine and the number of its shard.
+
+        The engine is that of the condition. Its shards hold equally many simulations (see `_shard_sizes`), in the
+        order of `simulations`: added seeds fill new shards and move nothing.
+        """
+        counts = dict.fromkeys(self._shard_sizes, 0)
+        shards = {}
+        for simulation in self.simulations():
+            engine = simulation.condition.engine
+            shards[simulation.record(self.name)] = (engine, counts[engine] // self._shard_sizes[engine])
+            counts[engine] += 1
+        return shards
+
+    def requests_at_once(self, condition: Condition) -> dict[str, int]:
+        """Return, for each model of a condition that has a server of ours, how many requests it may get at once.
+
+        That is one for each of its agents in each simulation of a full shard.
+        """
+        games = self._shard_sizes[condition.engine]
+        return {
+            name: games * sum(group.count for group in condition.groups if group.player.model == name)
+            for name, entry in condition.entries.items()
+            if not entry.is_service
+        }
+
+    @cached_property
+    def _shard_sizes(self) -> dict[str, int]:
+        """Simulations in a shard, by engine: `shard_size`, or more where a service allows more at once."""
+        sizes: dict[str, int] = {}
+        for condition in self.conditions:
+            engine = condition.engine
+            least = condition.at_once if condition.plays_by_shard else 1
+            sizes[engine] = max(sizes.get(engine, self.shard_size), least)
+        return sizes | ({SCRIPTED: SCRIPTED_SHARD} if SCRIPTED in sizes else {})
+
+    @cached_property
+    def figures(self) -> tuple[FigureSpec, ...]:
+        """The figures of the game that this study has the axes for, and conditions to show in, or to compare."""
+        values: dict[str, set[Any]] = {}
+        for condition in self.conditions:
+            for axis, value in condition.axes.items():
+                values.setdefault(axis, set()).add(value)
+        varying = {axis for axis, found in values.items() if len(found) > 1}
+        return tuple(
+            spec
+            for spec in self.game.figures
+            if varying.issuperset(spec.needs)
+            and (spec.x not in spec.needs or self._compares(spec.x))
+            and any(self.game.shows(spec, each.parameters, each.seating) for each in self.conditions)
+        )
+
+    def _compares(self, axis: str) -> bool:
+        """Return whether any two conditions differ in this axis alone; along b, what goes with it may differ too."""
+        free = {axis, "n", BYZANTINE_AXIS} if axis == "b" else {axis}
+        found: dict[tuple[Any, ...], set[Any]] = {}
+        for condition in self.conditions:
+            alike = tuple(value for name, value in condition.axes.items() if name not in free)
+            found.setdefault(alike, set()).add(condition.axes[axis])
+        return any(len(values) > 1 for values in found.values())
+
+    def notes(self) -> dict[str, str]:
+        """Return what readers should know of the models that are used, by name."""
+        used = sorted({name for condition in self.conditions for name in condition.models})
+        return {name: self.models[name].note for name in used if self.models[name].note}
+
+    @cached_property
+    def plan(self) -> str:
+        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
+        return digest([self.title, *(str(simulation.record(self.name)) for simulation in self.simulations())])[:8]
+
+    @cached_property
+    def ledger_plan(self) -> str:
+        """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
+        return digest([self.plan, self.ledger.model_dump(mode="json")])[:8]
+
+    def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
+        """Return the conditions that have these values of axes, as in a path or as a study writes them.
+
+        Raises UsageError if the study has no such axis, or no such condition.
+        """
+        if unknown := [axis for axis in axes if axis not in self.conditions[0].axes]:
+            remedy = choose(unknown[0], self.conditions[0].axes)
+            raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; {remedy}")
+        meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
+        found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]
+        if not found:
+            asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+            raise UsageError(
+                f"{self.file}: no condition has {asked}; {self._meant(axes)}`parley expand {self.file}` lists them"
+            )
+        return found
+
+    def _meant(self, axes: Mapping[str, Any]) -> str:
+        """Return a question about the first value that no condition has, if one is close to it; else ""."""
+        for axis, value in axes.items():
+            there = list(dict.fromkeys(str(condition.axes[axis]) for condition in self.conditions))
+            if (
+                not axis_names(self.game, axis, str(value)).intersection(there)
+                and not str(value).isdecimal()
+                and (close := meant(value, there))
+            ):
+                return f"did you mean {axis}={close}? "
+        return ""
+
+    def find(self, record: Path) -> Simulation:
+        """Return the simulation whose record has this path; raises UsageError if it is not in the study."""
+        for condition in self.conditions:
+            if record.parent == paths.simulation(self.name, condition.path, condition.spec, 0).parent:
+                seed = _SEED_FILE.fullmatch(record.name)
+                if seed and int(seed[1]) in condition.seeds:
+                    return Simulation(condition, int(seed[1]))
+        raise UsageError(
+            f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
+            "(the path's spec changes when a parameter, prompt or model does)"
+        )
+
+
+def check_name(file: Path) -> None:
+    """Raise UsageError if a study file's name cannot name its study."""
+    if not is_slug(file.stem):
+        raise UsageError(f"{file}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+
+
+def _check_there(file: Path) -> None:
+    """Raise UsageError for a study file that is not there, if another one has a name that is close to it."""
+    there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
+    if not file.exists() and (close := meant(file.stem, there)):
+        raise UsageError(f"{file}: no such file; did you mean {close!r}?")
+
+
+def load_study(file: Path, models_file: Path | None = None) -> Study:
+    """Read and check a study; raises UsageError with one line: file, key, value, remedy."""
+    where = str(file)
+    _check_there(file)
+    content = validated(StudyFile, load_yaml(file), where)
+    check_name(file)
+    try:
+        game = game_class(content.game)
+    except UsageError as error:
+        raise UsageError(f"{where}: game: {error}") from None
+    if content.ledger is not None and not game.keeps_ledger:
+        raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
+    models_file = models_file or paths.models_file(file)
+    models = load_models(models_file)
+    for name in models:
+        if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
+            raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
+    conditions = Expander(where, content, game, models, models_file).conditions()
+    used = (name for condition in conditions for name in condition.models)
+    check_prices(content.budget, used, models, where, models_file)
+    return Study(
+        name=file.stem,
+        file=file,
+        models_file=models_file,
+        title=content.title or file.stem,
+        game=game,
+        shard_size=content.shard_size,
+        conditions=conditions,
+        models=models,
+        budget=content.budget,
+        ledger=content.ledger or _PLAIN_LEDGER,
+    )

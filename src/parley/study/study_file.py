@@ -1,0 +1,167 @@
+"""What stands in a study file: the pydantic models of its keys."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+from parley.study.budget import Budget
+from parley.study.ledger_settings import LedgerSettings
+from parley.text.yamlfile import Slug, is_slug, tag
+
+SAME = "same"  # Byzantine agents are played by what plays the honest ones
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _listed(item: Any) -> Any:
+    """Return the type of a list that is not empty, or one item that stands for a list of one."""
+    listed = Annotated[list[item], Field(min_length=1)]
+    return Annotated[listed, BeforeValidator(_as_list, json_schema_input_type=listed | item)]
+
+
+_Count = Annotated[int, Field(strict=True, ge=0, le=10_000)]
+_Positive = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+
+
+def _each_once(numbers: list[int]) -> list[int]:
+    seen: set[int] = set()
+    for number in numbers:
+        if number in seen:
+            raise ValueError(f"seed {number} is repeated; list it once")
+        seen.add(number)
+    return numbers
+
+
+_SeedNumber = Annotated[int, Field(strict=True, ge=0, le=999_999_999)]  # as many digits as _SEED_FILE takes
+_SeedList = Annotated[
+    list[_SeedNumber],
+    Field(min_length=1, max_length=10_000, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_each_once),
+]
+# How many (seeds 0, 1, ...), or which. Told apart by type, so that an error is about the one that was meant.
+_Seeds = Annotated[
+    Annotated[_Positive, Tag(tag("count"))] | Annotated[_SeedList, Tag(tag("list"))],
+    Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("count")),
+]
+
+
+_POLICY_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def names_own_code(name: str) -> bool:
+    """Whether a name is a module:attribute, of at most 200 characters."""
+    return len(name) <= 200 and _POLICY_NAME.fullmatch(name) is not None
+
+
+def _check_policy_name(name: str) -> str:
+    if not is_slug(name) and not names_own_code(name):
+        raise ValueError(
+            "use up to 64 letters, digits, '.', '_' or '-' for a model or a policy, module:attribute for your own"
+        )
+    return name
+
+
+class PolicyChoice(BaseModel):
+    """A policy with parameters: its name, and the parameters beside it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Annotated[str, AfterValidator(_check_policy_name)] = Field(
+        description="A policy of the game, or your own: an installed entry point or module:attribute. Its parameters "
+        "stand beside it."
+    )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the name, as it stands in the file."""
+        return dict(self.model_extra or {})
+
+
+class PlayerChoice(PolicyChoice):
+    """A policy with parameters, and the model that it asks, if it asks one."""
+
+    model: Slug | None = Field(default=None, description="An entry of models.yaml, for policies that ask one.")
+
+
+def _written_as(value: Any) -> str:
+    return tag("policy") if isinstance(value, dict | PolicyChoice) else tag("name")
+
+
+_Name = Annotated[Annotated[str, AfterValidator(_check_policy_name)], Tag(tag("name"))]
+Policy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
+Player = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
+_Players = Annotated[list[Player], Field(min_length=1)]
+_OneOrMorePlayers = Annotated[
+    Annotated[Player, Tag(tag("one"))] | Annotated[_Players, Tag(tag("list"))],
+    Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("one")),
+]
+
+
+class GroupEntry(BaseModel):
+    """Agents that are played alike; a list makes an axis."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: _listed(Slug) = Field(description="Role of the agents.")  # type: ignore[valid-type]
+    count: _listed(_Count) = Field(description="Number of the agents.")  # type: ignore[valid-type]
+    model: _listed(Slug) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Entries of models.yaml, for policies that ask a model."
+    )
+    policy: _listed(Policy) = Field(  # type: ignore[valid-type]
+        default=["llm"],
+        description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
+    )
+
+
+class Grid(BaseModel):
+    """A block of conditions: every combination of the listed values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    groups: Annotated[list[GroupEntry], Field(min_length=1, max_length=20)] | None = Field(
+        default=None, description="The population, group by group; instead of model, n, honest, b and byzantine."
+    )
+    model: _listed(Player) | None = Field(  # type: ignore[valid-type]
+        default=None, description="What plays the honest agents: entries of models.yaml, or policies of the game."
+    )
+    n: _listed(_Positive) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Number of all agents, Byzantine ones included."
+    )
+    honest: _listed(_Count) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Number of honest agents; instead of n, which is then honest + b."
+    )
+    b: _listed(_Count) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Number of Byzantine agents; default 0."
+    )
+    byzantine: _OneOrMorePlayers | None = Field(
+        default=None,
+        description="What plays the Byzantine agents: an entry of models.yaml, a policy, or `same` (default). A list "
+        "makes an axis of it.",
+    )
+    prompt: _listed(Slug) = Field(description="Prompt variants of the game.")  # type: ignore[valid-type]
+    vary: dict[str, _listed(Any)] = Field(  # type: ignore[valid-type]
+        default_factory=dict, description="Game parameters that are axes too: a list of values for each."
+    )
+    seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
+
+
+class StudyFile(BaseModel):
+    """The content of a study file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    game: str = Field(max_length=64, description="The game that is played.")
+    title: str = Field(default="", max_length=200, description="One line for figures and the report.")
+    seeds: _Seeds = Field(
+        default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."
+    )
+    shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
+    grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
+    budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
+    ledger: LedgerSettings | None = Field(
+        default=None, description="How its ledger is made, if its game keeps one; not part of the identity."
+    )

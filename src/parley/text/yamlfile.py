@@ -1,0 +1,283 @@
+"""Reading YAML files strictly: every problem becomes one line with file, key, value and remedy."""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+import yaml
+from pydantic import AfterValidator, BaseModel, Tag, ValidationError
+
+from parley.errors import UsageError
+from parley.files import open_regular
+from parley.text import one_line
+from parley.text.suggest import choose, meant
+
+_USER_INFO = re.compile(r"//[^\s'\"]*@")  # of a URL: it may hold a password, and errors end up in logs
+_QUOTED = re.compile(r"'([^']*)'")
+_SLUG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def is_slug(name: str) -> bool:
+    """Whether `name` can stand in a path as it is: letters, digits, '.', '_', '-', and no '..'."""
+    return bool(_SLUG.fullmatch(name)) and ".." not in name and len(name) <= 64
+
+
+def _check_slug(name: str) -> str:
+    if not is_slug(name):
+        raise ValueError("use up to 64 letters, digits, '.', '_' or '-', beginning and ending with a letter or digit")
+    return name
+
+
+Slug = Annotated[str, AfterValidator(_check_slug)]
+
+
+# A study is a page of text. What is larger, or grows so by its aliases, would take minutes to read and to refuse.
+_MOST_BYTES = 200_000
+_MOST_VALUES = 100_000
+_DEEPEST = 40
+
+# The last four: what PyYAML does with a tag that its value does not fit, such as `!!bool maybe`.
+_NOT_YAML = (
+    yaml.YAMLError,
+    ValueError,
+    RecursionError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ArithmeticError,
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that refuses repeated keys, of which YAML would silently keep the last, and aliases that explode."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._checked: set[int] = set()  # mappings, by id; the nodes live as long as the loader
+
+    def content(self) -> Any:
+        """Return the content of the one document."""
+        node = self.get_single_node()
+        if node is None:
+            return None
+        _weigh(node, {}, 0)
+        return self.construct_document(node)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Before its merge keys are replaced by what they merge, which it may repeat.
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            self._refuse_repeated_keys(node)
+        super().flatten_mapping(node)
+
+    def _refuse_repeated_keys(self, node: yaml.MappingNode) -> None:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            try:
+                repeated = key in seen
+            except TypeError:
+                raise yaml.MarkedYAMLError(
+                    problem="a key must be plain text", problem_mark=key_node.start_mark
+                ) from None
+            if repeated:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {shown(key)} is repeated; keep one of them", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+
+
+def _weigh(node: yaml.Node, known: dict[int, tuple[int, int] | None], above: int) -> tuple[int, int]:
+    """Return how many values and levels a node stands for, its aliases written out; raises MarkedYAMLError."""
+    if isinstance(node, yaml.CollectionNode) and id(node) in known:
+        found = known[id(node)]
+        if found is None:
+            raise yaml.MarkedYAMLError(problem="a value contains itself", problem_mark=node.start_mark)
+        values, levels = found
+    else:
+        values, levels = 1, 1
+        known[id(node)] = None
+        if above + levels <= _DEEPEST and isinstance(node, yaml.CollectionNode):
+            parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
+            for part in parts:
+                inner_values, inner_levels = _weigh(part, known, above + 1)
+                values += inner_values
+                levels = max(levels, inner_levels + 1)
+        known[id(node)] = (values, levels)
+    if values > _MOST_VALUES:
+        raise yaml.MarkedYAMLError(
+            problem=f"more than {_MOST_VALUES:,} values, aliases written out", problem_mark=node.start_mark
+        )
+    if above + levels > _DEEPEST:
+        raise yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels", problem_mark=node.start_mark)
+    return values, levels
+
+
+def load_yaml(path: Path) -> Any:
+    """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(_MOST_BYTES + 1)
+        text = content.decode("utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")
+    try:
+        return _Loader(text).content()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"{path}{where}: not valid YAML: {one_line(str(error.problem), 200)}") from None
+    except _NOT_YAML as error:
+        raise UsageError(f"{path}: not valid YAML: {_reason(error)}") from None
+
+
+def plain(text: str) -> Any:
+    """Return the value that a user's text is as YAML; the text itself where it is none."""
+    try:
+        return _Loader(text).content()
+    except _NOT_YAML:
+        return text
+
+
+def _reason(error: Exception) -> str:
+    return one_line(str(error), 200) or type(error).__name__
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def validated(model: type[_Model], content: Any, where: str) -> _Model:
+    """Return `content` as `model`; raises UsageError with the first problem: where, key, value, remedy."""
+    if not isinstance(content, dict):
+        raise UsageError(f"{where}: must be a mapping of keys to values, not {shown(content)}")
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(_one_line(error, model, where)) from None
+
+
+def _one_line(error: ValidationError, model: type[BaseModel], where: str) -> str:
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    if first["type"] == "extra_forbidden":
+        loc = [*_without_tags(first["loc"][:-1]), first["loc"][-1]]
+        remedy = "unknown key; " + _suggestion(str(loc[-1]), _keys_at(model, first["loc"][:-1]))
+    elif first["type"] == "missing":
+        loc = _without_tags(first["loc"])
+        remedy = "missing; add it"
+    else:
+        loc = _without_tags(first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] in ("literal_error", "enum"):
+            message += _question(first["input"], _QUOTED.findall(first["ctx"]["expected"]))
+        remedy = f"{shown(first['input'])}: {message[0].lower()}{message[1:]}"
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    key = _key(loc)
+    return f"{where}: {key}: {remedy}{more}" if key else f"{where}: {remedy}{more}"
+
+
+_TYPES = {"str", "int", "float", "bool"}
+
+
+def tag(name: str) -> str:
+    """Return the name of a tagged union's member that error messages leave out of the key."""
+    return f"<{name}>"
+
+
+def kind_tag(value: Any) -> str:
+    """Return the tag of a model that says its `kind`, or of the mapping that it is read from."""
+    return tag(value["kind"] if isinstance(value, dict) else value.kind)
+
+
+def kind_spelled_out(kinds: Mapping[str, type[BaseModel]], what: str, value: Any) -> Any:
+    """Return one of several kinds of `what` as the mapping that it is read from, where a file may give it by name.
+
+    A model is returned as it is. Raises ValueError if there is no such kind.
+    """
+    if isinstance(value, BaseModel):
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else value
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"unknown {what}; {choose(kind if isinstance(kind, str) else '', kinds)}")
+    return {"kind": kind} if isinstance(value, str) else value
+
+
+def _is_tag(part: int | str) -> bool:
+    return isinstance(part, str) and part.startswith("<") and part.endswith(">")
+
+
+def _without_tags(loc: Sequence[int | str]) -> list[int | str]:
+    """Return the place of an error in the file: pydantic adds the member of a union that it tried."""
+    kept = [part for part in loc if not _is_tag(part)]
+    return kept[:-1] if len(kept) > 1 and kept[-1] in _TYPES else kept
+
+
+def _key(loc: list[int | str]) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{one_line(part, 60)}" if text else one_line(part, 60)
+    return text
+
+
+def shown(value: Any) -> str:
+    """Return a value of a user's file for a message: as Python writes it, in one line of at most 60 characters."""
+    try:
+        text = one_line(repr(value))
+    except ValueError:  # an integer of thousands of digits
+        return "a huge number"
+    text = _USER_INFO.sub("//...@", text)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys_at(model: Any, loc: Sequence[int | str]) -> list[str]:
+    """Return the keys that the model knows at `loc`, in which tags say which member of a union is meant."""
+    written = model  # the type as it is written, unions and all
+    for part in loc:
+        if _is_tag(part):
+            written = _tagged(written, str(part)) or written
+        elif _is_model(model) and part in model.model_fields:
+            written = model.model_fields[str(part)].annotation
+        model = _last_model(written)
+    return list(model.model_fields) if _is_model(model) else []
+
+
+def _tagged(written: Any, name: str) -> Any:
+    """Return the member of a union, however deep in a type, that has this tag; None if there is none."""
+    members = get_args(written)
+    if any(isinstance(part, Tag) and part.tag == name for part in members):
+        return members[0]
+    return next((found for part in members if (found := _tagged(part, name)) is not None), None)
+
+
+def _last_model(model: Any) -> Any:
+    while model is not None and not isinstance(model, type):
+        nested = [arg for arg in get_args(model) if get_args(arg) or _is_model(arg)]
+        model = nested[-1] if nested else None
+    if model is not None and not _is_model(model):
+        nested = [arg for arg in get_args(model) if _is_model(arg)]
+        model = nested[-1] if nested else None
+    return model
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseModel)
+
+
+def _suggestion(key: str, known: list[str]) -> str:
+    if close := meant(key, known):
+        return f"did you mean {close!r}?"
+    return f"known keys are: {', '.join(known)}" if known else "remove it"
+
+
+def _question(written: object, known: list[str]) -> str:
+    close = meant(written, known) if isinstance(written, str) else None
+    return f"; did you mean {close!r}?" if close else ""

@@ -1,0 +1,151 @@
+"""`parley rename`: gives the results of a study another name, since all of their paths begin with it.
+
+Records and journals hold no study's name, so what moves stays valid. Nothing is overwritten.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from parley import paths
+from parley.errors import JournalError, RecordError, UsageError
+from parley.files import is_locked, make_folder
+from parley.play.former import walk
+from parley.play.relocate import move_file, remove_empty
+from parley.study.study import check_name
+from parley.text.suggest import choose
+from parley.text.yamlfile import is_slug, shown
+from parley.workflow.machine import hold_lock
+from parley.workflow.slurm import jobs_left
+
+_DVC_FILES = (Path("dvc.yaml"), Path("gpu") / "dvc.yaml")
+
+
+def rename(old: str, new: str) -> Iterator[str]:
+    """Move the study file `old` (unless the user did), its results and its logs to `new`; yield what was moved.
+
+    Both are names of studies or paths of their files. Died in between, the same call goes on. Raises UsageError if
+    there is nothing to rename, or the new name has results; JournalError while a run of either goes on; RecordError if
+    the disk refuses.
+    """
+    _check_given(old)
+    _check_given(new)
+    old_file, new_file = paths.study_file(old), paths.study_file(new)
+    _check_names(old_file, new_file)
+    was, now = old_file.stem, new_file.stem
+    if was != now:
+        _check_idle(was, now)
+        _check_free(was, now)
+    try:
+        if old_file.exists():
+            move_file(old_file, new_file)
+            yield _moved(old_file, new_file)
+        if was != now:
+            yield from _forget_tables(was)  # first: after a death in between, the old name still finds them
+        for source, target in ((paths.results(was), paths.results(now)), (paths.logs(was), paths.logs(now))):
+            if was != now:
+                yield from _move_folder(source, target)
+    except OSError as error:
+        raise RecordError(
+            f"{error.filename or paths.results(now)}: cannot be moved: {error.strerror}; look at the folder and its "
+            "disk, and run the same command again"
+        ) from error
+    yield from _mentions(was, old_file)
+
+
+def _check_given(name: str) -> None:
+    """Raise UsageError for what is neither the name of a study nor the path of a YAML file."""
+    if paths.study_file(name) != Path(name) and not is_slug(name):
+        raise UsageError(
+            f"{shown(name)}: no name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml file"
+        )
+
+
+def _check_names(old: Path, new: Path) -> None:
+    for file in (old, new):
+        check_name(file)
+    if old == new:
+        raise UsageError(f"{new}: the name that it has; give another one")
+    if old.exists() and new.exists() and not old.samefile(new):  # the same: died between its two names
+        raise UsageError(f"{old} and {new}: both are there, so they are two studies; remove one of the files first")
+    if not (old.exists() or new.exists()):
+        raise UsageError(f"{old}: no such study file, and no {new}")
+    if not (old.exists() or paths.results(old.stem).exists() or paths.logs(old.stem).exists()):
+        there = sorted(path.name for path in paths.RESULTS.glob("*") if path.is_dir() and path.name[0] != ".")
+        raise UsageError(f"{paths.results(old.stem)}: no such results; {choose(old.stem, there)}")
+
+
+def _check_idle(was: str, now: str) -> None:
+    for name in (was, now):
+        hold_lock(paths.lock(name))
+        if jobs := jobs_left(name):
+            raise JournalError(f"{len(jobs)} cluster jobs of {name} are still there; wait for them, or scancel them")
+        for journal in walk(paths.journals(name)):
+            if journal.suffix == ".jsonl" and is_locked(journal):
+                raise JournalError(f"{journal}: a process is playing it; wait for it or stop it")
+
+
+def _check_free(was: str, now: str) -> None:
+    """Raise UsageError if there are results of the new name that no run can make again."""
+    for folder in (paths.simulations, paths.journals, paths.spending):
+        there = next(walk(folder(now)), None)
+        if there is not None and folder(was).exists():
+            raise UsageError(
+                f"{there}: {paths.results(now)} has results of its own; give them another name first, or remove them"
+            )
+
+
+def _move_folder(source: Path, target: Path) -> Iterator[str]:
+    """Move a folder, or what of it the other one lacks; yield what was done."""
+    if not source.is_dir():
+        return
+    _remove_empty_below(target)
+    if not target.exists():
+        make_folder(target.parent)
+        os.rename(source, target)
+        yield _moved(source, target)
+        return
+    for path in sorted(source.iterdir()):
+        if os.path.lexists(target / path.name):
+            yield f"left: {path}: {target / path.name} is there already"
+        else:
+            os.rename(path, target / path.name)
+            yield _moved(path, target / path.name)
+    remove_empty(source)
+
+
+def _forget_tables(name: str) -> Iterator[str]:
+    """Remove the list of the records that the tables are made from, whose paths are the old ones, and the mark."""
+    mark = paths.stamp(name, "tables", "*")
+    gone = [paths.table(name, "manifest", suffix) for suffix in (".parquet", ".csv")]
+    gone = [path for path in (*gone, *mark.parent.glob(mark.name)) if os.path.lexists(path)]
+    for path in gone:
+        path.unlink()
+    if gone:
+        yield f"removed: the manifest of {mark.parent}, which names the old paths; the next run makes the tables anew"
+
+
+def _remove_empty_below(root: Path) -> None:
+    for folder, _, _ in os.walk(root, topdown=False):
+        with suppress(OSError):  # one that is not empty
+            os.rmdir(folder)
+
+
+def _moved(source: Path, target: Path) -> str:
+    count = f" ({sum(1 for _ in walk(target)):,} files)" if target.is_dir() else ""
+    return f"moved: {source} -> {target}{count}"
+
+
+def _mentions(name: str, file: Path) -> Iterator[str]:
+    """Yield the lines of DVC's files that name a study as it was."""
+    word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])(?!\.(?!yaml))")
+    for dvc in _DVC_FILES:
+        try:
+            lines = dvc.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            continue
+        found = [str(number) for number, line in enumerate(lines, 1) if word.search(line)]
+        if found:
+            yield f"{dvc}: still names {name}, in line {', '.join(found)}; change it by hand"

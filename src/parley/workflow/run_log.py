@@ -1,0 +1,266 @@
+"""What a run of Snakemake shows: Parley's display instead of Snakemake's pages, and every error.
+
+Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`. Before a run really begins, and for
+everything that plays nothing (-n, --lint, --summary, --report), they are shown as Snakemake shows them.
+"""
+
+import os
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from logging import ERROR, INFO, WARNING, LogRecord
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from parley.progress.tails import last_words
+from parley.text import one_line
+from parley.workflow.slurm import job_line, sbatch_line
+
+if TYPE_CHECKING:
+    from parley.progress.screen import Screen
+    from parley.study import Study
+
+VARIABLE = "PARLEY_PROGRESS"
+SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
+_MOST_LOGS = 3  # of a failed group
+_NUMBER = re.compile(r"\d+")
+# What Snakemake says on the way that people want to know.
+_KEPT = (
+    "Nothing to be done",
+    "Trying to restart job",
+    "Will exit after finishing",
+    "Shutting down",
+    "Terminating processes",
+    "Complete log(s)",
+)
+_SUBMITTED = re.compile(r"submitted with SLURM jobid (\d+)")  # of each cluster job; in a terminal they'd be a page
+_SBATCH = re.compile(r"sbatch call: (.*)", re.DOTALL)  # before that, for whoever debugs
+# Parley orders nothing to be made again by what Snakemake remembers of files: their paths name all that matters.
+_REMEMBERS = re.compile(r"\d+ jobs have (missing|outdated) provenance/metadata")
+_ALIKE = 3  # failures with the same words that are told one by one
+_FAILED = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
+_SEE_LOGS = "For further error details see the cluster/cloud log and the log files of the involved rule(s)."
+# What it says before a run, of every run.
+_CHATTER = ("Assuming unrestricted shared filesystem usage", "host: ", "Building DAG of jobs")
+
+STOPPED = threading.Event()  # somebody wants this run to end
+_followed: "list[Study]" = []  # what the Snakefile says is run in this process
+_screens: list["Screen"] = []
+
+
+def follow(study: "Study") -> None:
+    """Say which study this run of Snakemake plays."""
+    _followed[:] = [study]
+
+
+def leave(last_look: bool = True) -> None:
+    """End the display, before this process ends or becomes another program."""
+    while _screens:
+        _screens.pop().stop(last_look)
+
+
+class RunLog:
+    """Shows one run."""
+
+    def __init__(self, settings: Any) -> None:
+        """`settings` are Snakemake's `OutputSettings`."""
+        from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
+
+        quiet = settings.quiet or set()
+        self._own = ColorizingTextHandler(
+            nocolor=settings.nocolor,
+            stream=sys.stdout if settings.stdout else sys.stderr,
+            formatter=DefaultFormatter(quiet, settings.show_failed_logs),
+        )
+        details = (quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds)
+        self._filter = DefaultFilter(*details)
+        # Whoever asks for nothing at all, or for Snakemake's details, gets what Snakemake has.
+        plain = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
+        less = {str(word).rpartition(".")[2].lower() for word in quiet} & {"progress", "all"}
+        self._quiet = bool(less)  # failures and warnings alone, in the display's words
+        self._wanted = not plain and "all" not in less and os.environ.get(VARIABLE, "").lower() != SNAKEMAKE
+        self._details = settings.verbose or settings.debug_dag
+        self._silent = "all" in less
+        self._calls: dict[int | None, str] = {}  # sbatch, by the thread that calls it
+        self._sbatch: dict[str, str] = {}  # by SLURM's id of the job
+        self._failures: Counter[str] = Counter()
+        self._color = not settings.nocolor
+        self._screen: Screen | None = None
+        self._running = False
+        self._sent: set[int] = set()  # jobs that Snakemake started, locally or on a cluster
+        self._stopping = False
+
+    def tell(self, record: LogRecord) -> None:
+        """Show a message."""
+        event = getattr(record, "event", None)
+        self._note_submission(record)
+        if not self._details and (record.levelno < INFO or _REMEMBERS.match(str(record.msg))):
+            return
+        if not self._wanted or not (self._running or event == LogEvent.WORKFLOW_STARTED or _is_chatter(record)):
+            if self._filter.filter(record):
+                self._own.emit(record)
+            if event in _FAILED and _followed and not self._silent:  # their pages are long, or are not shown
+                self._tell_failure(record.__dict__)
+            return
+        if STOPPED.is_set():
+            self._tell_stop(record)
+        elif event == LogEvent.WORKFLOW_STARTED:
+            self._begin()
+        elif event == LogEvent.JOB_STARTED:
+            self._sent.update(record.jobs)  # type: ignore[attr-defined]
+        elif event == LogEvent.JOB_FINISHED:
+            self._sent.discard(record.job_id)  # type: ignore[attr-defined]
+        elif event in _FAILED:
+            self._tell_failure(record.__dict__)
+        elif record.levelno >= ERROR:
+            if not _is_failed_command(record):  # the job's failure says more
+                self._say(str(record.msg), "red")
+        elif record.levelno >= WARNING:
+            self._say(str(record.msg), "yellow")
+        elif record.levelno == INFO and event is None:
+            self._tell_on_the_way(str(record.msg))
+
+    def _tell_stop(self, record: LogRecord) -> None:
+        """Show nothing of a run that is being stopped but its last line: jobs that are ended are no failures."""
+        if str(record.msg).startswith("stopped; "):
+            self.close()
+            self._say(str(record.msg))
+
+    def _tell_on_the_way(self, text: str) -> None:
+        """Show what is no problem, if people want to know it."""
+        if text.startswith(_KEPT):
+            self._stopping = self._stopping or text.startswith(("Will exit", "Terminating"))
+            if not self._quiet:
+                self._say(text, "dim")
+        elif _SUBMITTED.search(text) and not self._live and not self._quiet:
+            self._say(text)
+
+    def _note_submission(self, record: LogRecord) -> None:
+        """Remember how a cluster job was submitted."""
+        text = str(record.msg)
+        if call := _SBATCH.search(text):
+            self._calls[record.thread] = sbatch_line(call[1])
+        elif (sent := _SUBMITTED.search(text)) and record.thread in self._calls:
+            self._sbatch[sent[1]] = self._calls[record.thread]
+
+    def close(self) -> None:
+        """Draw for the last time, and leave the terminal clean."""
+        if untold := sum(max(count - _ALIKE, 0) for count in self._failures.values()):
+            self._say(f"and {untold} more failures like these")
+        self._failures.clear()
+        if self._screen is not None:
+            self._screen.stop()
+            self._screen = None
+
+    @property
+    def _live(self) -> bool:
+        return self._screen is not None and self._screen.live
+
+    def _begin(self) -> None:
+        self._running = True
+        if not _followed:  # the Snakefile is another one
+            self._wanted = False
+            return
+        if self._quiet:
+            return
+        from parley.progress.progress import Progress
+        from parley.progress.screen import Screen
+
+        progress = Progress(_followed[-1], since=time.time())
+        self._screen = Screen(progress, self._own.stream, self._color, self._note)
+        _screens.append(self._screen)
+        self._screen.start()
+
+    def _note(self) -> str:
+        """Return what Snakemake waits for, where no file says it."""
+        snapshot = self._screen.snapshot if self._screen is not None else None
+        if STOPPED.is_set() or self._stopping:
+            return "stopping; jobs that run are ended"
+        if snapshot is not None and (snapshot.running or any(s.state == "running" for s in snapshot.stages)):
+            return ""
+        jobs = len(self._sent)
+        return f"{jobs} job{'' if jobs == 1 else 's'} sent, nothing is played yet" if jobs else "planning the jobs"
+
+    def _tell_failure(self, told: dict[str, Any]) -> None:
+        """Show a failed job, or the jobs of a failed group: the rule, its logs, their last words."""
+        if told.get("indent"):  # of a group, which was told as a whole
+            return
+        jobs = told.get("job_error_info") or [told]
+        for job in jobs:
+            self._sent.discard(job.get("jobid", -1))
+        if self._stopping:
+            return
+        if "groupid" in told:
+            lines = [f"a job of {len(jobs)} parts failed: {one_line(str(told['groupid']))}"]
+        else:
+            lines = [f"{told['rule_name']} failed (job {told['jobid']})"]
+        lines += self._of_cluster(told)
+        logs = [*(told.get("aux_logs") or []), *(log for job in jobs for log in job["log"])]
+        words = list(_of_logs([log for log in logs if log]))
+        alike = _NUMBER.sub("#", " ".join([str(told.get("rule_name")), *words[1::2]]))
+        self._failures[alike] += 1
+        if self._failures[alike] <= _ALIKE:
+            self._say("\n".join([*lines, *words]), "bold red")
+
+    def _of_cluster(self, told: dict[str, Any]) -> Iterator[str]:
+        """Yield what is known of a cluster job that failed: SLURM's words or the plugin's, how it was submitted."""
+        why = one_line(str(told.get("why") or told.get("rule_msg") or "").partition("sbatch call:")[0], 500)
+        why = why.removesuffix(_SEE_LOGS).strip()
+        job = str(told.get("external_jobid") or told.get("aux", {}).get("external_jobid") or "")
+        if line := (job_line(job) if job else "") or why:
+            yield f"  {line}"
+        if call := self._sbatch.get(job, "" if job or not why else next(reversed(self._calls.values()), "")):
+            yield f"  {call}"
+
+    def _say(self, text: str, style: str = "") -> None:
+        if not text or text == "None":
+            return
+        if self._screen is not None:
+            self._screen.say(text, style)
+        else:
+            self._own.stream.write(f"{text}\n")
+            self._own.stream.flush()
+
+
+def _of_logs(logs: list[str]) -> Iterator[str]:
+    """Yield the logs that say something else than the others, each with its last words."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for log in logs:
+        words = log_words(Path(log))
+        alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
+    # Of a group most logs are of parts that were only ended.
+    groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
+    for group in groups[:_MOST_LOGS]:
+        log, words = group[0]
+        more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
+        yield f"  {one_line(log)}{more}"
+        yield f"    {words or 'empty'}"
+    if len(groups) > _MOST_LOGS:
+        yield f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs"
+
+
+def refuse(line: str) -> None:
+    """End a run that may not begin, with one line and an exit status of 1."""
+    leave(last_look=False)
+    sys.stderr.write(f"parley: {one_line(line)}\n")
+    sys.stderr.flush()
+    sys.exit(1)
+
+
+def log_words(log: Path) -> str:
+    """Return the last meaningful line of a job's log; Snakemake may have moved it away for another attempt."""
+    return last_words(log) or last_words(log.with_name(f"{log.name}.failed"))
+
+
+def _is_failed_command(record: LogRecord) -> bool:
+    """Whether an error says that the command of a rule failed, with the command and nothing else."""
+    return getattr(record, "exception", "") == "RuleException" and "CalledProcessError in file" in str(record.msg)
+
+
+def _is_chatter(record: LogRecord) -> bool:
+    return record.levelno == INFO and str(record.msg).startswith(_CHATTER)

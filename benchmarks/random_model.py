@@ -84,7 +84,7 @@ def make_model(folder: Path, shape: Shape) -> None:
 
 def prompt_texts() -> list[str]:
     """Return the texts that the tokenizer is made from: Parley's own prompts."""
-    return [file.read_text(encoding="utf-8") for file in sorted((REPOSITORY / "src/parley/prompts").rglob("*.txt"))]
+    return [file.read_text(encoding="utf-8") for file in sorted((REPOSITORY / "src/parley/games").rglob("*.txt"))]
 
 
 def _tokenizer() -> "Tokenizer":

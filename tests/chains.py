@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
-from parley.games.transcript import Session, Utterance
+from parley.games.evidence import Session, Utterance
 from parley.ledger.block import SignedUtterance, block_hash, genesis, make_block, meets, sign_session, utterances_root
 from parley.ledger.check import ChainChecker, block_line, head_line
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from parley.games.consensus.game import ConsensusGame
-from parley.games.transcript import Session, Utterance
+from parley.games.evidence import Session, Utterance
 from parley.play.simulate import simulate
 from parley.study import Study
 

@@ -11,11 +11,11 @@ import pytest
 from answering import SERVED, StandInService, as_recorded, service
 from conftest import StudyFactory
 from parley import paths
+from parley.analysis.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
 from parley.analysis.tables import summarize
 from parley.errors import EngineError, JournalError
 from parley.figures.make import figures
 from parley.files import checked_line, parse_line
-from parley.play.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
 from parley.play.journal import journaled
 from parley.play.record import CHECK_KEY, checksum, read_record, read_summary
 from parley.play.replay import replay

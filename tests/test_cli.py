@@ -116,7 +116,7 @@ def test_an_error_while_working_exits_1(parley: Parley, monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise EngineError("the engine died:\nout of \x1b[31mmemory")
 
-    monkeypatch.setattr("parley.study.study.load_study", fail)
+    monkeypatch.setattr("parley.study.load_study", fail)
     assert one_line_error(parley("expand", "demo"), 1) == "parley: the engine died: out of [31mmemory\n"
 
 
@@ -124,7 +124,7 @@ def test_an_interrupt_exits_130_without_a_traceback(parley: Parley, monkeypatch:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("parley.study.study.load_study", interrupt)
+    monkeypatch.setattr("parley.study.load_study", interrupt)
     ran = parley("expand", "demo")
     assert ran.status == 130
     assert "Traceback" not in ran.err

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from parley import paths
+from parley.cli.options import refuse_folder
 from parley.errors import UsageError
-from parley.folders import refuse_folder
 from test_cli import Parley, one_line_error, parley  # noqa: F401
 
 

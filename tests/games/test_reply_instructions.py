@@ -83,7 +83,7 @@ def test_every_file_that_is_sent_is_identity(name: str, written: str) -> None:
     prompt = next(iter(game.prompts))
     files = game.templates(prompt, game.Parameters(reply_format=written))  # type: ignore[arg-type]
     replies = {path for path in files.values() if FOLDER in path.parents}
-    steps = {"json": {"json"}, "text": {"text"}, "two_steps": {"replies", "then"}}
+    steps = {"json": {"json"}, "text": {"text"}, "two_steps": {"reply_templates", "then"}}
     expected = set() if (name, written) == ("consensus", "json") else steps[written]  # printed prompts have their own
     if (name, written) == ("deliberation", "two_steps"):
         expected |= {"json"}  # of answers before their argument

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from chains import AGENTS, SIMULATIONS, chain, ordinary, session
-from parley.games.transcript import Utterance
+from parley.games.evidence import Utterance
 from parley.identity import canonical_json
 from parley.ledger.block import Block, block_hash, genesis, make_block, meets, sign_session
 

@@ -12,7 +12,7 @@ from council import CouncilGame, recorded_study
 from parley import paths
 from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
-from parley.games.transcript import Session
+from parley.games.evidence import Session
 from parley.identity import canonical_json
 from parley.ledger.block import SignedUtterance
 from parley.ledger.build import build, check_against_records, check_study

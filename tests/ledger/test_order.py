@@ -1,6 +1,6 @@
 import pytest
 
-from parley.games.transcript import Utterance
+from parley.games.evidence import Utterance
 from parley.ledger.order import Order, misplaced
 
 P = {"problem": 1}

@@ -94,7 +94,7 @@ def replay(records: tuple[Path, ...]) -> None:
     \b
     Example:  parley replay results/demo/simulations/*/*/*/*/*/*.parquet
     """
-    from parley.folders import refuse_folder
+    from parley.cli.options import refuse_folder
     from parley.play.replay import replay as run
 
     for path in records:
@@ -192,7 +192,7 @@ def show(record: Path, study: Path | None) -> None:
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
     """
-    from parley.folders import refuse_folder
+    from parley.cli.options import refuse_folder
     from parley.play.record import read_summary
     from parley.play.show import study_files, study_text, summary_text, write_study
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import astuple, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
@@ -20,13 +20,10 @@ from parley.engine.service.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut
 from parley.engine.service.hosted import Hosted, Send
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
-from parley.engine.service.terms import OWN_SECONDS
+from parley.engine.service.terms import OWN_SECONDS, Purse
 from parley.errors import EngineError
 from parley.policies import Ask, Completion, Tokens, said_name, token_count, used_tokens
 from parley.text import one_line
-
-if TYPE_CHECKING:
-    from parley.play.spending import Purse
 
 _POLL_SECONDS = 0.5
 _CHAT = "/v1/chat/completions"
@@ -48,7 +45,7 @@ class Engine:
         self,
         place: Path | Service,
         say: Callable[[str], None] = lambda text: None,
-        purse: "Purse | None" = None,
+        purse: Purse | None = None,
         seconds: float = OWN_SECONDS,
     ) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.

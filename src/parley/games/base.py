@@ -16,11 +16,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline, Trajectory
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Session, Timeline, Trajectory
 from parley.games.network.graph import Network
 from parley.games.network.topology import Complete, Topology, build
 from parley.games.network.topology import check as check_topology
-from parley.games.transcript import Session
 from parley.identity import stream
 from parley.policies import Ask, Reply, ReplyFormat
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind

@@ -2,5 +2,5 @@
 
 The rules follow *Achieving Unanimous Consensus Through Multi-Agent Deliberation* (Pokharel et al.), sections VI, VII
 and XI. No module here knows a game by its name: a game that keeps a ledger tells what was said as sessions
-(`parley.games.transcript`).
+(`parley.games.evidence`).
 """

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from parley.games.transcript import Session
+from parley.games.evidence import Session
 from parley.identity import canonical_json, digest
 from parley.ledger.merkle import leaf_hash, merkle_root
 from parley.ledger.signing import AgentKey

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from parley.errors import MissingRecordError, RecordError
 from parley.files import read_regular, write_atomically
-from parley.play.answered import count_answered
 from parley.play.degenerate import count_degenerate
 from parley.play.journal import Entry
 from parley.play.parquet import (
@@ -36,7 +35,7 @@ from parley.play.parquet import (
 )
 from parley.play.record_limits import META_BYTES, META_VALUES, MOST_BYTES, bounded_json, limits_of
 from parley.play.record_shape import problem_of
-from parley.play.runner import Play
+from parley.play.runner import Play, count_answered
 from parley.play.timing import times
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Group, Player, Simulation

@@ -6,8 +6,10 @@ what was said. It asks nothing that the journal already answers.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from parley.errors import BudgetError, JournalError
 from parley.games.base import Game, Outcome
@@ -15,7 +17,10 @@ from parley.games.replies import playing, read_reply
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal
 from parley.policies import Ask, Policy, Reply, said_name, token_count
+from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
+
+_KEPT = 20  # pairs of names in a record: a service may send another one each time
 
 
 @dataclass(frozen=True)
@@ -172,3 +177,16 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         served_model=said_name(completion.served_model),
         system_fingerprint=said_name(completion.system_fingerprint),
     )
+
+
+def count_answered(exchanges: Iterable[Exchange], players: Mapping[str, Player]) -> dict[str, list[list[Any]]]:
+    """Return for each model of a study the names and fingerprints that answered, each with its number of replies.
+
+    The most frequent ones come first, and only those are kept. Names are None where a reply did not say.
+    """
+    counts: dict[str, Counter[tuple[str | None, str | None]]] = defaultdict(Counter)
+    for x in exchanges:
+        counts[players[x.ask.agent].model or ""][x.entry.served_model, x.entry.system_fingerprint] += 1
+    return {
+        name: [[*pair, number] for pair, number in found.most_common(_KEPT)] for name, found in sorted(counts.items())
+    }

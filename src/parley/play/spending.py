@@ -11,14 +11,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from parley import paths
 from parley.engine.service.shared import SharedState, peek
-from parley.engine.service.terms import Price
+from parley.engine.service.terms import Bill, Price
 from parley.errors import BudgetError, JournalError
 from parley.files import checked_line, parse_line, write_atomically
 from parley.play.account import Account, Prices, account_of
@@ -92,13 +92,6 @@ class _Log:
         raise JournalError(
             f"{self._path}: damaged; delete it, and what was spent is counted from records and journals"
         )
-
-
-@dataclass
-class Bill:
-    """What a request used: None while nobody knows, and then it counts at most."""
-
-    used: Tokens | None = None
 
 
 class Purse:

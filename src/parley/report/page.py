@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from parley import __version__, paths
 from parley.analysis import tables
+from parley.analysis.answered import answered, answered_as, answered_warnings
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.analysis.stats import CONFIDENCE
 from parley.calibration.results import HEADER, calibration_tables
@@ -24,7 +25,6 @@ from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.evidence import OutcomeClass
-from parley.play.answered import answered, answered_as, answered_warnings
 from parley.play.provenance import warnings
 from parley.play.record import Summary
 from parley.play.usable import Records, read_records
@@ -81,7 +81,7 @@ def report(study: Study) -> Path:
 
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("parley"),
+        loader=jinja2.PackageLoader("parley.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_printable,

@@ -1,6 +1,8 @@
 """The terms of a model: how much its service allows, and what its tokens cost. Neither can change a reply."""
 
-from typing import Annotated
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,3 +61,22 @@ class Price(BaseModel):
     def most(self, tokens: Tokens) -> float:
         """Return what `tokens` cost at most, wherever the service takes the prompt from."""
         return max(self.of(tokens), self.of(Tokens(tokens.prompt, tokens.completion, tokens.prompt)))
+
+
+@dataclass
+class Bill:
+    """What a request used: None while nobody knows, and then it counts at most."""
+
+    used: Tokens | None = None
+
+
+class Purse(Protocol):
+    """Pays for requests, or refuses them."""
+
+    async def require(self, model: str, most: Tokens) -> None:
+        """Raise BudgetError if there is no room for a request that can use `most`."""
+        ...
+
+    def paying(self, model: str, most: Tokens) -> AbstractAsyncContextManager[Bill]:
+        """Set aside what a request can use while it is in flight, then count what it used."""
+        ...

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
-from parley.games.transcript import Session, Utterance
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Session, Utterance
 
 CORRECT = "correct_consensus"
 WRONG = "wrong_consensus"

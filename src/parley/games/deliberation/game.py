@@ -24,11 +24,10 @@ from parley.games.deliberation.rules import POLICIES
 from parley.games.deliberation.state import Agent, Answer, DeliberationView, Value
 from parley.games.deliberation.turns import Turn, heard_by, reached, turn_measures
 from parley.games.deliberation.verdict import graded, plurality, unanimous
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Session
 from parley.games.problems.matching import MATCHING
 from parley.games.problems.problem import Problem
 from parley.games.questions import first_ask
-from parley.games.transcript import Session
 from parley.policies import Ask, Reply, ReplyFormat
 from parley.policies.kinds import PolicyKind, with_instructions
 from parley.text import by_number, one_line

@@ -1,33 +1,16 @@
-"""Which models answered, by their own word: counted for a record, and compared with what was asked for in a report."""
+"""Which models answered, by their own word, compared with what was asked for."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from parley.engine.models import ModelEntry
 from parley.engine.names import compare_names
-from parley.play.runner import Exchange
-from parley.study.condition import Condition, Player, Simulation
-
-if TYPE_CHECKING:
-    from parley.play.record import Summary
+from parley.play.record import Summary
+from parley.study.condition import Condition, Simulation
 
 MOST_LINES = 40
-_KEPT = 20  # pairs of names in a record: a service may send another one each time
 _SHOWN = 3
-
-
-def count_answered(exchanges: Iterable[Exchange], players: Mapping[str, Player]) -> dict[str, list[list[Any]]]:
-    """Return for each model of a study the names and fingerprints that answered, each with its number of replies.
-
-    The most frequent ones come first, and only those are kept. Names are None where a reply did not say.
-    """
-    counts: dict[str, Counter[tuple[str | None, str | None]]] = defaultdict(Counter)
-    for x in exchanges:
-        counts[players[x.ask.agent].model or ""][x.entry.served_model, x.entry.system_fingerprint] += 1
-    return {
-        name: [[*pair, number] for pair, number in found.most_common(_KEPT)] for name, found in sorted(counts.items())
-    }
 
 
 class Answered:
@@ -78,7 +61,7 @@ class Answered:
         return lines
 
 
-def answered(simulations: Sequence[Simulation], summaries: Iterable["Summary"]) -> list[Answered]:
+def answered(simulations: Sequence[Simulation], summaries: Iterable[Summary]) -> list[Answered]:
     """Return what answered for each model, from what the records of simulations say; older records say nothing."""
     conditions = {simulation.id: simulation.condition for simulation in simulations}
     found: dict[str, Answered] = {}

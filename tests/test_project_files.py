@@ -1,5 +1,6 @@
 """What others need to use, cite and find the project agrees with what the project is."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -22,6 +23,8 @@ PACKAGE = ROOT / "src" / "parley"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 NOTICE = (ROOT / "NOTICE").read_text()
 CATALOG = ROOT / ".snakemake-workflow-catalog.yml"
+# The text of https://www.apache.org/licenses/LICENSE-2.0.txt, as Debian has it.
+APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 COMMON_FOLDERS = {"games", "prompts", "templates"}  # left out in the paths that NOTICE names
 # Prompts that Parley's developers wrote. Any other prompt is quoted or adapted, and NOTICE must name its source.
 OWN_PROMPTS = (
@@ -44,10 +47,7 @@ def matches(path: str, patterns: list[str] | tuple[str, ...]) -> bool:
 
 
 def test_license_is_the_standard_text_and_named_everywhere() -> None:
-    text = (ROOT / "LICENSE").read_text()
-    assert text.startswith("\n                                 Apache License\n")
-    assert text.rstrip().endswith("limitations under the License.")
-    assert len(text.splitlines()) == 202
+    assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2
     assert PROJECT["project"]["license"] == "Apache-2.0"
     assert PROJECT["project"]["license-files"] == ["LICENSE", "NOTICE"]
     assert all((ROOT / name).is_file() for name in PROJECT["project"]["license-files"])

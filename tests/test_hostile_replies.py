@@ -14,7 +14,7 @@ import pytest
 from conftest import StudyFactory
 from hostile import TEXTS, Hostility, new_games, play_parameters, reply_kinds
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.figures.make import figures
 from parley.games.base import Game
 from parley.games.registry import GAMES

@@ -10,7 +10,7 @@ import yaml
 
 from answering import standing_in
 from parley import paths
-from parley.analysis import tables
+from parley.analysis.summarize import summarize
 from parley.engine import endpoint, server
 from parley.figures import make as figures
 from parley.play import record, show
@@ -86,7 +86,7 @@ def everything(study: Study) -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 def test_results_name_no_person_host_folder_or_secret(study: Study, tmp_path: Path) -> None:
     play(study, tmp_path)
-    tables.summarize(study, lambda text: None)
+    summarize(study, lambda text: None)
     figures.figures(study)
     report.report(study)
     found = dict(everything(study))

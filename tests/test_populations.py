@@ -13,7 +13,7 @@ import pytest
 
 from answering import standing_in
 from conftest import StudyFactory
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import StudyFactory
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import JournalError, RecordError
 from parley.files import checked_line
 from parley.play.changes import changes_of

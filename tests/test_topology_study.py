@@ -8,7 +8,8 @@ import yaml
 from click.testing import CliRunner
 
 from conftest import StudyFactory
-from parley.analysis.tables import read_table, summarize
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.cli.program import commands
 from parley.errors import UsageError
 from parley.play.record import read_summary

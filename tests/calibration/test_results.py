@@ -13,7 +13,7 @@ from answering import record_with_model, standing_in
 from calibrating import answering
 from conftest import MODELS, StudyFactory
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.calibration import results
 from parley.calibration.arms import Arm
 from parley.calibration.results import HEADER, calibration_tables, calibrations_of, cells, planned_report, report_plan

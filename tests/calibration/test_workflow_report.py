@@ -8,7 +8,7 @@ from answering import record_with_model, standing_in
 from calibrating import answering
 from conftest import StudyFactory
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.calibration.run import calibrate
 from parley.files import mark_done, write_atomically
 from parley.games.problems.sources import Arithmetic

@@ -15,6 +15,7 @@ TABLES = (
     "simulations",
     "conditions",
     "outcomes",
+    "turns",
     "rounds",
     "thresholds",
     "rates",

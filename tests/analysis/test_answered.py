@@ -10,7 +10,7 @@ import pytest
 
 from parley import paths
 from parley.analysis.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
 from parley.figures.make import figures
 from parley.files import checked_line, parse_line

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from parley import paths
-from parley.analysis import rounds, tables
+from parley.analysis import summarize, tables
 from parley.analysis.stats import wilson_interval
-from parley.games.evidence import Measure
+from parley.games.evidence import GameColumns, Measure
 from parley.play.record import read_trace
 from parley.play.usable import read_records
 from parley.study import Study
@@ -53,8 +53,7 @@ def test_rounds_have_the_means_of_the_traces(study: Study) -> None:
 
 def test_a_simulation_counts_in_the_rounds_that_it_has(study: Study) -> None:
     study = played(measured(study, ShortGame))
-    simulations = list(study.simulations())
-    table = rounds.round_table(study, simulations, read_records(study).summaries)
+    table = tables.read_table("small", "rounds")
     table = table[table["model"] == "majority"]
     initial = [
         min(summary.outcome["metrics"]["initial_values"].items())[1]
@@ -74,18 +73,20 @@ def test_a_value_that_is_none_is_no_value(study: Study) -> None:
     assert "stopping" not in set(tables.read_table("small", "rounds")["measure"])
 
 
-def test_a_game_without_measures_has_an_empty_table_and_reads_no_trace(
+def test_a_game_without_measures_and_turns_has_empty_tables_and_reads_no_trace(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Plain(MeasuredGame):
         measures: ClassVar[tuple[Measure, ...]] = ()
+        columns: ClassVar[GameColumns] = GameColumns()
 
     def refuse(path: object) -> None:
         raise AssertionError("a trace was read")
 
-    monkeypatch.setattr(rounds, "read_trace", refuse)
+    monkeypatch.setattr(summarize, "read_trace", refuse)
     played(measured(study, Plain))
     for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
         table = read(paths.table("small", "rounds", suffix))
         assert list(table.columns) == ["model", "n", "b", "prompt", *COLUMNS]
         assert len(table) == 0
+        assert len(read(paths.table("small", "turns", suffix))) == 0

@@ -9,16 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
+from parley.analysis.conditions import condition_table, print_conditions
+from parley.analysis.simulations import engine_label, simulation_row
 from parley.analysis.stats import wilson_interval
-from parley.analysis.tables import (
-    axes,
-    condition_table,
-    engine_label,
-    print_conditions,
-    read_table,
-    simulation_row,
-    summarize,
-)
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary, write_record
@@ -172,14 +167,14 @@ def test_the_tidy_table_has_no_row_for_it_and_the_metrics_nothing(both: Study) -
 
 def test_the_printed_table_has_a_dash_for_it_and_no_column_if_no_condition_can_have_it(both: Study) -> None:
     table = summarize(both, lambda text: None)
-    alike, header, arithmetic, policies = print_conditions(table, axes(both), both.game).splitlines()
+    alike, header, arithmetic, policies = print_conditions(table, both.axes, both.game).splitlines()
     assert "model solver" in alike
     assert "simulations 3" in alike
     assert "model" not in header
     assert all(outcome.label in header for outcome in both.game.outcomes)
     for line, dashes in ((arithmetic, 1), (policies, 2)):
         assert line.split()[:-1].count("-") == dashes  # the last one is median rounds
-    alone = print_conditions(table[table["problems"] == "policies"], axes(both), both.game)
+    alone = print_conditions(table[table["problems"] == "policies"], both.axes, both.game)
     assert "policies accepted" in alone
     assert "unanimous" not in alone
 
@@ -240,7 +235,7 @@ def test_all_tables_are_written_in_both_forms_and_metrics_per_condition(study_fa
         text = pd.read_csv(paths.table("small", name, ".csv"))
         assert len(table) == len(text) == count
         assert list(table.columns) == list(text.columns)
-        assert list(table.columns)[:4] == axes(study) == ["model", "n", "b", "prompt"]
+        assert list(table.columns)[:4] == study.axes == ["model", "n", "b", "prompt"]
     made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
     tables = {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
     assert made == {*tables, paths.stamp("small", "tables", study.plan).name}

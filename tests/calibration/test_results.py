@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.calibration import results
 from parley.calibration.arms import Arm
 from parley.calibration.results import HEADER, calibration_tables, calibrations_of, cells, planned_report, report_plan

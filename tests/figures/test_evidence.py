@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from parley import paths
-from parley.analysis import averages, contrasts, players, rates, rounds, stats, tables, thresholds
+from parley.analysis import averages, contrasts, rates, stats, tables
 from parley.figures import (
     curves as figures_curves,
 )
@@ -134,7 +134,7 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
     "module",
     [
         *(averages, contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
-        *(players, rates, report_evidence, rounds, stats, thresholds, timing),
+        *(rates, report_evidence, stats, timing),
     ],
 )
 def test_shared_modules_name_no_game(module: object) -> None:

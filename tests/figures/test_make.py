@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from parley import paths
-from parley.analysis import tables
 from parley.errors import RecordError
 from parley.figures import (
     make as figures,
@@ -221,14 +220,14 @@ def test_trajectories_say_how_many_are_shown_and_how_each_ended(here: Path) -> N
 
 def test_trajectories_choose_the_lowest_of_listed_seeds(here: Path) -> None:
     study = make_study("[{model: [majority, random], n: 4, prompt: may_exist, seeds: [9, 2, 5]}]", play=False)
-    chosen = figures_trajectories.choose(list(study.simulations()), tables.axes(study))
+    chosen = figures_trajectories.choose(list(study.simulations()), study.axes)
     assert [(s.condition.axes["model"], s.seed) for s in chosen] == [("majority", 2), ("random", 2)]
 
 
 def test_trajectories_choose_unlike_conditions(here: Path) -> None:
     grids = "[{model: [majority, random], n: [4, 5, 6, 7, 8], b: [0, 1], prompt: [may_exist, none_exist]}]"
     study = make_study(grids, play=False)
-    chosen = figures_trajectories.choose(list(study.simulations()), tables.axes(study))
+    chosen = figures_trajectories.choose(list(study.simulations()), study.axes)
     assert len(chosen) == 8
     assert {s.seed for s in chosen} == {0}
     for axis, values in (("model", 2), ("n", 5), ("b", 2), ("prompt", 2)):

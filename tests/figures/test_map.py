@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from parley import paths
 from parley.analysis.attacked import with_undisturbed
-from parley.analysis.tables import read_table, summarize
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.figures.make import figures
 from parley.figures.map import quantity_map, rate_map
 from parley.figures.page import heading, interval_text

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.analysis.metrics import condition_metrics
-from parley.analysis.tables import axes, read_table, summarize
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.cli.program import commands
 from parley.games.replies import read_reply
 from parley.play.degenerate import (
@@ -256,12 +257,12 @@ def test_a_condition_is_warned_of_from_two_percent(
 ) -> None:
     study = summarized(study_factory, monkeypatch)
     conditions = summarize(study, quiet)
-    [line] = degenerate_warnings(conditions, axes(study))
+    [line] = degenerate_warnings(conditions, study.axes)
     assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies of models are degenerate; ")
     assert line.endswith("50.0% no_letter (a text without any letter or digit)")
     conditions.loc[1, "degenerate_rate"] = 0.0199
-    assert not degenerate_warnings(conditions, axes(study))
-    shown = degenerate_rows(conditions, axes(study))
+    assert not degenerate_warnings(conditions, study.axes)
+    shown = degenerate_rows(conditions, study.axes)
     assert [name for name, _ in shown["classes"]] == list(DEGENERATE_CLASSES)
     assert [cells for _, cells in shown["rows"]] == [
         ["12", *["0 (0.0%)"] * 5],
@@ -279,8 +280,8 @@ def test_a_study_of_scripted_agents_shows_nothing_of_them(study_factory: StudyFa
     conditions = summarize(study, quiet)
     for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
         assert not [name for name in table if "degenerate" in name or name == ASKED]
-    assert degenerate_rows(conditions, axes(study))["rows"] == []
-    assert degenerate_warnings(conditions, axes(study)) == []
+    assert degenerate_rows(conditions, study.axes)["rows"] == []
+    assert degenerate_warnings(conditions, study.axes) == []
 
 
 def test_counting_nothing_is_zero() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.figures.make import figures
 from parley.games.base import Game
 from parley.games.registry import GAMES

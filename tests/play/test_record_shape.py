@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import RecordError
 from parley.play.record import peek_summary, read_record, write_record
 from parley.play.record_shape import problem_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import JournalError, RecordError
 from parley.files import checked_line
 from parley.play.changes import changes_of

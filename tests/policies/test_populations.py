@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary

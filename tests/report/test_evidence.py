@@ -113,7 +113,7 @@ def test_the_report_holds_them_escaped(study_factory: StudyFactory, hostile: str
     figures.figures(study)
     contrasts = tables.read_table("small", "contrasts")
     contrasts.loc[0, ["from", "p"]] = [hostile, 0.0]
-    tables.write_table(contrasts, "small", "contrasts")
+    tables.write_table(contrasts, study, "contrasts")
     html = report.report(study).read_text()
     parsed = Page(html)
     assert {"rates", "quantities", "contrasts"} <= {attributes.get("id") for _, attributes in parsed.tags}

@@ -9,6 +9,7 @@ import pytest
 
 from parley import paths
 from parley.analysis import tables
+from parley.analysis.conditions import condition_table
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.figures import make as figures
@@ -74,7 +75,7 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(here: Path) -> N
     assert table["median_rounds"].isna().all()
     row = table.iloc[0].copy()
     row["failed_replies"], row["failed_reply_rate"], row["length"] = 3, 0.125, 3
-    cells = report.condition_row(row, tables.axes(study), study.game.outcomes)
+    cells = report.condition_row(row, study.axes, study.game.outcomes)
     assert cells["median_rounds"] == "-"
     assert cells["failed"] == "3 (12.5%)"
     assert cells["failures"] == [("length", 3)]
@@ -98,7 +99,7 @@ def test_diagnoses_and_details_are_counted(study: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[:, "diagnosis"] = ["stuck"] * 3 + [None] * 5
     simulations.loc[:, "detail"] = [None] * 6 + ["early"] * 2
-    endings = report.endings(simulations, tables.axes(study))
+    endings = report.endings(simulations, study.axes)
     assert endings["kinds"] == [("diagnosis", "stuck"), ("detail", "early")]
     assert endings["total"] == [3, 2]
     assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
@@ -146,7 +147,7 @@ def test_hostile_text_is_escaped_and_cleaned(here: Path) -> None:
 def test_hostile_text_in_a_table_is_escaped(study: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations["detail"] = "<img src=x onerror=alert(1)>"
-    tables.write_table(simulations, "tiny", "simulations")
+    tables.write_table(simulations, study, "simulations")
     html = report.report(study).read_text()
     assert "<img src=x" not in html
     assert "&lt;img src=x onerror=alert(1)&gt;" in html
@@ -172,9 +173,9 @@ def test_a_condition_that_mixes_engines_is_a_warning(study: Study) -> None:
     assert "WARNING" not in report.report(study).read_text()
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[1, "engine"] = "vllm 9, <GPU>, abc"  # seed 0 of the second condition
-    conditions = tables.condition_table(simulations, tables.axes(study), study.game)
-    tables.write_table(simulations, "tiny", "simulations")
-    tables.write_table(conditions, "tiny", "conditions")
+    conditions = condition_table(simulations, study.axes, study.game)
+    tables.write_table(simulations, study, "simulations")
+    tables.write_table(conditions, study, "conditions")
     html = report.report(study).read_text()
     assert "WARNING" in html
     shown = " ".join(Page(html).text.split())
@@ -223,7 +224,7 @@ def test_listed_seeds_are_told_in_the_report(here: Path) -> None:
 
 def test_parameters_that_are_axes_say_so(here: Path) -> None:
     study = make_study("[{model: random, n: 4, prompt: may_exist, vary: {retries: [1, 2]}}]", play=False)
-    found = dict(report.parameters(study, tables.axes(study)))
+    found = dict(report.parameters(study, study.axes))
     assert found["retries"] == "an axis"
     assert found["max_rounds"] == "3"
     assert found["reply_format"] == "json"

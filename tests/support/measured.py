@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from parley.analysis import tables
+from parley.analysis.summarize import summarize
 from parley.games.base import Outcome
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
@@ -78,5 +78,5 @@ def played(study: Study) -> Study:
         game = simulation.game()
         finished = play(simulation.id, game, scripted_policies(simulation, game))
         write_record(simulation.record(study.name), simulation, finished, {})
-    tables.summarize(study, lambda text: None)
+    summarize(study, lambda text: None)
     return study

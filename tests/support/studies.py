@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from parley.analysis import tables
+from parley.analysis.summarize import summarize
 from parley.games.registry import GAMES
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
@@ -80,7 +80,7 @@ def make_study(grids: str = GRIDS, title: str = "A study", name: str = "tiny", p
     if play:
         for simulation in study.simulations():
             simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
-        tables.summarize(study, lambda text: None)
+        summarize(study, lambda text: None)
     return study
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from parley.analysis import tables
+from parley.analysis.summarize import summarize
 from parley.engine import endpoint, server
 from parley.figures import make as figures
 from parley.play.simulate import simulate
@@ -67,7 +67,7 @@ def play(study: Study, folder: Path) -> None:
 @pytest.mark.slow
 def test_results_name_no_person_host_folder_or_secret(study: Study, tmp_path: Path) -> None:
     play(study, tmp_path)
-    tables.summarize(study, lambda text: None)
+    summarize(study, lambda text: None)
     figures.figures(study)
     report.report(study)
     found = dict(everything(study))

@@ -1,22 +1,27 @@
-"""Means of shares by condition and place, such as a round or a threshold: what the tables of these are made of."""
+"""The tables `rounds`, `thresholds` and `players`: means of shares by condition, and by round, threshold or player.
+
+A simulation contributes the points that it has: where games end early, `simulations` says how many are left.
+"""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.stats import wilson_of_mean
+from parley.play.record import Summary
 from parley.study import Study
+from parley.study.condition import Simulation
 
 
 class Averages:
-    """The shares that simulations have at places, added up by condition."""
+    """The shares that simulations have at places (rounds, thresholds, players), added up by condition."""
 
     def __init__(self, study: Study) -> None:
-        self._axes = list(study.conditions[0].axes)
-        self._conditions = study.conditions
+        self._study = study
         # Condition, then name and place -> number of values, and their sum.
         self._sums: dict[str, dict[tuple[str, Any], list[float]]] = {
             condition.path: defaultdict(lambda: [0, 0.0]) for condition in study.conditions
@@ -45,12 +50,58 @@ class Averages:
         wanted = list(names)
         rows = [
             [*condition.axes.values(), name, place, *sums[name, place]]
-            for condition in self._conditions
+            for condition in self._study.conditions
             for sums in [self._sums[condition.path]]
             for name in wanted
             for place in sorted(place for found, place in sums if found == name)
         ]
-        table = pd.DataFrame(rows, columns=[*self._axes, name_column, place_column, "simulations", "mean"])
+        table = pd.DataFrame(rows, columns=[*self._study.axes, name_column, place_column, "simulations", "mean"])
         table["mean"] = table["mean"].astype(float) / table["simulations"].astype(float)
         limits = wilson_of_mean(table["mean"].to_numpy(), table["simulations"].to_numpy(dtype=float))
         return table.assign(low=limits[0], high=limits[1])
+
+
+def round_table(study: Study, averages: Averages) -> pd.DataFrame:
+    """Return a row per condition, measure of the game and round, from the points of `Game.series`."""
+    return averages.table([measure.name for measure in study.game.measures], "measure", "round")
+
+
+def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
+    """Return a row per condition, share and threshold: axes, n, the mean in [0, 1] and its Wilson limits.
+
+    The points are the game's (`Game.sweep`); a game that sweeps nothing has none. `simulations` and their `summaries`
+    are in the same order. n counts the simulations that have the share.
+    """
+    averages = Averages(study)
+    for simulation, summary in zip(simulations, summaries, strict=True):
+        averages.add(simulation.condition.path, study.game.sweep(summary.outcome["metrics"]))
+    return averages.table(averages.names, "share", "threshold")
+
+
+def player_table(study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
+    """Return a row per condition, quantity and player: axes, n, the mean in [0, 1] and its Wilson limits.
+
+    A player is a model or a policy by its label, as in the axis `model`. Its share in a simulation is that among the
+    agents that it plays there and that have the quantity (`Game.of_agents`); n counts the simulations with such
+    agents. `simulations` and their `summaries` are in the same order.
+    """
+    averages = Averages(study)
+    for simulation, summary in zip(simulations, summaries, strict=True):
+        if agents := study.game.of_agents(summary.outcome["metrics"]):
+            averages.add(simulation.condition.path, _by_player(simulation, agents))
+    return averages.table([quantity.name for quantity in study.game.quantities], "quantity", "player")
+
+
+def _by_player(
+    simulation: Simulation, agents: Mapping[str, Mapping[str, float]]
+) -> dict[str, list[tuple[str, float]]]:
+    """Return the (player, share) points of one simulation by quantity, from the shares of its agents."""
+    players = simulation.players(simulation.game())
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for agent, shares in agents.items():
+        for quantity, share in shares.items():
+            found[quantity][players[agent].label].append(share)
+    return {
+        quantity: [(label, fmean(shares)) for label, shares in by_label.items()]
+        for quantity, by_label in found.items()
+    }

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.attacked import with_group_size, with_undisturbed
+from parley.analysis.columns import declared
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import (
     Floats,
@@ -34,9 +35,9 @@ Impossible = Mapping[tuple[Any, ...], frozenset[str]]
 NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
 MOST_VALUES = 6  # of an axis with more, each value is compared with the first alone
-_BEFORE = ["kind", "axis", "from", "to", "what"]
-_COUNTS = ["pairs", "simulations_from", "simulations_to", "only_first", "only_second", "both"]
-_AFTER = [*_COUNTS, "value_from", "value_to", "difference", "low", "high", "test", "p"]
+_NAMES = [column.name for column in declared("contrasts").columns]
+_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-1]  # the axes stand between them; p_holm comes last
+_COUNTS = _AFTER[:6]
 _INDEX = "_index"
 _PAIR = "_pair"
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.columns import names_of
 from parley.analysis.stats import Floats, mean_interval, wilson_interval, wilson_of_mean
 from parley.games.base import Game
 from parley.games.evidence import Quantity
@@ -22,8 +23,6 @@ BLOCK_QUANTITIES = (
     Quantity("flood_bytes", "spreading by flooding", "bytes"),
 )
 _ROUNDING = 1e-12  # by which a share may miss 0 and 1
-_RATES = ["indicator", "simulations", "count", "rate", "low", "high"]
-_QUANTITIES = ["quantity", "unit", "simulations", "mean", "sd", "low", "high", "interval", "median"]
 
 
 def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
@@ -38,7 +37,7 @@ def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.Da
             n, count = int((answers >= 0).sum()), int((answers == 1).sum())
             low, high = wilson_interval(count, n)
             table.append([*key, indicator.name, n, count, count / n if n else np.nan, low, high])
-    return pd.DataFrame(table, columns=[*by, *_RATES])
+    return pd.DataFrame(table, columns=names_of("rates", by, game))
 
 
 def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
@@ -58,7 +57,7 @@ def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
             low, high = _bounded_limits(group, quantity, values) if quantity.bounded else (m.low, m.high)
             interval = "Wilson" if quantity.bounded else "t"
             table.append([*key, quantity.name, quantity.unit, m.n, m.mean, m.sd, low, high, interval, m.median])
-    return pd.DataFrame(table, columns=[*by, *_QUANTITIES])
+    return pd.DataFrame(table, columns=names_of("quantities", by, game))
 
 
 def _bounded_limits(rows: pd.DataFrame, quantity: Quantity, values: Floats) -> tuple[float, float]:

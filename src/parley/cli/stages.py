@@ -160,16 +160,16 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
     \b
     Example:  parley summarize demo
     """
+    from parley.analysis.conditions import print_conditions
     from parley.analysis.degenerate_rates import degenerate_warnings
-    from parley.analysis.tables import axes, print_conditions
-    from parley.analysis.tables import summarize as run
+    from parley.analysis.summarize import summarize as run
 
     loaded = load(study, models, plan)
     table = run(loaded, say, strict)
-    click.echo(print_conditions(table, axes(loaded), loaded.game))
+    click.echo(print_conditions(table, loaded.axes, loaded.game))
     for name, note in loaded.notes().items():
         click.echo(f"{name}: {note}")
-    for line in degenerate_warnings(table, axes(loaded)):
+    for line in degenerate_warnings(table, loaded.axes):
         say(f"warning: {line}")
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis import tables
 from parley.analysis.attacked import beside_undisturbed
 from parley.figures.page import MOST_PANELS, empty, line_handle, line_style, words
 from parley.figures.panels import (
@@ -54,7 +53,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     table = table[table["measure"].isin(labels)]
-    axes = tables.axes(study)
+    axes = study.axes
     not_shown(len(study.conditions), len(table[axes].drop_duplicates()), notes)
     table, axes = _side_by_side(study, spec.x, table, axes, notes)
     if spec.x in axes and not _differ(table, axes, spec.x):

@@ -19,6 +19,7 @@ from matplotlib.patches import Patch
 
 from parley.analysis import tables
 from parley.analysis.attacked import beside_undisturbed
+from parley.analysis.conditions import outcomes_of
 from parley.analysis.rates import quantity_table
 from parley.figures.curves import curves
 from parley.figures.indicators import indicators
@@ -115,7 +116,7 @@ def _draw(study: Study, spec: FigureSpec) -> Figure:
 
 def _of_blocks(study: Study) -> pd.DataFrame:
     """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
-    blocks, by = tables.read_table(study.name, "ledger"), tables.axes(study)
+    blocks, by = tables.read_table(study.name, "ledger"), study.axes
     blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
     # A condition that never agreed keeps its rows: figures count what they leave out.
     for name in map(str, blocks.columns):
@@ -129,7 +130,7 @@ def _of_blocks(study: Study) -> pd.DataFrame:
 
 def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     """Draw a figure that compares conditions along `spec.x`; every other axis that varies is kept apart."""
-    axes = tables.axes(study)
+    axes = study.axes
     if table.empty or spec.x not in axes:
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
@@ -165,7 +166,7 @@ def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[st
     notes = [*notes, f"Rate of each outcome with its {WILSON}; sims: simulations per point."]
     if legend:
         notes.append("Where they differ between lines, sims are in the order of the legend.")
-    outcomes = tables.outcomes_of(table, study.game)
+    outcomes = outcomes_of(table, study.game)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         _rate_panel(ax, conditions, spec.x, xs, lines, outcomes[index].name, len(xs) / w)
@@ -217,8 +218,8 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
     w = max(1.5, 0.62 * len(xs))
     columns = max(1, min(len(panels), 4, int((WIDEST - 1) / (w + 0.3))))
     headings = [heading(varying, key, w) for key, _ in panels]
-    outcomes = tables.outcomes_of(pd.concat([group for _, group in panels]), study.game)
-    first = [tables.outcomes_of(group, study.game)[0] for _, group in panels]
+    outcomes = outcomes_of(pd.concat([group for _, group in panels]), study.game)
+    first = [outcomes_of(group, study.game)[0] for _, group in panels]
     legend = [
         Patch(facecolor=o.color, hatch=o.hatch, edgecolor="#333333", linewidth=0.6, label=o.label) for o in outcomes
     ]

@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from parley.analysis import tables
 from parley.analysis.attacked import beside_undisturbed
 from parley.figures.page import empty, interval_text, page, words
 from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, values_along
@@ -95,7 +94,7 @@ def _limits(low: float, high: float) -> str:
 
 
 def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()) -> Figure:
-    others = [axis for axis in tables.axes(study) if axis != spec.x]
+    others = [axis for axis in study.axes if axis != spec.x]
     sizes: list[str] = []
     if spec.x == "b":
         table, others = beside_undisturbed(table, others, study.game.roles[0], sizes)

@@ -309,7 +309,7 @@ def places_along(
     a figure shows, so are first the conditions that no other differs from in x alone. Adds to `notes` what all panels
     share and what is left out.
     """
-    axes = list(study.conditions[0].axes)
+    axes = study.axes
     # Numbered, since a condition may stand in several panels.
     table = table.assign(**{_CONDITION: table.groupby(axes, sort=False).ngroup()})
     run = table[_CONDITION].nunique()

@@ -6,7 +6,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis import tables
 from parley.figures.page import WIDEST, empty, heading, line_handle, line_style, page, room
 from parley.figures.panels import (
     WILSON,
@@ -35,7 +34,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if table.empty:
         return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
     labels = labels_of(study.game.quantities, spec.of)
-    varying = varied(table, tables.axes(study), notes)
+    varying = varied(table, study.axes, notes)
     found = list(alike(table, varying))
     not_shown(len(study.conditions), len(found), notes)
     panels = at_most(found, notes, _MOST_PANELS)

@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from parley.analysis import tables
 from parley.figures.page import FEW_PANELS, heading, line_handle, line_style, page, room, words
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
@@ -49,7 +48,7 @@ def few(
 
     With `attacked`, those with agents of the game's last role are taken alone, if there are any.
     """
-    simulations, axes = list(study.simulations()), tables.axes(study)
+    simulations, axes = list(study.simulations()), study.axes
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
     chosen = choose(disturbed or simulations, axes, most)
     axes_of = [simulation.condition.axes for simulation in chosen]

@@ -16,7 +16,17 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Session, Timeline, Trajectory
+from parley.games.evidence import (
+    FigureSpec,
+    GameColumns,
+    Indicator,
+    Measure,
+    OutcomeClass,
+    Quantity,
+    Session,
+    Timeline,
+    Trajectory,
+)
 from parley.games.network.graph import Network
 from parley.games.network.topology import Complete, Topology, build
 from parley.games.network.topology import check as check_topology
@@ -109,6 +119,7 @@ class Game(ABC):
     measures: ClassVar[tuple[Measure, ...]] = ()  # by round, from the trace: see `series`
     indicators: ClassVar[tuple[Indicator, ...]] = ()  # metrics that are true, false or None
     quantities: ClassVar[tuple[Quantity, ...]] = ()  # metrics that are numbers or None
+    columns: ClassVar[GameColumns] = GameColumns()  # what its metrics mean, and what each agent did by round
     paired_by: ClassVar[tuple[str, ...]] = ()  # metrics that simulations of a pair share, besides their seed
     round_name: ClassVar[str] = "round"  # what figures call the rounds of `series`
     comparisons: ClassVar[tuple[tuple[str, str], ...]] = ()  # pairs of indicators, compared in the same simulations

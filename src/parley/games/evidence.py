@@ -3,9 +3,11 @@
 Tables and figures know no game: they follow these descriptions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from parley.columns import Column
 
 
 @dataclass(frozen=True)
@@ -165,3 +167,20 @@ class Session:
     utterances: tuple[Utterance, ...]
     agreed: bool
     verdict: Mapping[str, Any]
+
+
+def _no_turns(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    return ()
+
+
+@dataclass(frozen=True)
+class GameColumns:
+    """What a game's columns mean: its `metrics`, and those of `turns`, a row per agent and round.
+
+    `rows` makes the rows of one simulation from the outcome and the trace of a record: mappings with `round`, `agent`
+    and what the game has in `turns`; what is left out is missing.
+    """
+
+    metrics: tuple[Column, ...] = ()
+    turns: tuple[Column, ...] = ()
+    rows: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]] = _no_turns

@@ -13,13 +13,14 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from parley import paths
-from parley.analysis.tables import axes, write_table
+from parley.analysis.columns import names_of
+from parley.analysis.tables import write_table
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.network.graph import Network
 from parley.ledger.block import SignedSession, genesis, make_block, sign_session
 from parley.ledger.check import MOST_BLOCK_BYTES, ChainChecker, block_line, check_chain, head_line, lines, open_chain
-from parley.ledger.gossip import Traffic, traffic
+from parley.ledger.gossip import traffic
 from parley.ledger.order import Order, misplaced
 from parley.ledger.telling import Teller
 from parley.play.record import Summary, read_trace
@@ -30,8 +31,6 @@ from parley.study.condition import Simulation
 from parley.text import by_number, one_line
 
 TABLE = "ledger"
-_BLOCK_COLUMNS = ("height", "session", "agreed", "agents", "utterances", "rounds", "block_bytes")
-_CHAIN_COLUMNS = ("nonce", "hash", "spec", "id")
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,8 @@ def build(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.
     write_atomically(chain, write)
     last = rows[-1]["hash"] if rows else genesis(study.ledger.difficulty)
     write_atomically(paths.ledger_head(chain), lambda file: file.write(head_line(len(rows), last)))
-    columns = [*axes(study), "seed", *_BLOCK_COLUMNS, *Traffic.__dataclass_fields__, *_CHAIN_COLUMNS]
-    table = pd.DataFrame(rows, columns=columns)
-    write_table(table, study.name, TABLE)
+    table = pd.DataFrame(rows, columns=names_of(TABLE, study.axes, study.game))
+    write_table(table, study, TABLE)
     return table
 
 

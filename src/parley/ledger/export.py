@@ -2,21 +2,20 @@
 
 import csv
 import io
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from parley.analysis.columns import UTTERANCES
+from parley.analysis.tables import harmless
 from parley.identity import canonical_json
 from parley.ledger.show import blocks
 from parley.text import valid_unicode
 
 Format = Literal["jsonl", "csv"]
-_BEFORE = ("block", "simulation", "session", "utterance", "round", "agent")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")
-_AFTER = ("key", "signature")
 _CONTENT = "content."  # before the keys of what was said, which may be called like any column
+_NAMES = [column.name for column in UTTERANCES.columns]
+_BEFORE, _AFTER = _NAMES[: _NAMES.index(f"{_CONTENT}<key>")], _NAMES[_NAMES.index(f"{_CONTENT}<key>") + 1 :]
 
 
 def export(path: Path, form: Format) -> Iterator[str]:
@@ -59,10 +58,5 @@ def _cell(value: Any) -> str:
 
 def _csv_line(cells: list[Any]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([_harmless(valid_unicode(str(cell))) for cell in cells])
+    csv.writer(line, lineterminator="\n").writerow([harmless(valid_unicode(str(cell))) for cell in cells])
     return line.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula: an apostrophe goes before what might be one."""
-    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell

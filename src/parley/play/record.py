@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parley.columns import Column, schema
 from parley.errors import MissingRecordError, RecordError
 from parley.files import read_regular, write_atomically
 from parley.play.degenerate import count_degenerate
@@ -46,35 +47,38 @@ _KEY = b"parley"
 _TRACE_KEY = b"parley_trace"
 CHECK_KEY = b"parley_sha256"  # over both; Parquet has checksums for its pages, but none for its metadata
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.dictionary(pa.int8(), pa.string()), nullable=False),  # of the simulation
-        pa.field("simulation_seed", pa.int64(), nullable=False),
-        pa.field("round", pa.int32(), nullable=False),
-        pa.field("phase", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("agent", pa.dictionary(pa.int16(), pa.string()), nullable=False),
-        pa.field("role", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("player", pa.dictionary(pa.int16(), pa.string()), nullable=False),
-        pa.field("attempt", pa.int8(), nullable=False),
-        pa.field("request_seed", pa.int64(), nullable=False),
-        pa.field("temperature", pa.float32(), nullable=False),
-        pa.field("max_tokens", pa.int32(), nullable=False),
-        pa.field("ask", pa.string(), nullable=False),  # SHA-256 of the messages and the sampling
-        pa.field("system", pa.string(), nullable=False),
-        pa.field("user", pa.string(), nullable=False),
-        pa.field("text", pa.string(), nullable=False),
-        pa.field("finish_reason", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("failure", pa.dictionary(pa.int8(), pa.string())),
-        pa.field("failure_detail", pa.string()),
-        pa.field("prompt_tokens", pa.int32()),
-        pa.field("completion_tokens", pa.int32()),
-        pa.field("cached_tokens", pa.int32()),
-        pa.field("started", pa.timestamp("ms", tz="UTC"), nullable=False),
-        pa.field("seconds", pa.float32(), nullable=False),
-        pa.field("served_model", pa.string()),  # what answered, by its own word; `model` is an axis of the paths
-        pa.field("system_fingerprint", pa.string()),
-    ]
+_NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
+_FEW = pa.dictionary(pa.int8(), pa.string())
+_SINCE_3 = f"0.1.0, records of format {FORMAT}"
+
+COLUMNS = (
+    Column("id", _FEW, "simulation: SHA-256 of all that can change it", required=True, since=_SINCE_3),
+    Column("simulation_seed", pa.int64(), "seed of the simulation", required=True, since=_SINCE_3),
+    Column("round", pa.int32(), "round in which the agent was asked, from 1 (deliberation: from 0)", required=True),
+    Column("phase", _FEW, "phase of the round, such as `propose` and `vote`", required=True),
+    Column("agent", _NAME, "name of the agent", required=True),
+    Column("role", _FEW, "its role: `honest` or `byzantine`", required=True),
+    Column("player", _NAME, "what played it: a model, or a policy", required=True),
+    Column("attempt", pa.int8(), "0, and one more for each time that it was asked again", required=True),
+    Column("request_seed", pa.int64(), "seed that the reply was sampled with (format 2: `seed`)", required=True),
+    Column("temperature", pa.float32(), "temperature that the reply was sampled with", required=True),
+    Column("max_tokens", pa.int32(), "longest reply that was allowed", "tokens", required=True),
+    Column("ask", pa.string(), "SHA-256 of the messages and the sampling", required=True),
+    Column("system", pa.string(), "system message", required=True),
+    Column("user", pa.string(), "user message", required=True),
+    Column("text", pa.string(), "reply as it came: not cleaned, and a model's own words", required=True),
+    Column("finish_reason", _FEW, "why the reply ended: `stop`, `length`, ...", required=True),
+    Column("failure", _FEW, "why the reply could not be used, by class; missing if it could"),
+    Column("failure_detail", pa.string(), "the same in more words"),
+    Column("prompt_tokens", pa.int32(), "length of the question; missing if nobody counted", "tokens"),
+    Column("completion_tokens", pa.int32(), "length of the reply; missing if nobody counted", "tokens"),
+    Column("cached_tokens", pa.int32(), "those of the question that the engine had computed before", "tokens"),
+    Column("started", pa.timestamp("ms", tz="UTC"), "when it was asked", "UTC", required=True),
+    Column("seconds", pa.float32(), "time from the question to the reply", "s", required=True),
+    Column("served_model", pa.string(), "what answered, by its own word", since=_SINCE_3),
+    Column("system_fingerprint", pa.string(), "version of the service that answered, by its own word", since=_SINCE_3),
 )
+SCHEMA = schema(COLUMNS)
 
 
 # Older records: other names, and no identity in the rows.

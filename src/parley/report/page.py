@@ -18,7 +18,9 @@ from markupsafe import Markup
 from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.answered import answered, answered_as, answered_warnings
+from parley.analysis.conditions import outcomes_of
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
 from parley.calibration.results import HEADER, calibration_tables
 from parley.engine.models import ModelEntry
@@ -43,7 +45,7 @@ def report(study: Study) -> Path:
     simulations = tables.read_table(study.name, "simulations")
     records = read_records(study)
     models = answered(records.simulations, records.summaries)
-    by, outcomes = tables.axes(study), tables.outcomes_of(conditions, study.game)
+    by, outcomes = study.axes, outcomes_of(conditions, study.game)
     page = (
         _environment()
         .get_template("report.html")
@@ -221,7 +223,7 @@ def _provenance(summaries: Sequence[Summary]) -> list[tuple[str, list[str]]]:
         kinds["Git commit"][_commit(made.get("git"))] += 1
         kinds["Python"][str(made.get("python", "unknown"))] += 1
         kinds["Machine"][str(made.get("machine", "unknown"))] += 1
-        kinds["Engine"][tables.engine_label(made)] += 1
+        kinds["Engine"][engine_label(made)] += 1
         kinds["Packages"][_text(made.get("packages", {}))] += 1
     return [
         (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])

@@ -47,6 +47,11 @@ class Study:
     budget: Budget | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
 
+    @cached_property
+    def axes(self) -> list[str]:
+        """The names of the axes, in the order of the paths."""
+        return list(self.conditions[0].axes)
+
     def simulations(self) -> Iterator[Simulation]:
         """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
         for place in range(max(len(condition.seeds) for condition in self.conditions)):
@@ -141,8 +146,8 @@ class Study:
 
         Raises UsageError if the study has no such axis, or no such condition.
         """
-        if unknown := [axis for axis in axes if axis not in self.conditions[0].axes]:
-            remedy = choose(unknown[0], self.conditions[0].axes)
+        if unknown := [axis for axis in axes if axis not in self.axes]:
+            remedy = choose(unknown[0], self.axes)
             raise UsageError(f"{self.file}: {unknown[0]}: not an axis of this study; {remedy}")
         meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
         found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from parley.analysis.tables import print_conditions, read_table, summarize
+from parley.analysis.conditions import print_conditions
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.figures.make import figures
 from parley.games.base import Group
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters

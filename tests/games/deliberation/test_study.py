@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.analysis.tables import read_table, summarize
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.figures.make import figures
 from parley.games.deliberation.game import DeliberationGame

@@ -7,7 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from parley.analysis.tables import read_table, summarize
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.cli.program import commands
 from parley.errors import UsageError
 from parley.play.record import read_summary

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from parley import paths
-from parley.analysis.tables import read_table, summarize
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.errors import UsageError
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.record import read_record, read_summary, read_trace

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.calibration.run import calibrate
 from parley.files import mark_done, write_atomically
 from parley.games.problems.sources import Arithmetic

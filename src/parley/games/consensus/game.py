@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome
 from parley.games.consensus.adversaries import ADVERSARIES
+from parley.games.consensus.columns import COLUMNS
 from parley.games.consensus.network import ConsensusNetwork, disclosed_templates, disclosed_text, peer_values
 from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
 from parley.games.consensus.prompts import (
@@ -36,7 +37,7 @@ from parley.games.consensus.swarms import prompts as consensus_swarms_prompts
 from parley.games.consensus.swarms import protocol as consensus_swarms
 from parley.games.consensus.swarms.parameters import NAMES
 from parley.games.consensus.threat import threat_model
-from parley.games.evidence import FigureSpec, Measure, OutcomeClass, Trajectory
+from parley.games.evidence import FigureSpec, GameColumns, Measure, OutcomeClass, Trajectory
 from parley.games.problems.problem import Problem
 from parley.games.questions import first_ask, in_form_of
 from parley.policies import Ask, Reply, ReplyFormat
@@ -109,6 +110,7 @@ class ConsensusGame(Game):
         ),
     )
     measures: ClassVar[tuple[Measure, ...]] = (Measure("agreement", "agreement of honest agents"),)
+    columns: ClassVar[GameColumns] = COLUMNS
     Parameters: ClassVar[type[GameParameters]] = ConsensusParameters
     prompts = PROMPTS
     prompt_phases: ClassVar[tuple[str, ...]] = ("propose", "vote", "turn")

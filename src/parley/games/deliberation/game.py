@@ -18,13 +18,14 @@ from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome
 from parley.games.deliberation import evidence
 from parley.games.deliberation import prompts as texts
+from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.hung import HungSet, Panels, panels
 from parley.games.deliberation.parameters import DeliberationParameters, reply_model
 from parley.games.deliberation.rules import POLICIES
 from parley.games.deliberation.state import Agent, Answer, DeliberationView, Value
 from parley.games.deliberation.turns import Turn, heard_by, reached, turn_measures
 from parley.games.deliberation.verdict import graded, plurality, unanimous
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Session
+from parley.games.evidence import FigureSpec, GameColumns, Indicator, Measure, OutcomeClass, Quantity, Session
 from parley.games.problems.matching import MATCHING
 from parley.games.problems.problem import Problem
 from parley.games.questions import first_ask
@@ -59,6 +60,7 @@ class DeliberationGame(Game):
     measures: ClassVar[tuple[Measure, ...]] = evidence.MEASURES
     indicators: ClassVar[tuple[Indicator, ...]] = evidence.INDICATORS
     quantities: ClassVar[tuple[Quantity, ...]] = evidence.QUANTITIES
+    columns: ClassVar[GameColumns] = COLUMNS
     paired_by: ClassVar[tuple[str, ...]] = ("problem",)
     round_name: ClassVar[str] = "turn"
     comparisons: ClassVar[tuple[tuple[str, str], ...]] = evidence.COMPARISONS

@@ -3,7 +3,20 @@
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
+from parley.columns import Column
 from parley.games.network.graph import Network
+
+# Of the whole network, and of the part of it that links honest agents.
+FACTS = tuple(
+    Column(f"{of}{name}", "int64", f"{text}, of {whose}", unit)
+    for of, whose in (("", "the network"), ("honest_", "the part of it that links honest agents"))
+    for name, text, unit in (
+        ("diameter", "longest of all shortest paths; missing if not everyone reaches everyone", "links"),
+        ("connectivity", "how many agents must be lost to cut it apart", "agents"),
+        ("edges", "number of links", "links"),
+        ("components", "number of parts that are not linked", ""),
+    )
+)
 
 
 class Links:

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Timeline
+from parley.games.evidence import FigureSpec, GameColumns, Indicator, Measure, OutcomeClass, Quantity, Timeline
 from parley.games.network.links import Links
 from parley.games.problems.problem import Problem
 from parley.games.questions import first_ask, in_form_of
 from parley.games.stag_hunt import evidence
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
+from parley.games.stag_hunt.columns import COLUMNS
 from parley.games.stag_hunt.parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
 from parley.games.stag_hunt.rules import POLICIES
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
@@ -38,6 +39,7 @@ class StagHuntGame(Game):
     measures: ClassVar[tuple[Measure, ...]] = evidence.MEASURES
     indicators: ClassVar[tuple[Indicator, ...]] = evidence.INDICATORS
     quantities: ClassVar[tuple[Quantity, ...]] = evidence.QUANTITIES
+    columns: ClassVar[GameColumns] = COLUMNS
     read_texts: ClassVar[frozenset[str]] = frozenset({"word"})
     Parameters: ClassVar[type[GameParameters]] = StagHuntParameters
     prompts = texts.PROMPTS

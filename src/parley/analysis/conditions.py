@@ -1,0 +1,105 @@
+"""The table `conditions`: a row per condition, with the rate of each outcome, its interval, and what it took."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
+from parley.analysis.degenerate_rates import condition_cells, with_counts
+from parley.analysis.rates import by_condition
+from parley.analysis.stats import censored_median, wilson_interval
+from parley.games.base import Game
+from parley.games.evidence import OutcomeClass
+from parley.policies import FAILURE_CLASSES
+from parley.study import Study
+
+_PARTS = ("count", "rate", "low", "high")  # of each outcome in the table of conditions
+
+
+def impossible_outcomes(study: Study, rows: pd.DataFrame) -> Impossible:
+    """Return, by the values of each condition's axes, the names of the outcomes that it cannot have.
+
+    `rows` is the table of simulations. What a simulation ended with can be, whatever the game says: nothing is hidden.
+    """
+    ended = {key: set(group["outcome"]) for key, group in by_condition(rows, study.axes)}
+    every = {outcome.name for outcome in study.game.outcomes}
+    found = {}
+    for condition in study.conditions:
+        key = tuple(condition.axes.values())
+        found[key] = frozenset(every - condition.possible_outcomes - ended.get(key, set()))
+    return found
+
+
+def outcomes_of(conditions: pd.DataFrame, game: type[Game]) -> list[OutcomeClass]:
+    """Return the outcomes that some of these conditions can have; `conditions` are rows of the table of conditions."""
+    return [outcome for outcome in game.outcomes if conditions[f"{outcome.name}_rate"].notna().any()]
+
+
+def condition_table(
+    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible = NONE_IMPOSSIBLE
+) -> pd.DataFrame:
+    """Return a row per condition: axes, `simulations` (the n of every rate), per outcome count, rate, limits.
+
+    An outcome that is `impossible` in a condition has none of the four there: they are missing, not 0.
+
+    `threat_model` says whether the paper allows its adversaries ("none", "paper", "beyond: ...", "unknown: ...").
+
+    `median_rounds` is the Kaplan-Meier median of the rounds until the game stopped, missing where fewer than half
+    did. Tokens and calls are means per simulation; failed replies are a share of all calls, degenerate ones of what
+    was asked of models.
+    """
+    table = []
+    for values, group in by_condition(rows, by):
+        n, never = len(group), impossible.get(values, frozenset())
+        row: dict[str, Any] = dict(zip(by, values, strict=True))
+        row["threat_model"] = group["threat_model"].iloc[0]
+        row["simulations"] = n
+        for outcome in game.outcomes:
+            count = int((group["outcome"] == outcome.name).sum())
+            found = (count, count / n, *wilson_interval(count, n))
+            values_of = (pd.NA, math.nan, math.nan, math.nan) if outcome.name in never else found
+            row |= {f"{outcome.name}_{part}": v for part, v in zip(_PARTS, values_of, strict=True)}
+        row["median_rounds"] = censored_median(
+            group["rounds"].to_list(), group["finished_early"].astype(bool).to_list()
+        )
+        row["mean_calls"] = group["calls"].mean()
+        row["mean_prompt_tokens"] = group["prompt_tokens"].mean()
+        row["mean_completion_tokens"] = group["completion_tokens"].mean()
+        row["failed_replies"] = int(group["failed_replies"].sum())
+        for failure in FAILURE_CLASSES:
+            row[failure] = int(group[failure].sum())
+        row["failed_reply_rate"] = row["failed_replies"] / group["calls"].sum()
+        row |= condition_cells(group)
+        row["engines"] = group["engine"].nunique()
+        table.append(row)
+    counts = [f"{outcome.name}_count" for outcome in game.outcomes if table]
+    return with_counts(pd.DataFrame(table)).astype(dict.fromkeys(counts, "Int64"))
+
+
+def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -> str:
+    """Return the table of conditions as text: axes, n, and each outcome's rate with its interval in percent.
+
+    Outcomes that no condition can have are left out. Each value of the first axis has a table of its own, so that it
+    fits a terminal; what is the same in all of its rows stands above them.
+    """
+    if table[by[0]].nunique() > 1:
+        parts = [part for _, part in table.groupby(by[0], sort=False, dropna=False)]
+        return "\n\n".join(print_conditions(part, by, game) for part in parts)
+    shown = table[list(by)].copy()
+    if (table["threat_model"] != "none").any():
+        shown["threat model"] = table["threat_model"]
+    shown["simulations"] = table["simulations"]
+    labels = {outcome.label for outcome in outcomes_of(table, game)}
+    for outcome in outcomes_of(table, game):
+        cells = []
+        for _, row in table.iterrows():
+            rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
+            cells.append("-" if pd.isna(rate) else f"{rate:4.0%} [{100 * low:.0f}, {100 * high:.0f}]")
+        shown[outcome.label] = cells
+    shown["median rounds"] = ["-" if pd.isna(m) else f"{m:g}" for m in table["median_rounds"]]
+    shown["unusable replies"] = [f"{rate:.1%}" for rate in table["failed_reply_rate"]]
+    kept = [name for name in shown if len(shown) == 1 or shown[name].nunique() > 1 or name in labels]
+    alike = ", ".join(f"{name} {shown[name].iloc[0]}" for name in shown if name not in kept)
+    return (f"In all rows: {alike}\n" if alike else "") + shown[kept].to_string(index=False)

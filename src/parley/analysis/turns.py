@@ -1,0 +1,90 @@
+"""The table `turns`: what each agent did in each round, from the traces of the records.
+
+It is the largest table: it is written piece by piece, so that it never lies in memory as a whole.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parley import paths
+from parley.analysis.columns import columns_of
+from parley.analysis.tables import csv_text
+from parley.errors import RecordError
+from parley.files import write_atomically
+from parley.games.base import BYZANTINE
+from parley.play.record import Summary
+from parley.study import Study
+from parley.study.condition import Simulation
+from parley.text import one_line
+
+NAME = "turns"
+_ROWS = 50_000  # of a piece
+
+Recorded = tuple[Simulation, Summary, Sequence[Mapping[str, Any]]]  # with its record's summary and trace
+
+
+def write_turns(study: Study, recorded: Iterable[Recorded]) -> None:
+    """Write the table, a row per agent and round of each simulation; raises RecordError if the disk refuses.
+
+    `recorded` is read to its end, once, and may yield what lies on a disk.
+    """
+
+    def write(parquet: BinaryIO) -> None:
+        write_atomically(paths.table(study.name, NAME, ".csv"), lambda csv: _write(study, recorded, parquet, csv))
+
+    write_atomically(paths.table(study.name, NAME, ".parquet"), write)
+
+
+def _write(study: Study, recorded: Iterable[Recorded], parquet: BinaryIO, csv: BinaryIO) -> None:
+    schema = turn_schema(study)
+    rows = (row for simulation, summary, trace in recorded for row in turn_rows(simulation, summary, trace))
+    csv.write(csv_text(schema.empty_table()).encode())
+    with pq.ParquetWriter(parquet, schema) as writer:
+        while piece := list(islice(rows, _ROWS)):
+            try:
+                table = pa.Table.from_pylist(piece, schema)
+            except pa.ArrowException as error:
+                raise RecordError(
+                    f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}"
+                ) from None
+            writer.write_table(table)
+            csv.write(csv_text(table, header=False).encode())
+
+
+def turn_schema(study: Study) -> pa.Schema:
+    """Return the schema of the table; it is the same for all studies of the built-in games with the same axes."""
+    fields = []
+    for column in columns_of(NAME, study.axes, study.game):
+        values = [condition.axes[column.name] for condition in study.conditions] if column.arrow is None else []
+        fields.append(pa.field(column.name, column.arrow or pa.array(values).type))
+    return pa.schema(fields)
+
+
+def turn_rows(
+    simulation: Simulation, summary: Summary, trace: Sequence[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of one simulation, in the order of its game; raises RecordError for another game's trace."""
+    game = simulation.game()
+    players = {name: player.label for name, player in simulation.players(game).items()}
+    roles = {seat.name: seat.role for seat in game.seats}
+    same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
+    try:
+        for row in simulation.condition.game.columns.rows(summary.outcome, trace):
+            agent = row["agent"]
+            of_agent = {"role": roles[agent], "is_byzantine": roles[agent] == BYZANTINE, "player": players[agent]}
+            # What an agent did comes after what it is: no game can give it another role.
+            yield {key: _cell(value) for key, value in row.items()} | of_agent | same
+    except (LookupError, TypeError, AttributeError) as error:
+        raise RecordError(f"{simulation.id}: its trace tells of no turns: {one_line(repr(error), 150)}") from None
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as it stands in the table: texts on one line, as they may be a model's; lists as JSON."""
+    if isinstance(value, str):
+        return one_line(value)
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value

@@ -1,0 +1,61 @@
+"""Columns: what a column of a table or of a record is called, its type, its unit, and what it means.
+
+A column is declared once, where what it holds is made. The schemas of the files and docs/data.md follow from it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+JSON = "JSON"  # the unit of texts that hold JSON
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    `name` may have a part in angle brackets that stands for many: `<outcome>_rate`. `type` is an Arrow type or the
+    name of one ("int64", "double", "string", "bool"); "" is whatever the values are. `required` columns have no gaps.
+    """
+
+    name: str
+    type: Any
+    text: str
+    unit: str = ""
+    required: bool = False
+    since: str = "0.1.0"
+
+    @property
+    def arrow(self) -> Any:
+        """The type of Arrow (pyarrow.DataType); None for whatever the values are."""
+        import pyarrow as pa  # takes a while, and few commands need it
+
+        return pa.type_for_alias(self.type) if isinstance(self.type, str) and self.type else self.type or None
+
+    @property
+    def kind(self) -> str:
+        """The type in words, for people; dictionaries are how texts are stored."""
+        found = str(self.arrow or "that of the values")
+        return "string" if found.startswith("dictionary<values=string") else found
+
+
+def schema(columns: Iterable[Column]) -> Any:
+    """Return the schema of Arrow (pyarrow.Schema) that columns of known types make."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(column.name, column.arrow, nullable=not column.required) for column in columns])
+
+
+def find(columns: Iterable[Column], name: str, parts: Mapping[str, Iterable[str]]) -> Column | None:
+    """Return the column that is, or stands for, `name`; None if none does.
+
+    `parts` are the words that each part in angle brackets may be; one that is not among them may be any.
+    """
+    for column in columns:
+        before, opened, rest = column.name.partition("<")
+        part, _, after = rest.partition(">")
+        word = name.removeprefix(before).removesuffix(after)
+        stands_for = opened and word and name == before + word + after and word in parts.get(part, [word])
+        if column.name == name or stands_for:
+            return column
+    return None

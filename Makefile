@@ -57,7 +57,7 @@ test-fast: setup ## Run the tests of pure code: all that start no process and ta
 
 # Two clusters at once: these tests mostly wait.
 test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
-	pytest tests/slurm -n 2 --dist worksteal
+	pytest tests/system/slurm -n 2 --dist worksteal
 
 lint: setup ## Check format, lint, types and the workflow
 	ruff format --check .

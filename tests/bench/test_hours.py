@@ -1,7 +1,5 @@
 """The arithmetic of hours."""
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
@@ -10,8 +8,9 @@ from parley.play.journal import Entry
 from parley.play.runner import Exchange
 from parley.policies import Ask, Reply, Sampling
 from parley.study import load_study
+from support import REPOSITORY
 
-PAPER = Path(__file__).parents[2] / "config" / "paper.yaml"
+PAPER = REPOSITORY / "config" / "paper.yaml"
 
 
 def exchange(round_: int, phase: str, prompt: int, reply: int, attempt: int = 0) -> Exchange:

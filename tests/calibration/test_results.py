@@ -9,9 +9,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from answering import record_with_model, standing_in
-from calibrating import answering
-from conftest import MODELS, StudyFactory
 from parley import paths
 from parley.analysis.tables import summarize
 from parley.calibration import results
@@ -25,6 +22,9 @@ from parley.games.problems.sources import Arithmetic
 from parley.progress.stages import DONE, last_stages
 from parley.report.page import report
 from parley.study import Study, load_study
+from support.answering import record_with_model, standing_in
+from support.calibrating import answering
+from support.studies import MODELS, StudyFactory
 
 CONSENSUS = Arm("consensus", "json")
 ROW = {

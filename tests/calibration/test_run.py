@@ -9,9 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from answering import completion, standing_in
-from calibrating import RIGHT, answering, question_of
-from conftest import MODELS
 from parley import paths
 from parley.analysis.stats import paired_difference, wilson_interval
 from parley.calibration import run
@@ -21,6 +18,9 @@ from parley.engine.models import ModelEntry
 from parley.errors import EngineError, RecordError, UsageError
 from parley.games.problems.sources import Arithmetic
 from parley.policies import REPLY_FORMATS
+from support.answering import completion, standing_in
+from support.calibrating import RIGHT, answering, question_of
+from support.studies import MODELS
 
 NUMBER = 12
 JSON_ARMS = all_arms(STYLES, ("json",))

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from answering import schema_of
 from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
 from parley.policies import Ask
 from parley.policies.parsing import parse_reply
-from playing import new_consensus
+from support.answering import schema_of
+from support.playing import new_consensus
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import pytest
 
-from answering_in_format import MODELS
 from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
 from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
@@ -16,7 +15,8 @@ from parley.identity import digest
 from parley.policies import REPLY_FORMATS, Ask
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
 from parley.study.condition import Condition, Group, Player
-from playing import new_consensus
+from support.answering_in_format import MODELS
+from support.playing import new_consensus
 
 OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
 SERVICE = ModelEntry.model_validate({"source": {"url": "http://127.0.0.1:1/v1", "served": "x"}})

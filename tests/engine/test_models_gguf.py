@@ -12,8 +12,8 @@ from parley.engine.models import ModelEntry, load_models, recorded_entry
 from parley.engine.sources import GgufSource, PackagesPlace
 from parley.errors import UsageError
 from parley.identity import digest
+from support import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 SHA256 = "c" * 64
 PATH = {"path": "some/file.gguf"}
 PACKAGES = {"packages": "tiny-part{}", "parts": 3, "version": "0.2.0", "file": "part{:02}.bin"}

@@ -10,7 +10,7 @@ from parley.games.base import new_game
 from parley.games.consensus.game import ByzantineVote, ConsensusGame, ConsensusParameters, HonestVote, proposal_model
 from parley.policies import FAILURE_CLASSES, Ask, Sampling
 from parley.policies.parsing import parse_reply
-from playing import groups
+from support.playing import groups
 
 HONEST = proposal_model("honest", 0, 50, 20, 30)
 BYZANTINE = proposal_model("byzantine", 0, 50, 20, 30)

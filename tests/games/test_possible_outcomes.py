@@ -16,7 +16,7 @@ from parley.games.registry import GAMES
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy
 from parley.policies.parsing import parse_reply
-from scripted import play_scripted
+from support.scripted import play_scripted
 
 ROUNDS: Mapping[str, dict[str, Any]] = {
     "consensus": {"max_rounds": 3, "value_max": 1},

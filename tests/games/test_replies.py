@@ -6,9 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from answering_in_format import FREELY, Answering
-from deliberating import CHOICES, new_deliberation
-from hunting import chosen, new_hunt
 from parley.games.base import Game
 from parley.games.replies import FreeText, playing, read_reply
 from parley.games.stag_hunt.rules import POLICIES
@@ -17,7 +14,10 @@ from parley.policies import REPLY_FORMATS, Ask, Completion, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies.reply_text import labels_first
 from parley.policies.scripted import ScriptedPolicy
-from playing import new_consensus
+from support.answering_in_format import FREELY, Answering
+from support.deliberating import CHOICES, new_deliberation
+from support.hunting import chosen, new_hunt
+from support.playing import new_consensus
 
 ID = "b" * 64
 

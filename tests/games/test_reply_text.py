@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from answering_in_format import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
-from deliberating import CARDS, CHOICES, EIGHTEEN
 from parley.games.consensus.parameters import HonestVote
 from parley.games.deliberation.parameters import answer_pattern, reply_model
 from parley.games.problems.problem import Problem
@@ -18,6 +16,8 @@ from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, act_mo
 from parley.games.stag_hunt.state import one_word
 from parley.policies.parsing import parse_reply
 from parley.policies.reply_text import read_text
+from support.answering_in_format import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
+from support.deliberating import CARDS, CHOICES, EIGHTEEN
 
 
 def values(model: type[BaseModel], text: str) -> dict[str, Any]:

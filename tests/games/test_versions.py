@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from conftest import StudyFactory
 from parley.engine.grammar import constraint
 from parley.games.registry import GAMES
 from parley.games.replies import FreeText, playing
@@ -23,6 +22,7 @@ from parley.policies import Ask, Reply
 from parley.policies.parsing import parse_reply
 from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import rule_for
+from support.studies import StudyFactory
 
 PINNED = Path(__file__).parent / "versions.json"
 PIN_AGAIN = "`PARLEY_PIN=1 pytest tests/games/test_versions.py` writes tests/games/versions.json anew"

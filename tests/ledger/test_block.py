@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from chains import AGENTS, SIMULATIONS, chain, ordinary, session
 from parley.games.evidence import Utterance
 from parley.identity import canonical_json
 from parley.ledger.block import Block, block_hash, genesis, make_block, meets, sign_session
+from support.chains import AGENTS, SIMULATIONS, chain, ordinary, session
 
 
 def test_an_agreed_session_has_its_whole_history_on_the_chain() -> None:

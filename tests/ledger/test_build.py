@@ -1,4 +1,4 @@
-"""The ledger of a study that was played: a small scripted game that keeps one (tests/council.py)."""
+"""The ledger of a study that was played: a small scripted game that keeps one (tests/support/council.py)."""
 
 import json
 from collections.abc import Callable
@@ -7,8 +7,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from conftest import StudyFactory
-from council import CouncilGame, recorded_study
 from parley import paths
 from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
@@ -19,6 +17,8 @@ from parley.ledger.build import build, check_against_records, check_study
 from parley.play.record import read_summary, read_trace
 from parley.play.simulate import simulate
 from parley.study import Study
+from support.council import CouncilGame, recorded_study
+from support.studies import StudyFactory
 
 Quiet = Callable[[str], None]
 pytestmark = pytest.mark.usefixtures("council")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
 from parley import paths
 from parley.errors import RecordError
 from parley.ledger import check
 from parley.ledger.block import block_hash
 from parley.ledger.check import ChainChecker, block_line, check_chain
 from parley.ledger.signing import AgentKey
+from support.chains import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
 
 CHAIN = ordinary()
 # Short, so that every byte can be changed: two simulations, one of which hangs first.

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from chains import SIMULATIONS
 from parley.ledger.signing import AgentKey
+from support.chains import SIMULATIONS
 
 KEY = AgentKey(SIMULATIONS[0], "agent_1")
 CONTENT = {"answer": 7, "why": "a < b"}

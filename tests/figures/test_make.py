@@ -1,0 +1,294 @@
+import dataclasses
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from parley import paths
+from parley.analysis import tables
+from parley.errors import RecordError
+from parley.figures import (
+    make as figures,
+)
+from parley.figures import (
+    page as figures_page,
+)
+from parley.figures import (
+    panels as figures_panels,
+)
+from parley.figures import (
+    trajectories as figures_trajectories,
+)
+from parley.games.evidence import FigureSpec, Trajectory
+from parley.report import page as report
+from parley.study import Study
+from support.studies import GRIDS, make_study
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def svg_text(study: Study, kind: str) -> list[str]:
+    """The texts of the study's figure of this kind, in order; a wrapped line is a text of its own."""
+    (spec,) = (spec for spec in study.figures if spec.kind == kind)
+    root = ElementTree.parse(paths.figure(study.name, spec.name, ".svg")).getroot()
+    return ["".join(node.itertext()).strip() for node in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def drawn(study: Study, kind: str) -> str:
+    figures.figures(with_specs(study, *(spec for spec in study.figures if spec.kind == kind)))
+    return " ".join(svg_text(study, kind))
+
+
+def with_specs(study: Study, *specs: FigureSpec) -> Study:
+    game = type("Other", (study.game,), {"figures": specs})
+    return dataclasses.replace(study, game=game)
+
+
+@pytest.mark.slow
+def test_every_spec_is_drawn_as_png_and_svg(here: Path) -> None:
+    study = make_study()
+    written = figures.figures(study)
+    assert written == [
+        paths.figure("tiny", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg")
+    ]
+    for path in written:
+        if path.suffix == ".png":
+            content = path.read_bytes()
+            assert content.startswith(b"\x89PNG\r\n\x1a\n")
+            assert content.endswith(b"IEND\xaeB`\x82")
+            assert struct.unpack(">I", content[16:20])[0] >= 1400  # 7 inches
+        else:
+            assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    assert not list(here.rglob("*.tmp"))
+
+
+@pytest.mark.slow
+def test_two_runs_are_byte_identical_and_name_no_version_or_date(here: Path) -> None:
+    study = make_study()
+    first = {path: path.read_bytes() for path in figures.figures(study)}
+    assert {path: path.read_bytes() for path in figures.figures(study)} == first
+    for content in first.values():
+        assert not re.search(rb"Matplotlib v|Matplotlib version|<dc:date>", content)
+
+
+@pytest.mark.slow
+def test_a_users_own_style_changes_nothing(here: Path) -> None:
+    import matplotlib
+
+    study = make_study()
+    first = [path.read_bytes() for path in figures.figures(study)]
+    with matplotlib.rc_context({"lines.linewidth": 9, "axes.grid": True, "savefig.facecolor": "red"}):
+        assert [path.read_bytes() for path in figures.figures(study)] == first
+    assert matplotlib.rcParams["svg.hashsalt"] is None  # nothing of ours stays behind
+
+
+@pytest.mark.slow
+def test_rates_show_intervals_and_numbers_of_simulations(here: Path) -> None:
+    text = drawn(make_study(), "rates")
+    assert "A study: Outcomes by group size" in text
+    assert "100% [44, 100]" in text  # Wilson, 3 of 3
+    assert "0% [0, 56]" in text
+    assert "3 sims" in text
+    assert "b=0 only (2 conditions with a larger b are not shown here)" in text
+    assert not {"5", "7"} & set(text.split())  # the n of conditions with b > 0
+
+
+def test_rates_without_b_zero_take_the_smallest_b_and_say_so(here: Path) -> None:
+    study = make_study("[{model: random, n: 4, b: [1, 2], prompt: may_exist}]")
+    assert "b=1 only (1 conditions" in drawn(study, "rates")
+
+
+def test_rates_tell_unequal_numbers_of_simulations_apart(here: Path) -> None:
+    study = make_study(
+        "[{model: majority, n: 4, prompt: may_exist, seeds: 1}, {model: majority, n: 4, prompt: none_exist}]"
+    )
+    assert "1/2 sims" in drawn(study, "rates")
+
+
+@pytest.mark.slow
+def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(here: Path) -> None:
+    grids = GRIDS.replace("[4, 6]", "[4, 6, 8]")
+    text = drawn(make_study(grids), "stacked")
+    assert "so n grows with b" in text
+    assert "Not shown: 11 of 12 groups of conditions, run with one b only." in text
+    assert "3 sims" in text
+    assert "2 sims" in text
+    assert "[44, 100]" in text
+
+
+@pytest.mark.slow
+def test_stacked_with_n_fixed_says_what_n_counts(here: Path) -> None:
+    study = make_study("[{model: random, n: 5, b: [0, 1, 2], prompt: may_exist}]")
+    text = drawn(study, "stacked")
+    assert "n counts all agents" in text
+    assert "n=5" in text
+
+
+def test_stacked_labels_a_missing_combination(here: Path) -> None:
+    grids = "[{model: majority, n: 4, b: [0, 1, 2], prompt: may_exist},"
+    grids += " {model: random, n: 4, b: [0, 2], prompt: may_exist}]"
+    assert drawn(make_study(grids), "stacked").count("not run") == 1
+
+
+def test_stacked_leaves_out_what_has_one_bar_where_others_compare(here: Path) -> None:
+    grids = "[{model: majority, n: 4, b: [0, 1], prompt: may_exist}, {model: random, n: 4, prompt: may_exist}]"
+    text = drawn(make_study(grids), "stacked")
+    assert "Not shown: 1 of 2 groups of conditions, run with one b only." in text
+
+
+# Outcomes that a condition cannot have: no game without honest agents is valid
+
+
+def test_stacked_claims_nothing_of_what_cannot_be(here: Path) -> None:
+    text = drawn(make_study("[{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}]"), "stacked")
+    assert "100% [34, 100]" in text
+    assert "0% [0, 66]" not in text
+    assert "–: cannot be." in text
+    assert "nan" not in text
+
+
+def test_stacked_shows_no_outcome_that_no_condition_can_have(here: Path) -> None:
+    grids = "[{model: majority, n: 3, b: [3], byzantine: stubborn, prompt: may_exist}]"
+    text = drawn(make_study(grids), "stacked")
+    assert "valid consensus" not in text.replace("invalid consensus", "")
+    assert "Above each bar and as its error bar: invalid consensus, with its 95% Wilson interval;" in text
+    assert "cannot be" not in text
+
+
+def test_stacked_tells_for_each_panel_the_first_outcome_that_can_be(here: Path) -> None:
+    grids = "[{model: majority, honest: 0, b: [3, 4], byzantine: stubborn, prompt: may_exist},"
+    grids += " {model: majority, honest: 3, b: [0, 1, 2], byzantine: stubborn, prompt: may_exist}]"
+    text = drawn(make_study(grids), "stacked")
+    assert "valid consensus or, where a panel cannot have it, invalid consensus, with its" in text
+    assert text.count("100% [34, 100]") == 1  # all of nobody's games time out, so 0% are invalid
+    assert text.count("0% [0, 66]") == 2 + text.count("honest agents=3") * 2
+    assert "cannot be" not in text
+
+
+@pytest.mark.slow
+def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> None:
+    grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
+    text = drawn(make_study(grids), "rates")
+    assert text.count("cannot be") == 2  # invalid consensus on a single value, for each n
+    assert "nan" not in text
+    assert text.count("sims") == 1 + 3 * 2 * 2
+    assert len(re.findall(r"\d+% \[", text)) == 3 * 2 * 2 - 2
+    alone = drawn(
+        make_study("[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0]}}]", name="one"), "rates"
+    )
+    assert "invalid consensus" not in alone
+
+
+@pytest.mark.slow
+def test_a_map_leaves_the_cell_empty_where_its_outcome_cannot_be(here: Path) -> None:
+    grids = "[{model: majority, n: 3, b: [0, 1, 3], byzantine: [stubborn, random], prompt: may_exist}]"
+    text = drawn(make_study(grids), "map")
+    assert len(re.findall(r"\d+% ", text)) == 1 * 4 + text.count("95% ")
+    assert "nan" not in text
+    grids = "[{model: majority, n: 3, b: 3, byzantine: [stubborn, random], prompt: may_exist},"
+    grids += " {model: majority, n: 4, b: 4, byzantine: random, prompt: may_exist}]"
+    assert "Nothing to compare" in drawn(make_study(grids, name="nobody"), "map")
+
+
+@pytest.mark.slow
+def test_conditions_are_never_pooled_over_a_varied_parameter(here: Path) -> None:
+    grids = "[{model: random, n: 4, b: [0, 1], prompt: may_exist, vary: {history_rounds: [0, 1], retries: [1, 2]}}]"
+    study = make_study(grids)
+    figures.figures(study)
+    for kind in ("rates", "stacked"):
+        text = " ".join(svg_text(study, kind))
+        for history in (0, 1):
+            for retries in (1, 2):
+                assert f"history_rounds={history}, retries={retries}" in text.replace("random, ", "")
+    assert sum(text == "2 sims" for text in svg_text(study, "stacked")) == 8
+
+
+@pytest.mark.slow
+def test_trajectories_say_how_many_are_shown_and_how_each_ended(here: Path) -> None:
+    study = make_study()
+    text = drawn(study, "trajectories")
+    assert "8 of 28 simulations shown: the lowest seed of 8 of 10 conditions" in text
+    assert text.count("seed 0: ") == 8
+    assert "valid consensus, rounds=2" in text
+
+
+def test_trajectories_choose_the_lowest_of_listed_seeds(here: Path) -> None:
+    study = make_study("[{model: [majority, random], n: 4, prompt: may_exist, seeds: [9, 2, 5]}]", play=False)
+    chosen = figures_trajectories.choose(list(study.simulations()), tables.axes(study))
+    assert [(s.condition.axes["model"], s.seed) for s in chosen] == [("majority", 2), ("random", 2)]
+
+
+def test_trajectories_choose_unlike_conditions(here: Path) -> None:
+    grids = "[{model: [majority, random], n: [4, 5, 6, 7, 8], b: [0, 1], prompt: [may_exist, none_exist]}]"
+    study = make_study(grids, play=False)
+    chosen = figures_trajectories.choose(list(study.simulations()), tables.axes(study))
+    assert len(chosen) == 8
+    assert {s.seed for s in chosen} == {0}
+    for axis, values in (("model", 2), ("n", 5), ("b", 2), ("prompt", 2)):
+        assert len({s.condition.axes[axis] for s in chosen}) == values
+
+
+def test_equal_lines_stay_apart(here: Path) -> None:
+    study = make_study("[{model: majority, n: 4, prompt: may_exist}]")
+    points = [(0, 5.0), (1, 5.0)]
+    same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
+    with figures_page.own_style():
+        _, axes = figures_page.page(study, study.figures[0], (1, 1), (2.0, 2.0), [], [])
+        figures_trajectories.draw(axes[0][0], same, 0.0, 10.0)
+    a, b, c = (line for line in axes[0][0].lines if len(line.get_xdata()) == 2 and line.get_marker() != "None")
+    heights = {line.get_ydata()[0] for line in (a, b, c)}
+    assert len(heights) == 3
+    assert max(abs(height - 5.0) for height in heights) < 0.2
+    assert a.get_marker() != b.get_marker()
+    assert a.get_linestyle() != b.get_linestyle()
+
+
+def test_one_condition_long_names_and_odd_titles_are_drawn(here: Path) -> None:
+    title = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
+    study = make_study("[{model: majority, n: 1, prompt: may_exist, seeds: 1}]", title=title, name="x" * 60)
+    text = drawn(study, "rates")
+    assert "$5 and $" in text
+    assert "<script>&amp;" in text
+    assert "\u4e2d" in text
+
+
+def test_a_figure_without_data_says_so(here: Path) -> None:
+    study = make_study("[{model: majority, n: 4, prompt: may_exist}]")
+    spec = FigureSpec("by_retries", "stacked", "By retries", "", x="retries")
+    other = with_specs(study, spec)
+    assert "Nothing to draw: retries is not an axis of this study." in drawn(other, "stacked")
+
+
+def test_rounding_errors_at_the_ends_make_no_negative_lengths(here: Path) -> None:
+    row = pd.Series({"won_rate": 1.0, "won_low": 0.4, "won_high": 1.0 - 1e-12})
+    assert figures_panels.bar_lengths(*figures.limits(row, "won")) == [[pytest.approx(0.6)], [0.0]]
+
+
+def test_missing_tables_are_an_error_that_says_what_to_run(here: Path) -> None:
+    with pytest.raises(RecordError, match="parley summarize"):
+        figures.figures(make_study(play=False))
+
+
+@pytest.mark.parametrize("module", [figures, figures_page, figures_trajectories, report])
+def test_shared_modules_name_no_game(module: object) -> None:
+    source = Path(str(module.__file__)).read_text()  # type: ignore[attr-defined]
+    template = Path(str(report.__file__)).parent / "templates" / "report.html"
+    for text in (source, template.read_text()):
+        assert not re.search(r"consensus|deliberation|stag.hunt|honest|byzantine", text, re.IGNORECASE)
+
+
+@pytest.mark.slow
+def test_figures_drawn_in_several_processes_are_the_same_bytes(here: Path) -> None:
+    study = make_study()
+    drawn = {path: path.read_bytes() for path in figures.figures(study)}
+    for path in drawn:
+        path.unlink()
+    assert len(study.figures) > 1
+    assert {path: path.read_bytes() for path in figures.figures(study, processes=2)} == drawn

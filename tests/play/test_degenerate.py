@@ -1,0 +1,314 @@
+"""What replies of models are degenerate, and how their classes are counted and shown."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.metrics import condition_metrics
+from parley.analysis.tables import axes, read_table, summarize
+from parley.cli.program import commands
+from parley.games.replies import read_reply
+from parley.play.degenerate import (
+    ASKED,
+    DEGENERATE_CLASSES,
+    count_degenerate,
+    degenerate_class,
+    degenerate_of,
+    repeated_share,
+)
+from parley.play.record import read_summary, write_record
+from parley.play.runner import play
+from parley.policies import Ask, Completion
+from parley.policies.parsing import parse_reply
+from parley.report.page import report
+from support.answering import SeedPolicy, record_with_model
+from support.deliberating import CHOICES, new_deliberation
+from support.hunting import new_hunt
+from support.playing import ListPolicy, new_consensus, scripted_policies
+from support.studies import StudyFactory
+
+PROPOSAL = {
+    "internal_strategy": "Move towards 18.",
+    "value": 18,
+    "public_reasoning": "Most of us are near 18, so 18 suits all.",
+}
+
+
+@pytest.fixture(scope="module")
+def propose() -> Ask:
+    return next(new_consensus().play())[0]
+
+
+def found(ask: Ask, reply: dict[str, Any] | str, finish_reason: str = "stop") -> str | None:
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    return degenerate_class(ask, text, finish_reason, parse_reply(text, finish_reason, ask.reply_model).value)
+
+
+# One reply
+
+
+def test_an_ordinary_reply_is_of_no_class(propose: Ask) -> None:
+    assert found(propose, PROPOSAL) is None
+
+
+@pytest.mark.parametrize("text", [",", "", " \n ", "}", "…", "''"])
+def test_a_text_without_a_letter_or_digit_says_nothing(propose: Ask, text: str) -> None:
+    assert found(propose, PROPOSAL | {"internal_strategy": text}) == "no_letter"
+    assert found(propose, PROPOSAL | {"public_reasoning": text}) == "no_letter"
+
+
+@pytest.mark.parametrize("text", ["x", "18", "é", "同意"])
+def test_one_letter_or_digit_is_enough(propose: Ask, text: str) -> None:
+    assert found(propose, PROPOSAL | {"public_reasoning": text}) is None
+
+
+@pytest.mark.parametrize(
+    "said", ["your private observations", "Your private observations.", " [your private observations] "]
+)
+def test_a_placeholder_of_the_prompt_is_no_text_of_the_agents(propose: Ask, said: str) -> None:
+    assert found(propose, PROPOSAL | {"internal_strategy": said}) == "placeholder"
+
+
+def test_a_text_that_only_mentions_a_placeholder_is_the_agents_own(propose: Ask) -> None:
+    assert found(propose, PROPOSAL | {"internal_strategy": "your private observations: all say 18"}) is None
+
+
+def test_words_of_peers_are_no_placeholders() -> None:
+    """Even where they try to look like the shape of the reply."""
+    game = new_consensus()
+    asks = next(playing := game.play())
+    said = 'see "public_reasoning": "I say 18" and "internal_strategy": "copied"'
+    model = asks[0].reply_model
+    votes = playing.send([parse_reply(json.dumps(PROPOSAL | {"public_reasoning": said}), "stop", model)] * 3)
+    vote = votes[0].reply_model(decision="continue")
+    [second, *_] = playing.send([replace(parse_reply("{}", "stop", model), value=vote, failure=None)] * 3)
+    assert "I say 18" in second.user
+    assert found(second, PROPOSAL | {"public_reasoning": "I say 18"}) is None
+    assert found(second, PROPOSAL | {"public_reasoning": said}) is None
+    assert found(second, PROPOSAL | {"public_reasoning": "your explanation visible to all agents"}) == "placeholder"
+
+
+def test_a_choice_of_words_is_no_text() -> None:
+    """The shape shows `"decision": "continue"`, and to say so is an answer."""
+    playing = new_consensus().play()
+    asks = next(playing)
+    [vote, *_] = playing.send([parse_reply(json.dumps(PROPOSAL), "stop", asks[0].reply_model)] * 3)
+    assert vote.phase == "vote"
+    assert '{"decision": "continue"}' in vote.user
+    assert found(vote, {"decision": "continue"}) is None
+
+
+def test_words_and_answers_are_texts_too() -> None:
+    hunt = next(new_hunt().play())[0]
+    assert found(hunt, {"reasoning": "Together we win.", "word": "stag"}) is None
+    assert "your reasoning, step by step" in hunt.user
+    assert found(hunt, {"reasoning": "Your reasoning, step by step.", "word": "stag"}) == "placeholder"
+    assert found(hunt, {"reasoning": "Your reasoning", "word": "reasoning"}) is None  # could be said by chance
+    assert found(hunt, '{"reasoning": "Together we win.", "word": "}"}') == "no_letter"
+    answer = next(new_deliberation(cot_share=1).play())[0]
+    assert found(answer, {"argument": "Nine times two.", "answer": "18"}) is None
+    assert found(answer, {"argument": "Nine times two.", "answer": "}"}) == "no_letter"
+    policies = next(new_deliberation(problem=CHOICES).play())[0]
+    assert found(policies, {"policies": ["Lend tools"], "argument": "They are dear."}) is None
+    assert found(policies, {"policies": ["Lend tools"], "argument": ","}) == "no_letter"
+
+
+LOOP = "I think we should all agree on the value. " * 12
+REASONING = (
+    "First, the 16 eggs of a day minus 3 for breakfast and 4 for muffins leave 16 - 3 - 4 = 9 eggs. Then 9 eggs at "
+    "$2 each bring 9 * 2 = $18 a day. To check: 3 + 4 = 7 eggs are used, 16 - 7 = 9 are sold, and 9 * $2 = $18. So "
+    "she makes $18 every day at the farmers' market."
+)
+
+
+def test_a_loop_is_a_repetition_and_reasoning_is_none(propose: Ask) -> None:
+    assert found(propose, PROPOSAL | {"public_reasoning": LOOP}) == "repetition"
+    assert found(propose, PROPOSAL | {"public_reasoning": REASONING}) is None
+    assert found(propose, LOOP) == "repetition"  # no JSON at all
+
+
+def test_a_loop_that_was_cut_off_is_a_repetition(propose: Ask) -> None:
+    assert found(propose, json.dumps(PROPOSAL | {"public_reasoning": LOOP})[:-3], "length") == "repetition"
+
+
+def test_the_repeated_share_is_that_of_four_words() -> None:
+    assert repeated_share(" ".join(map(str, range(40)))) == 0.0
+    # 40 words are 37 of them, and 4 words in a circle have 4 different ones.
+    assert repeated_share("a b c d " * 10) == pytest.approx(1 - 4 / 37)
+    assert repeated_share("a b c d " * 5) == 0.0  # too short to tell
+
+
+def test_what_is_cut_off_at_max_tokens_or_fills_its_length_is_cut_off(propose: Ask) -> None:
+    assert found(propose, '{"internal_strategy": "Move tow', "length") == "cut_off"
+    letters = "".join(chr(0x4E00 + place) for place in range(600))
+    assert found(propose, PROPOSAL | {"public_reasoning": letters}) == "cut_off"
+    assert found(propose, PROPOSAL | {"public_reasoning": letters[:-1]}) is None
+
+
+def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
+    ask = next(new_consensus(reply_format="text").play())[0]
+    notes = " ".join(map(str, range(300)))  # longer than internal_strategy
+    for public, wanted in (("All say 18.", None), ("x" + "".join(map(str, range(400))), "cut_off")):
+        text = f"{notes}\nValue: 18\nPublic: {public[:600]}"
+        reply = read_reply(ask, text, "stop")
+        assert reply.failure is None
+        assert degenerate_class(ask, text, "stop", reply.value) == wanted
+
+
+@pytest.mark.parametrize("text", [",", "{", "..."])
+def test_what_has_no_form_and_no_letter_says_nothing(propose: Ask, text: str) -> None:
+    assert found(propose, text) == "no_letter"
+
+
+def test_what_never_was_a_reply_is_of_no_class(propose: Ask) -> None:
+    assert found(propose, "", "length") is None  # the prompt did not fit the context
+    assert found(propose, "I cannot do that", "content_filter") is None
+
+
+def test_a_reply_that_failed_is_looked_at_too(propose: Ask) -> None:
+    failed = PROPOSAL | {"value": 99, "internal_strategy": ","}
+    assert parse_reply(json.dumps(failed), "stop", propose.reply_model).failure == "out_of_range"
+    assert found(propose, failed) == "no_letter"
+    assert found(propose, "[1, 2]") is None
+    assert found(propose, PROPOSAL | {"internal_strategy": 7}) is None  # another type is a failure, no text
+
+
+# Counted in records and tables
+
+
+class _Saying(SeedPolicy):
+    """Answers proposals with one text, every vote as the stand-in does."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        reply = await super().answer(ask, 1, attempt)
+        return (
+            reply
+            if ask.phase == "vote"
+            else replace(reply, text=json.dumps(PROPOSAL | {"internal_strategy": self._text}))
+        )
+
+
+def test_a_record_counts_the_replies_of_models_alone(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "tiny", "n": 4, "b": 1, "byzantine": "random"}, parameters={"max_rounds": 1})
+    [simulation] = study.simulations()
+    telemetry = read_summary(record_with_model(simulation, policy=_Saying(","))).telemetry
+    # Three agents of the model, a proposal and a vote each; the scripted one is not asked.
+    assert telemetry["degenerate"] == {ASKED: 6, "placeholder": 0, "no_letter": 3, "repetition": 0, "cut_off": 0}
+    assert degenerate_of(telemetry) == (6, 3)
+    assert degenerate_of({"calls": 6}) == (0, 0)
+
+
+def test_a_record_of_scripted_agents_counts_none(study_factory: StudyFactory) -> None:
+    [simulation] = study_factory({"n": 4}, parameters={"max_rounds": 1}).simulations()
+    game = simulation.game()
+    policies = {**scripted_policies(simulation, game), "agent_1": ListPolicy(",")}
+    write_record(Path("x.parquet"), simulation, play(simulation.id, game, policies), {})
+    assert "degenerate" not in read_summary(Path("x.parquet")).telemetry
+
+
+GRIDS = {"model": "tiny", "n": [3, 4, 5]}
+
+
+def summarized(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A study whose first condition is clean, whose second is not, and whose third is of before they were counted."""
+    study = study_factory(GRIDS, parameters={"max_rounds": 1}, seeds=2)
+    for simulation in study.simulations():
+        n = simulation.condition.axes["n"]
+        with monkeypatch.context() as patch:
+            if n == 5:
+                patch.setattr("parley.play.record.count_degenerate", lambda exchanges: None)
+            record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
+    return study
+
+
+def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, quiet: Any
+) -> None:
+    study = summarized(study_factory, monkeypatch)
+    conditions = summarize(study, quiet)
+    clean, bad, older = (row for _, row in conditions.iterrows())
+    assert (clean[ASKED], clean["degenerate"], clean["degenerate_rate"]) == (12, 0, 0.0)
+    assert (bad[ASKED], bad["degenerate"], bad["degenerate_no_letter"], bad["degenerate_rate"]) == (16, 8, 8, 0.5)
+    assert pd.isna(older[ASKED])
+    assert math.isnan(older["degenerate_rate"])
+    simulations = read_table("small", "simulations").sort_values("n")
+    assert simulations["degenerate_no_letter"].tolist()[:4] == [0, 0, 4, 4]
+    assert simulations[ASKED].isna().tolist() == [False] * 4 + [True] * 2
+    outcomes = read_table("small", "outcomes").query("n == 4")
+    assert set(outcomes["degenerate_rate"]) == {0.5}
+    none = pd.DataFrame(columns=["indicator", "rate", "low", "high"])
+    assert condition_metrics(bad, study.game, none)["degenerate_rate"] == 0.5
+    assert condition_metrics(older, study.game, none)["degenerate_rate"] is None
+
+
+def test_a_condition_is_warned_of_from_two_percent(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, quiet: Any
+) -> None:
+    study = summarized(study_factory, monkeypatch)
+    conditions = summarize(study, quiet)
+    [line] = degenerate_warnings(conditions, axes(study))
+    assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies of models are degenerate; ")
+    assert line.endswith("50.0% no_letter (a text without any letter or digit)")
+    conditions.loc[1, "degenerate_rate"] = 0.0199
+    assert not degenerate_warnings(conditions, axes(study))
+    shown = degenerate_rows(conditions, axes(study))
+    assert [name for name, _ in shown["classes"]] == list(DEGENERATE_CLASSES)
+    assert [cells for _, cells in shown["rows"]] == [
+        ["12", *["0 (0.0%)"] * 5],
+        ["16", "8 (50.0%)", "0 (0.0%)", "8 (50.0%)", "0 (0.0%)", "0 (0.0%)"],
+        ["-"] * 6,
+    ]
+
+
+def test_a_study_of_scripted_agents_shows_nothing_of_them(study_factory: StudyFactory, quiet: Any) -> None:
+    study = study_factory({"n": 4}, parameters={"max_rounds": 1})
+    for simulation in study.simulations():
+        game = simulation.game()
+        played = play(simulation.id, game, scripted_policies(simulation, game))
+        write_record(simulation.record("small"), simulation, played, {})
+    conditions = summarize(study, quiet)
+    for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
+        assert not [name for name in table if "degenerate" in name or name == ASKED]
+    assert degenerate_rows(conditions, axes(study))["rows"] == []
+    assert degenerate_warnings(conditions, axes(study)) == []
+
+
+def test_counting_nothing_is_zero() -> None:
+    assert count_degenerate([]) == {ASKED: 0, **dict.fromkeys(DEGENERATE_CLASSES, 0)}
+
+
+def test_summarize_prints_the_warning_and_the_report_shows_it(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = summarized(study_factory, monkeypatch)
+    printed = CliRunner().invoke(commands, ["summarize", str(study.file)])
+    lines = [line for line in printed.output.splitlines() if line.startswith("warning: ")]
+    assert len(lines) == 1
+    assert "50.0% of 16 replies" in lines[0]
+    monkeypatch.setattr("parley.report.page._figures", lambda study: ())
+    page = report(study).read_text()
+    assert page.count("50.0% of 16 replies of models are degenerate") == 1
+    assert '<table id="degenerate">' in page
+
+
+def test_the_report_of_scripted_agents_has_no_such_table(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, quiet: Any
+) -> None:
+    study = study_factory({"n": 4}, parameters={"max_rounds": 1})
+    for simulation in study.simulations():
+        game = simulation.game()
+        played = play(simulation.id, game, scripted_policies(simulation, game))
+        write_record(simulation.record("small"), simulation, played, {})
+    summarize(study, quiet)
+    monkeypatch.setattr("parley.report.page._figures", lambda study: ())
+    assert "egenerate" not in report(study).read_text()

@@ -1,0 +1,433 @@
+"""The budget of a study: it stops cleanly, can be raised, and holds for all processes, however they die."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley import paths
+from parley.errors import BudgetError, JournalError
+from parley.files import checked_line, parse_line
+from parley.play import spending
+from parley.play.account import Account
+from parley.play.journal import journaled
+from parley.play.record import read_summary
+from parley.play.simulate import simulate
+from parley.play.spending import spending_line, spent_line
+from parley.play.spent_before import spent_before
+from parley.policies import Tokens
+from parley.progress.status import status
+from parley.study import Study
+from support.answering import SERVED, StandInService, as_recorded, completion, service
+from support.commands import Parley
+from support.studies import StudyFactory
+
+KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
+PRICE = {"prompt": 2.0, "completion": 8.0, "cached": 1.0}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+    with service() as found:
+        yield found
+
+
+Make = Callable[..., Study]
+
+
+@pytest.fixture
+def make(study_factory: StudyFactory, server: StandInService) -> Make:
+    """Write a study that asks the stand-in, with a budget."""
+
+    def made(budget: dict[str, float] | None = None, rounds: int = 2, seeds: int = 1, **entry: Any) -> Study:
+        source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
+        models = {"tiny": {"source": source, "price": PRICE, **entry}}
+        content = {"parameters": {"max_rounds": rounds}, "seeds": seeds}
+        if budget is not None:
+            content["budget"] = budget
+        return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models=models, **content)
+
+    return made
+
+
+def records(study: Study) -> list[Path]:
+    return [simulation.record("small") for simulation in study.simulations()]
+
+
+def play(study: Study, said: list[str] | None = None) -> None:
+    for record in records(study):
+        simulate(study, record, [], 60.0, (said if said is not None else []).append)
+
+
+def digests(study: Study) -> list[str]:
+    return [read_summary(record).digest for record in records(study)]
+
+
+def total() -> int:
+    last = parse_line(paths.spent("small").read_bytes().splitlines(keepends=True)[-1])
+    assert last is not None
+    return sum(model["used"]["prompt"] + model["used"]["completion"] for model in last["sum"].values())
+
+
+def undisturbed(make: Make, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the digests of a study without a budget that nobody disturbs, played elsewhere."""
+    with monkeypatch.context() as other:
+        other.chdir(tmp_path_factory.mktemp("undisturbed"))
+        study = make()
+        play(study)
+        return digests(study)
+
+
+@pytest.mark.slow
+def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
+    make: Make,
+    server: StandInService,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = undisturbed(make, tmp_path_factory, monkeypatch)
+    asked = len(server.bodies)
+    server.bodies.clear()
+    study = make({"tokens": 3200})  # one request can use about 3000 tokens, and uses 107
+    with pytest.raises(BudgetError) as caught:
+        play(study)
+    answered = len(server.bodies)
+    assert 0 < answered < asked
+    said = str(caught.value)
+    assert said.startswith(f"the budget of small is spent: {answered * 107:,} of 3,200 tokens spent, and the next ")
+    assert said.endswith("raise `budget` in the study file, and the same command goes on from the journals")
+    assert len(journaled(paths.journal(records(study)[0]))) == answered
+    assert spent_line(study) == said
+
+    with pytest.raises(BudgetError):
+        play(study)
+    assert len(server.bodies) == answered  # nothing was asked again, nor anything new
+
+    raised = make({"tokens": 100_000})
+    assert spent_line(raised) is None
+    said_now: list[str] = []
+    play(raised, said_now)
+    assert said_now[0] == f"going on from the journal: {answered} replies"
+    assert len(server.bodies) == asked
+    assert digests(raised) == expected
+    assert total() == asked * 107
+
+
+def test_money_is_counted_by_price(make: Make, server: StandInService) -> None:
+    study = make({"cost": 1.0, "tokens": 10**6})
+    play(study)
+    calls = len(server.bodies)
+    money = calls * (100 * 2.0 + 7 * 8.0) / 1e6
+    assert spending_line(study) == (f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent")
+    assert list(status(study))[1] == spending_line(study)
+    little = make({"cost": money + 0.001}, seeds=2)
+    with pytest.raises(BudgetError, match=r"of 0\.00\d+ in money spent, and the next request may cost 0\.00"):
+        play(little)
+
+
+def test_cached_tokens_cost_what_they_cost(make: Make, server: StandInService) -> None:
+    server.answer = lambda body: completion(as_recorded(body)[1]["choices"][0]["message"]["content"], cached=40)
+    study = make({"cost": 1.0})
+    play(study)
+    money = len(server.bodies) * (60 * 2.0 + 40 * 1.0 + 7 * 8.0) / 1e6
+    assert f"{money:.4f} of 1 in money" in str(spending_line(study))
+
+
+def dearest(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Answer as the stand-in does, but use all that was set aside."""
+    status_, answer = as_recorded(body)
+    size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+    return status_, answer | {"usage": {"prompt_tokens": size, "completion_tokens": body["max_tokens"]}}
+
+
+def run_all(study: Study) -> list[subprocess.Popen[bytes]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "parley.cli", "simulate", "small.yaml"]
+    return [
+        subprocess.Popen([*command, str(record)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for record in records(study)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "cost"])
+@pytest.mark.slow
+def test_many_processes_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService, kind: str) -> None:
+    """Each request uses all that it can, so what is set aside is just enough."""
+    server.answer = dearest
+    server.seconds = 0.02
+    budget = {"tokens": 20_000} if kind == "tokens" else {"cost": 0.05}
+    study = make(budget, rounds=6, seeds=3)
+    ends = []
+    for process in run_all(study):
+        said, _ = process.communicate(timeout=120)
+        ends.append((process.returncode, said.decode()))
+    assert 1 in {status_ for status_, _ in ends} <= {0, 1}  # a short game may have got through
+    assert all("the budget of small is spent" in said for status_, said in ends if status_ == 1)
+    used = [(dearest(body)[1]["usage"]) for body in server.bodies]
+    tokens = sum(usage["prompt_tokens"] + usage["completion_tokens"] for usage in used)
+    money = sum(usage["prompt_tokens"] * 2e-6 + usage["completion_tokens"] * 8e-6 for usage in used)
+    assert tokens == total()
+    most = max(usage["prompt_tokens"] + usage["completion_tokens"] for usage in used)
+    if kind == "tokens":
+        assert 20_000 - 2 * most < tokens <= 20_000
+    else:
+        assert 0.05 - 2 * most * 2e-6 - 300 * 8e-6 < money <= 0.05
+
+
+def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: Make, server: StandInService) -> None:
+    """The first reply claims to have used it all, while the second is on its way."""
+    ready = threading.Barrier(2)
+    arrived: list[int] = []
+    first_is_counted = threading.Event()
+
+    def answer(body: dict[str, Any]) -> Any:
+        with server.guard:
+            arrived.append(body["seed"])
+            first = len(arrived) == 1
+        ready.wait(60)
+        if first:
+            return 200, as_recorded(body)[1] | {"usage": {"prompt_tokens": 10**6, "completion_tokens": 1}}
+        assert first_is_counted.wait(60)
+        return as_recorded(body)
+
+    server.answer = answer
+    study = make({"tokens": 7500})  # room for two requests of three
+
+    def count(self: Any, account: Account, *counted: Any, **more: Any) -> None:
+        append(self, account, *counted, **more)
+        threading.Timer(0.5, first_is_counted.set).start()  # the third is refused by then, or soon
+
+    append = spending._Log.append
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spending._Log, "append", count)
+        with pytest.raises(BudgetError, match="1,000,001 of 7,500 tokens spent"):
+            play(study)
+    assert len(arrived) == 2
+    kept = {entry.seed for entry in journaled(paths.journal(records(study)[0]))}
+    assert set(arrived) <= kept
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes_on(
+    make: Make,
+    server: StandInService,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = undisturbed(make, tmp_path_factory, monkeypatch)
+    asked = len(server.bodies)
+    server.bodies.clear()
+    server.contents.clear()
+    go_on = threading.Event()
+    given: list[int] = []
+    stuck: list[int] = []
+
+    def answer(body: dict[str, Any]) -> Any:
+        """Answer the first phase, of three requests, and perhaps one of the second."""
+        with server.guard:
+            (given if len(server.bodies) < 5 else stuck).append(body["seed"])
+        if body["seed"] in given:
+            return as_recorded(body)
+        go_on.wait(60)
+        return None
+
+    server.answer = answer
+    study = make({"tokens": 10**6})
+    [process] = run_all(study)
+    journal = paths.journal(records(study)[0])
+    end = time.monotonic() + 120
+    while len(given) + len(stuck) < 6 or len(journaled(journal)) < len(given):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    server.answer = as_recorded
+    go_on.set()
+    sent = len(server.bodies)  # 6, or 7 where a reply of the second phase could not be used and was asked for again
+    answered = {entry.seed for entry in journaled(journal)}
+    requests = [(len(content), json.loads(content)) for content in server.contents]
+    lost = sum(size + body["max_tokens"] for size, body in requests if body["seed"] not in answered)
+    play(study)
+    assert digests(study) == expected
+    assert len(server.bodies) == sent + asked - len(answered)
+    assert total() == asked * 107 + lost
+
+
+@pytest.mark.parametrize("tail", [b"7ea34fab {", b"\0" * 300, b'00000000 {"sum":{}}\n', b"x"])
+def test_a_last_line_that_is_not_whole_is_left_out(make: Make, server: StandInService, tail: bytes) -> None:
+    play(make({"tokens": 10**6}))
+    before = total()
+    with paths.spent("small").open("ab") as file:
+        file.write(tail)
+    asked = len(server.bodies)
+    play(make({"tokens": 10**6}, seeds=2))
+    assert total() == before + 107 * (len(server.bodies) - asked)
+
+
+def test_a_file_without_a_whole_line_is_named(make: Make) -> None:
+    study = make({"tokens": 10**6})
+    paths.spending("small").mkdir(parents=True)
+    paths.spent("small").write_bytes(b"nothing\n")
+    with pytest.raises(JournalError, match=r"spent\.jsonl: damaged; delete it"):
+        play(study)
+    paths.spent("small").unlink()
+    play(study)
+
+
+def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, server: StandInService) -> None:
+    play(make())  # a record
+    play(make(rounds=1))  # of a former configuration
+    server.answer = lambda body: (400, {}) if len(server.bodies) % 5 == 0 else as_recorded(body)
+    study = make(seeds=3)
+    with pytest.raises(Exception, match="answered 400"):
+        play(study)  # a journal
+    server.answer = as_recorded
+    journals = [journaled(path) for path in paths.journals("small").rglob("*.jsonl")]
+    calls = [read_summary(path).telemetry["calls"] for path in paths.simulations("small").rglob("*.parquet")]
+    assert len(journals) == 1
+    assert len(calls) >= 2
+    spent = 107 * (sum(calls) + len(journals[0]))
+    assert not paths.spending("small").exists()
+
+    limited = make({"tokens": spent + 10, "cost": 1}, seeds=3)
+    assert f"{spent:,} of {spent + 10:,} tokens" in str(spending_line(limited))
+    assert not paths.spending("small").exists()  # who looks changes nothing
+    with pytest.raises(BudgetError, match=f"{spent:,} of {spent + 10:,} tokens and"):
+        play(limited)
+    asked = len(server.bodies)
+    play(make({"tokens": 10**6}, seeds=3))
+    assert total() == spent + 107 * (len(server.bodies) - asked)
+
+
+def test_a_record_counts_once_under_both_its_names(make: Make, server: StandInService) -> None:
+    study = make()
+    play(study)
+    [record] = records(study)
+    assert paths.kept_record(record).exists()
+    assert spent_before(study).tokens == 107 * len(server.bodies)
+    record.unlink()  # as Snakemake does when another job of its group fails
+    assert spent_before(study).tokens == 107 * len(server.bodies)
+
+
+def test_a_study_that_had_a_budget_goes_on_counting(make: Make, server: StandInService) -> None:
+    play(make({"tokens": 10**6}))
+    play(make(seeds=2))
+    assert total() == 107 * len(server.bodies)
+
+
+def test_a_study_without_a_budget_counts_nothing(make: Make) -> None:
+    study = make()
+    play(study)
+    assert not paths.spending("small").exists()
+    assert spending_line(study) is None
+
+
+def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Make, server: StandInService) -> None:
+    server.answer = lambda body: (200, {**as_recorded(body)[1], "usage": None})
+    play(make({"tokens": 10**6}))
+    most = sum(len(content) + json.loads(content)["max_tokens"] for content in server.contents)
+    assert total() == most
+
+
+def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) -> None:
+    server.answer = lambda body: (503, {})
+    study = make({"tokens": 10**6}, limits={"patience_seconds": 0})
+    with pytest.raises(Exception, match="answered 503"):
+        play(study)
+    server.answer = as_recorded
+    asked = len(server.bodies)
+    study = make({"tokens": 10**6}, limits={"patience_seconds": 0})
+    play(study)
+    # One error ends the phase; others that were sent and given up may have been charged.
+    lost = [parse_line(line) for line in paths.spent("small").read_bytes().splitlines(keepends=True)]
+    aborted = sum(line["prompt"] + line["completion"] for line in lost if line and line.get("lost"))
+    # By seed: a request that the first play gave up may arrive as late as this.
+    answered = {body["seed"] for body in server.bodies[asked:]}
+    assert total() == 107 * len(answered) + aborted
+    assert len([line for line in lost if line and line.get("lost")]) <= 2
+
+
+def test_a_model_whose_price_is_gone_is_named(make: Make, study_factory: StudyFactory) -> None:
+    account = Account()
+    account.add("gone", Tokens(100, 10), None)
+    account.add("tiny", Tokens(1_000_000, 0), None)
+    study = make({"cost": 10})
+    prices = {name: entry.price for name, entry in study.models.items()}
+    assert account.cost(prices) == 2.0  # counted without a price, charged by today's
+    assert "(without gone, which has no price any more)" in spending.budget_line(study.budget, account, prices)  # type: ignore[arg-type]
+
+
+def test_a_price_that_changes_leaves_what_was_paid(make: Make, server: StandInService) -> None:
+    play(make({"cost": 1}))
+    paid = len(server.bodies) * (100 * 2 + 7 * 8) / 1e6
+    cheaper = make({"cost": 1}, price={"prompt": 0, "completion": 0})
+    assert f"{paid:.4f} of 1 in money" in str(spending_line(cheaper))
+
+
+def test_a_long_file_is_cut_to_its_sum(make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spending, "_MOST_BYTES", 1000)
+    play(make({"tokens": 10**6}))
+    assert total() == 107 * len(server.bodies)
+    assert paths.spent("small").stat().st_size < 2000
+
+
+def test_a_game_that_is_watched_is_paid_too(
+    make: Make,
+    server: StandInService,
+    parley: Parley,
+) -> None:
+    make({"tokens": 10**6})
+    assert parley("play", "small.yaml").status == 0
+    assert total() == 107 * len(server.bodies) > 0
+    make({"tokens": 10})
+    refused = parley("play", "small.yaml")
+    assert refused.status == 1
+    assert refused.err.startswith("parley: the budget of small is spent: ")
+
+
+def test_what_is_counted_is_private_and_holds_no_key(make: Make, server: StandInService) -> None:
+    play(make({"tokens": 10**6}, limits={"concurrent": 2, "tokens_per_minute": 10**6}))
+    files = [path for path in paths.RESULTS.rglob("*") if path.is_file() and path.suffix != ".parquet"]
+    assert len(files) == 3  # what was spent, what is set aside, and the use of the service
+    for path in files:
+        for word in (KEY, VARIABLE, "127.0.0.1", str(server.server_address[1])):
+            assert word not in f"{path} {path.read_text()}"
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 or path == paths.spent("small")
+
+
+def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
+    make: Make,
+    server: StandInService,
+    parley: Parley,
+) -> None:
+    failures = [None, (429, {"error": f"{KEY} is too fast"}, {"Retry-After": "0"})]
+    server.answer = lambda body: failures.pop() if failures else as_recorded(body)
+    study = make({"tokens": 6_000}, limits={"concurrent": 1, "requests_per_minute": 500})
+    ran = parley("simulate", "small.yaml", records(study)[0])
+    make({"tokens": 10**6}, limits={"concurrent": 1})
+    again = parley("simulate", "small.yaml", records(study)[0])
+    said = ran.out + ran.err + again.out + again.err
+    assert (ran.status, again.status) == (1, 0)
+    assert "[key] is too fast; trying again in" in said
+    assert failures == []
+    everything = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for name, content in {**everything, "what was said": said.encode()}.items():
+        assert KEY.encode() not in content, name
+
+
+def test_lines_of_the_file_have_a_checksum() -> None:
+    line = checked_line({"a": 1})
+    assert parse_line(line) == {"a": 1}
+    for broken in (line[:-1], line.replace(b"1}", b"2}"), b"\n", b"", b"zzzzzzzz {}\n"):
+        assert parse_line(broken) is None

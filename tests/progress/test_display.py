@@ -1,0 +1,195 @@
+"""What is drawn, from states that are made here."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from parley.play.pace import TimeLeft
+from parley.progress.display import Block, PlainLines, plain_line
+from parley.progress.problems import Problem
+from parley.progress.stages import Stage
+from parley.progress.state import Cell, Snapshot
+from parley.progress.state import cells_of as conditions_of
+from support.studies import StudyFactory
+
+STAGES = (
+    Stage("model tiny", "done", 12.0),
+    Stage("engine tiny", "done", 41.0),
+    Stage("playing", "running", 74.0),
+    Stage("tables", "to do"),
+)
+
+
+def cells_of(study_factory: StudyFactory, number: int) -> Sequence[Cell]:
+    return conditions_of(study_factory({"model": "tiny", "n": list(range(2, 2 + number))}, seeds=4))
+
+
+def snapshot(cells: Sequence[Cell], **changes: object) -> Snapshot:
+    made = Snapshot(
+        study="small",
+        cells=cells,
+        stages=STAGES,
+        problems=(),
+        elapsed=130.0,
+        rates=(1.4, 900.0, 60.0),
+        finishes=0.1,
+        left=TimeLeft(170.0),
+        silent=3.0,
+        words="",
+        budget=None,
+        idle=False,
+        over=False,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def finish(cell: Cell, number: int, replies: int = 0, unusable: int = 0) -> None:
+    cell.finished = frozenset(sorted(cell.names)[:number])
+    cell.replies, cell.unusable = replies, unusable
+
+
+def drawn(shown: Snapshot, width: int = 80, height: int = 24, note: str = "") -> list[str]:
+    file = io.StringIO()
+    console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None)
+    console.print(Block(shown, note))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 2)
+    finish(cells[0], 4, 40, 2)
+    finish(cells[1], 1, 10)
+    lines = drawn(snapshot(cells, budget="1,000 of 2,000 tokens spent"))
+    assert lines[0].endswith("5 of 8 simulations, 3 to do")
+    assert lines[1:] == [
+        "50 replies, 4.0% unusable · 1.4 replies/s · 960 tokens/s (60 written)",
+        "about 3 min left · 2 min 10 s so far",
+        "budget: 1,000 of 2,000 tokens spent",
+        "condition  done  running  replies  unusable",
+        "n=2         4/4                40        5%",
+        "n=3         1/4                10        0%",
+        "✓ model tiny 12 s   ✓ engine tiny 41 s   ▶ playing 1 min 14 s   · tables",
+    ]
+
+
+def test_what_is_not_known_is_not_shown(study_factory: StudyFactory) -> None:
+    text = "\n".join(drawn(snapshot(cells_of(study_factory, 2), rates=None, finishes=None, left=None, elapsed=None)))
+    for word in ("replies", "tokens", "left", "0 "):
+        assert word not in text.replace("0 of 8", "")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50), (40, 10), (20, 5), (80, 3), (110, 2)])
+def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory, width: int, height: int) -> None:
+    cells = cells_of(study_factory, 60)
+    finish(cells[7], 1, 10, 5)
+    problems = [Problem(f"a problem {'that is long ' * 30} {letter}", 30.0, 2) for letter in "abcdefgh"]
+    stages = [Stage(f"engine model-with-a-long-name-{number}", "running", 5.0) for number in range(9)]
+    shown = snapshot(cells, problems=problems, silent=80.0, budget="b" * 200, stages=[*STAGES, *stages])
+    lines = drawn(shown, width, height, note="n" * 200)
+    assert len(lines) < height or len(lines) == 1
+    assert max(map(len, lines)) <= width
+
+
+def test_in_a_narrow_terminal_labels_are_cut_and_numbers_are_not(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 2)
+    cells[0].label = "a-condition-with-a-very-long-label"
+    finish(cells[0], 2, 12_345, 5)
+    lines = drawn(snapshot(cells), 40)
+    assert lines[0].startswith("small  ━━")
+    assert lines[1] == "2 of 8 simulations, 6 to do"
+    assert [line for line in lines if "2/4" in line] == ["a-con…   2/4            12,345        0%"]
+
+
+def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 60)
+    finish(cells[0], 4, 40)
+    finish(cells[50], 2, 20, 9)
+    lines = drawn(snapshot(cells), height=12)
+    assert any(line.startswith("n=52") for line in lines)
+    assert not any(line.startswith("n=2 ") for line in lines)  # it is done
+    [more] = [line for line in lines if line.startswith("and ")]
+    assert more == "and 55 more conditions (1 done, 54 not)"
+
+
+def test_silence_and_problems_are_told(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 2)
+    finish(cells[0], 1, 10)
+    words = "engine busy with 14 requests, reading prompts (prefill)"
+    shown = snapshot(cells, silent=74.0, words=words, problems=[Problem("the service is away", 90.0, 3)])
+    lines = drawn(shown, 100)
+    assert "last reply 1 min 14 s ago; engine busy with 14 requests, reading prompts (prefill)" in lines
+    assert "! 3 simulations, for 1 min 30 s: the service is away" in lines
+    assert "last reply 1 min 14 s ago" in plain_line(shown)
+    assert "3 simulations, for 1 min 30 s: the service is away" in plain_line(shown)
+    assert not any("last reply" in line for line in drawn(replace(shown, silent=12.0), 100))
+
+
+def test_nothing_that_files_say_is_taken_for_markup_or_moves_the_cursor(study_factory: StudyFactory) -> None:
+    shown = snapshot(cells_of(study_factory, 2), problems=[Problem("[red]no[/red] \x1b[2J [/] [link=x]")])
+    assert "! [red]no[/red] [2J [/] [link=x]" in drawn(shown)
+    [warning] = [line for line in PlainLines().look(shown, 0.0) if "warning" in line]
+    assert warning == "small: warning: [red]no[/red] [2J [/] [link=x]"
+
+
+def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 2)
+    plain = PlainLines(30.0)
+    first = list(plain.look(snapshot(cells, elapsed=None), 100.0))
+    assert first == [
+        "small: model tiny done in 12 s",
+        "small: engine tiny done in 41 s",
+        "small: playing begins",
+        "small: 0 of 8 simulations, 8 to do; 1.4 replies/s; 960 tokens/s (60 written); about 3 min left",
+    ]
+    assert list(plain.look(snapshot(cells), 129.0)) == []
+    assert len(list(plain.look(snapshot(cells), 130.0))) == 1
+    wait = Problem("the service answered 503", 4.0, 2)
+    assert list(plain.look(snapshot(cells, problems=[wait]), 131.0)) == [
+        "small: warning: 2 simulations, for 4 s: the service answered 503"
+    ]
+    # The same problem for longer is told by the line of the half minute alone.
+    assert list(plain.look(snapshot(cells, problems=[replace(wait, seconds=9.0)]), 133.0)) == []
+    assert list(plain.look(snapshot(cells), 134.0)) == [
+        "small: over: 2 simulations, for 9 s: the service answered 503"
+    ]
+    stages = [*STAGES[:2], Stage("playing", "done", 90.0), Stage("tables", "failed")]
+    assert list(plain.look(snapshot(cells, stages=stages), 135.0)) == [
+        "small: playing done in 1 min 30 s",
+        "small: tables failed",
+    ]
+
+
+def test_plain_lines_go_on_while_stages_follow_the_last_simulation(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 1)
+    finish(cells[0], 4)
+    shown = snapshot(cells, stages=[Stage("figures", "running", 40.0)], rates=None, finishes=None, left=None)
+    plain = PlainLines(30.0)
+    assert list(plain.look(shown, 0.0))[1:] == ["small: 4 of 4 simulations; figures 40 s"]
+    assert list(plain.look(shown, 31.0)) == ["small: 4 of 4 simulations; figures 40 s"]
+    assert list(plain.look(replace(shown, over=True), 62.0)) == []
+
+
+def test_stages_of_an_earlier_run_are_no_news(study_factory: StudyFactory) -> None:
+    shown = snapshot(cells_of(study_factory, 2), stages=[Stage("model tiny", "done"), Stage("playing", "to do")])
+    assert len(list(PlainLines().look(shown, 0.0))) == 1
+
+
+def test_a_stage_that_was_over_between_two_looks_is_told(study_factory: StudyFactory) -> None:
+    cells, plain = cells_of(study_factory, 2), PlainLines()
+    list(plain.look(snapshot(cells), 0.0))
+    stages = [*STAGES[:3], Stage("tables", "done")]
+    assert list(plain.look(snapshot(cells, stages=stages), 1.0)) == ["small: tables done"]
+
+
+def test_degenerate_replies_are_warned_of_once_the_study_is_over(study_factory: StudyFactory) -> None:
+    cells = cells_of(study_factory, 2)
+    finish(cells[0], 4, replies=200)
+    cells[0].of_models, cells[0].degenerate = 100, 2
+    warning = "warning: 2.0% degenerate (see the report)"
+    assert warning in plain_line(snapshot(cells, over=True))
+    assert warning not in plain_line(snapshot(cells))
+    cells[1].of_models = 1
+    assert "degenerate" not in plain_line(snapshot(cells, over=True))

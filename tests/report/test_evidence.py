@@ -1,0 +1,137 @@
+"""The report's tables of rates, quantities and contrasts."""
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from parley.analysis import tables
+from parley.figures import make as figures
+from parley.report import page as report
+from parley.report.evidence import MOST_CONTRASTS, contrast_rows, quantity_rows, rate_rows
+from support.measured import MeasuredGame, measured, played
+from support.pages import Page
+from support.studies import StudyFactory
+
+BY = ["model", "n"]
+
+
+def a_contrast(**changes: Any) -> dict[str, Any]:
+    row = {
+        "kind": "outcome",
+        "axis": "model",
+        "from": "a",
+        "to": "b",
+        "what": "valid_consensus",
+        "model": "",
+        "n": "4",
+    }
+    row |= {"pairs": 9, "simulations_from": 9, "simulations_to": 9, "only_first": 5, "only_second": 1, "both": 2}
+    row |= {"value_from": 0.75, "value_to": 0.25, "difference": -0.5, "low": -0.75, "high": -0.125}
+    return {**row, "test": "McNemar", "p": 0.04, "p_holm": 0.4, **changes}
+
+
+def shown(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = contrast_rows(pd.DataFrame(rows), BY, MeasuredGame)["rows"]
+    return found
+
+
+def test_a_contrast_of_shares_is_told_in_points() -> None:
+    (row,) = shown(a_contrast())
+    assert (row["what"], row["compared"], row["pairs"]) == ("valid consensus", "model: a → b", "9 pairs")
+    assert (row["values"], row["difference"]) == ("75% → 25%", "-50 [-75, -12] points")
+    assert row["discordant"] == "5 only first, 1 only second"
+    assert (row["p"], row["p_holm"], row["test"]) == ("0.040", "0.400", "McNemar")
+
+
+def test_a_contrast_of_numbers_has_their_own_scale() -> None:
+    changes = {"kind": "quantity", "what": "size", "value_from": 2.0, "value_to": 5.5, "difference": 3.5, "low": 1.25}
+    (row,) = shown(a_contrast(**changes, high=5.75, test="Wilcoxon", p=1e-12, only_first=pd.NA))
+    assert (row["values"], row["difference"]) == ("2 → 5.5", "+3.5 [+1.25, +5.75]")
+    assert (row["p"], row["discordant"]) == ("1.0e-12", "")
+
+
+def test_a_contrast_of_mean_shares_is_told_in_points_too() -> None:
+    alone = {"kind": "quantity", "what": "final_honest_share", "test": "Wilcoxon", "only_first": pd.NA}
+    (row,) = shown(a_contrast(**alone))
+    assert (row["values"], row["difference"], row["discordant"]) == ("75% → 25%", "-50 [-75, -12] points", "")
+    (single,) = shown(a_contrast(**alone, low=math.nan, high=math.nan))
+    assert single["difference"] == "-50 points"
+
+
+def test_what_is_undefined_is_a_dash() -> None:
+    none = {"difference": math.nan, "low": math.nan, "high": math.nan, "p": math.nan, "p_holm": math.nan}
+    assert shown(a_contrast(p=0.0))[0]["p"] == "< 1e-300"
+    (row,) = shown(a_contrast(**none, pairs=0, simulations_from=0))
+    assert (row["values"], row["difference"], row["p"], row["p_holm"]) == ("-", "-", "-", "-")
+    assert row["pairs"] == "0, 9 unpaired"
+
+
+def test_a_comparison_within_a_condition_names_its_indicators() -> None:
+    (row,) = shown(a_contrast(kind="comparison", axis="", **{"from": "unanimous", "to": "early"}))
+    assert (row["what"], row["compared"]) == ("indicators of one condition", "all agree → stopped early")
+
+
+def test_the_smallest_p_come_first_and_the_others_are_counted() -> None:
+    rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MOST_CONTRASTS + 5)]
+    rows.insert(3, a_contrast(p=math.nan, to="undefined"))
+    found = contrast_rows(pd.DataFrame(rows), BY, MeasuredGame)
+    assert found["all"] == MOST_CONTRASTS + 6
+    assert len(found["rows"]) == MOST_CONTRASTS
+    assert found["rows"][0]["compared"] == "model: a → b0"
+    assert [row["p"] for row in found["rows"]] == sorted(row["p"] for row in found["rows"])
+    assert not any("undefined" in row["compared"] for row in found["rows"])
+
+
+def test_rates_and_quantities_are_cells_of_conditions() -> None:
+    rates = pd.DataFrame(
+        [["a", 4, "early", 4, 2, 0.5, 0.15, 0.85], ["b", 4, "early", 0, 0, math.nan, math.nan, math.nan]],
+        columns=[*BY, "indicator", "simulations", "count", "rate", "low", "high"],
+    )
+    found = rate_rows(rates, BY, MeasuredGame)["rows"]
+    assert found[0] == (["a", 4], [{"main": "50% [15%, 85%]", "small": "2 of 4"}])
+    assert found[1][1] == [{"main": "-", "small": "0 of 0"}]
+    columns = [*BY, "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
+    numbers = [
+        ["a", 4, "size", "kB", 3, 2.0, 1.0, 1.5, 2.5, 2.25],
+        ["a", 4, "seconds", "s", 1, 9.0, *[math.nan] * 3, 9],
+        ["a", 4, "final_honest_share", "", 3, 0.75, 0.25, 0.25, 0.96, 0.5],
+    ]
+    table = quantity_rows(pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
+    cells = dict(zip(table["labels"], table["rows"][0][1], strict=True))
+    assert cells["size of what was said (kB)"] == {"main": "2 [1.5, 2.5]", "small": "median 2.25, of 3"}
+    assert cells["wall time (s)"] == {"main": "9", "small": "median 9, of 1"}
+    assert cells["changes of value"]["main"] == "-"
+    assert cells["share that agrees in the end"] == {"main": "75% [25%, 96%]", "small": "median 50%, of 3"}
+
+
+@pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>"])
+@pytest.mark.slow
+def test_the_report_holds_them_escaped(study_factory: StudyFactory, hostile: str) -> None:
+    study = played(measured(study_factory({"model": ["majority", "random"], "n": [3, 4]}, seeds=3)))
+    figures.figures(study)
+    contrasts = tables.read_table("small", "contrasts")
+    contrasts.loc[0, ["from", "p"]] = [hostile, 0.0]
+    tables.write_table(contrasts, "small", "contrasts")
+    html = report.report(study).read_text()
+    parsed = Page(html)
+    assert {"rates", "quantities", "contrasts"} <= {attributes.get("id") for _, attributes in parsed.tags}
+    assert hostile not in html
+    assert hostile in parsed.text
+    for words in (
+        "stopped early",
+        "wall time (s)",
+        "corrected by Holm over the rows that compare the same thing",
+        "McNemar",
+        "3 pairs",
+    ):
+        assert words in " ".join(parsed.text.split())
+
+
+def test_a_study_of_one_condition_has_no_contrasts(study_factory: StudyFactory) -> None:
+    study = played(study_factory())
+    figures.figures(study)
+    html = report.report(study).read_text()
+    assert "No two conditions differ in one axis alone." in html
+    assert "<h2>Rates" not in html

@@ -1,0 +1,97 @@
+"""The plan of a run: what changes it, and who refuses a study that changed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from parley.cli.program import commands
+from parley.errors import ParleyError
+from parley.games.consensus.game import ConsensusGame
+from parley.study import load_study
+from parley.study.planned import changed_since, plan_of, require_plan, run_plan
+from support.studies import MODELS, StudyFactory
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seeds": 3},
+        {"seeds": [0, 2]},
+        {"parameters": {"max_rounds": 4}},
+        {"shard_size": 7},
+        {"title": "Another"},
+        {"models": {"tiny": MODELS["models"]["tiny"] | {"max_model_len": 1024}}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_jobs_depend_on_changes_the_plan(study_factory: StudyFactory, change: dict[str, Any]) -> None:
+    before = study_factory({"model": "tiny"}, seeds=2)
+    plan = plan_of(before)
+    after = study_factory({"model": "tiny"}, **{"seeds": 2} | change)
+    assert plan_of(after) != plan
+    with pytest.raises(ParleyError, match=r"^small.yaml changed while it ran .* the same command plans anew") as error:
+        require_plan(after, plan)
+    assert error.value.exit_code == 1
+    assert changed_since(before, plan) == str(error.value)
+
+
+def test_another_text_of_a_prompt_changes_the_plan(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan = plan_of(study_factory({"model": "tiny"}))
+    texts = {name: dict(files) for name, files in ConsensusGame.prompts.items()}
+    other = tmp_path / "other.txt"
+    other.write_bytes(texts["may_exist"]["honest_vote_user"].read_bytes() + b"One word more.\n")
+    texts["may_exist"]["honest_vote_user"] = other
+    monkeypatch.setattr(ConsensusGame, "prompts", texts)
+    assert plan_of(load_study(Path("small.yaml"))) != plan
+
+
+def test_what_changes_nothing_that_is_played_or_shown_is_let_be(study_factory: StudyFactory) -> None:
+    plan = plan_of(study_factory(seeds=2))
+    Path("small.yaml").write_text("# a comment\n" + Path("small.yaml").read_text())
+    again = load_study(Path("small.yaml"))
+    require_plan(again, plan)
+    require_plan(again, None)
+    assert changed_since(again, plan) is None
+    # A raised budget goes on at once.
+    study_factory(seeds=2, budget={"tokens": 1000})
+    assert changed_since(again, plan) is None
+
+
+def test_a_job_on_a_node_knows_the_plan_of_its_run(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLEY_PLAN", "of another run")
+    plan = run_plan(study_factory(seeds=2), new=True)
+    assert run_plan(load_study(Path("small.yaml")), new=False) == plan
+    with pytest.raises(ParleyError, match="changed while it ran"):
+        run_plan(study_factory(seeds=3), new=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["simulate", "small.yaml", "RECORD"],
+        ["simulate-shard", "small.yaml", "0"],
+        ["summarize", "small.yaml"],
+        ["figures", "small.yaml"],
+        ["report", "small.yaml"],
+        ["ledger", "build", "small.yaml"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory, command: list[str]) -> None:
+    study = study_factory(seeds=1)
+    plan, record = plan_of(study), str(next(study.simulations()).record("small"))
+    command = [record if word == "RECORD" else word for word in command]
+    study_factory(seeds=2)
+    found = CliRunner().invoke(commands, [*command, "--plan", plan])
+    assert isinstance(found.exception, ParleyError)
+    assert "changed while it ran" in str(found.exception)
+    Path("small.yaml").write_text("game: [")  # saved in the middle of a word
+    found = CliRunner().invoke(commands, [*command, "--plan", plan])
+    assert "(it changed while it ran: mend it, and the same command goes on)" in str(found.exception)
+    assert not Path("results").exists()

@@ -1,0 +1,169 @@
+"""What an agent is sent in a condition of a study is what the game asks it when it is played."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from parley.errors import UsageError
+from parley.games.registry import GAMES
+from parley.play.record import read_record
+from parley.play.simulate import simulate
+from parley.policies import Ask
+from parley.study import Study
+from parley.study.condition import Simulation
+from parley.study.prompt_sent import PARTS, Wanted, asked, prompt_sent
+from support.studies import StudyFactory
+
+HONEST = Wanted("honest")
+HUNT: dict[str, Any] = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
+
+
+def sent(study: Study, wanted: Wanted = HONEST, where: Mapping[str, Any] | None = None, seed: int = 0) -> Ask:
+    return prompt_sent(study, where or {}, wanted, seed).ask
+
+
+def hunts(make: StudyFactory, vary: Mapping[str, Any] | None = None, **grid: Any) -> Study:
+    return make({**HUNT, "vary": vary or {}, **grid}, game="stag_hunt", parameters={"rounds": 4})
+
+
+@pytest.mark.parametrize(
+    ("game", "grid", "parameters"),
+    [
+        ("consensus", {"model": "majority", "b": 1, "byzantine": "silent"}, {"protocol": "paper"}),
+        (
+            "consensus",
+            {"model": "majority", "b": 1, "byzantine": "silent"},
+            {"protocol": "swarms"},
+        ),
+        (
+            "deliberation",
+            {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "skeptical"},
+            {},
+        ),
+        ("stag_hunt", {"model": "grim_trigger", "b": 1, "byzantine": "betray", "prompt": "plain"}, {"rounds": 3}),
+    ],
+)
+def test_scripted_agents_without_chance_are_sent_what_their_record_says(
+    study_factory: StudyFactory, game: str, grid: dict[str, Any], parameters: dict[str, Any]
+) -> None:
+    study = study_factory({"n": 4, **grid}, game=game, parameters=parameters)
+    [simulation] = study.simulations()
+    simulate(study, simulation.record("small"), [], 0.0, lambda text: None)
+    _, entries = read_record(simulation.record("small"))
+    assert {entry.agent for entry in entries} == {f"agent_{number}" for number in range(1, 5)}
+    for entry in entries:
+        found = sent(study, Wanted(None, entry.agent, entry.round, entry.phase))
+        assert (found.agent, found.round, found.phase) == (entry.agent, entry.round, entry.phase)
+        assert found.digest == entry.ask  # system prompt, user prompt and sampling
+
+
+def test_conditions_are_told_apart(study_factory: StudyFactory) -> None:
+    vary = {"topology": ["ring", "path"], "disclosure": ["silent", "explicit"], "needed": ["all", 3]}
+    study = hunts(study_factory, vary, b=0)
+
+    def system(**where: Any) -> str:
+        return sent(study, where={"topology": "ring", "disclosure": "silent", "needed": "all", **where}).system
+
+    assert "VISIBILITY" not in system()
+    assert "there are 4 players" not in system()
+    assert "You see those of: player_1, player_2." in system(disclosure="explicit")
+    assert "You see those of: player_1" in system(disclosure="explicit", topology="path")
+    assert "3 or more" in system(needed=3).lower()
+
+
+def test_what_was_played_before_is_in_the_history(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory)
+    first, third = (sent(study, Wanted("honest", round=n), {"b": 1}).user for n in (1, 3))
+    assert "(this is the first round)" in first
+    assert [third.count(f"Round {n}:") for n in (1, 2, 3)] == [1, 1, 0]
+    assert third.count("Hunt Hare\n") == 2  # the betrayer's
+    assert "Hunt Hare\n" not in sent(study, Wanted("honest", round=3), {"b": 0}).user
+
+
+def test_the_first_that_fits_is_taken(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory)
+    assert (sent(study).round, sent(study).phase) == (1, "signal")
+    assert (sent(study, Wanted("honest", phase="act")).round) == 1
+    assert (sent(study, Wanted("honest", round=2)).phase) == "signal"
+    found = sent(study, Wanted("honest", round=2, phase="act"))
+    assert (found.round, found.phase) == (2, "act")
+    deliberation = study_factory({"model": "tiny", "n": 3, "prompt": "improve"}, game="deliberation")
+    assert sent(deliberation).round == 0
+    assert sent(deliberation, Wanted("honest", phase="reflect")).round == 1
+
+
+def test_the_first_agent_of_the_role_is_taken_in_every_round(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": 6, "b": 2, "byzantine": "random"}, parameters={"protocol": "swarms"})
+    for role in ("honest", "byzantine"):
+        for seed in range(4):
+            seats = Simulation(study.conditions[0], seed).game().seats
+            first = next(seat.name for seat in seats if seat.role == role)
+            assert {sent(study, Wanted(role, round=n), seed=seed).agent for n in (1, 2)} == {first}
+
+
+def test_an_agent_can_be_named(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory)
+    for number in range(1, 5):
+        assert sent(study, Wanted(None, f"agent_{number}")).agent == f"agent_{number}"
+    with pytest.raises(UsageError, match=r"no agent agent_5; choose one of: agent_1 \(honest\), agent_2 "):
+        sent(study, Wanted(None, "agent_5"))
+
+
+def test_an_agent_outside_the_panel_is_not_taken(study_factory: StudyFactory) -> None:
+    parameters = {"panel_size": 2, "stop_when_unanimous": True}
+    grid = {"model": "tiny", "n": 5, "b": 1, "byzantine": "stubborn", "prompt": "improve"}
+    study = study_factory(grid, game="deliberation", parameters=parameters)
+    for seed in range(6):
+        panel = {ask.agent for ask in asked(Simulation(study.conditions[0], seed).game(), seed)}
+        assert len(panel) == 2
+        assert sent(study, seed=seed).agent in panel
+        outside = next(f"agent_{i}" for i in range(1, 6) if f"agent_{i}" not in panel)
+        with pytest.raises(UsageError, match=f"nothing is sent .agent {outside}.; choose another agent"):
+            sent(study, Wanted(None, outside), seed=seed)
+
+
+def test_a_condition_without_the_role_is_passed_over(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory)
+    found = prompt_sent(study, {}, Wanted("byzantine"), 0)
+    assert found.condition.axes["b"] == 1
+    assert not found.others
+    assert "SECRET" in found.ask.system
+    with pytest.raises(UsageError, match=r"no agent has the role byzantine in the .*; choose another --where"):
+        sent(study, Wanted("byzantine"), {"b": 0})
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_models_are_sent_prompts_and_are_not_asked(study_factory: StudyFactory, name: str) -> None:
+    study = study_factory({"model": "tiny", "n": 3, "b": 1, "prompt": [*GAMES[name].prompts]}, game=name)
+    for role in GAMES[name].roles:
+        found = prompt_sent(study, {}, Wanted(role), 0)
+        assert found.player.label == "tiny"
+        assert found.ask.role == role
+        assert all(found.text(part) for part in PARTS)
+        assert '"properties"' in found.text("reply") or found.ask.reply_format == "free"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (
+            Wanted("honest", round=9),
+            r"nothing such is sent \(round 9, role honest\).* rounds 1 to 4 with .* signal, act",
+        ),
+        (Wanted("honest", phase="vote"), r"phase vote, role honest.* rounds 1 to 4 with the phases signal, act$"),
+        (
+            Wanted("honest", round=0),
+            r"nothing is sent \(round 0, role honest\); choose another agent or a later round",
+        ),
+    ],
+)
+def test_what_is_never_sent_is_refused_with_what_is(study_factory: StudyFactory, wanted: Wanted, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        sent(hunts(study_factory), wanted)
+
+
+def test_what_is_asked_ends_with_a_round_or_the_game(study_factory: StudyFactory) -> None:
+    game = Simulation(hunts(study_factory).conditions[0], 0).game
+    assert [ask.round for ask in asked(game(), 0, 2)] == [1] * 8 + [2] * 8
+    assert [ask.round for ask in asked(game(), 0)][-1] == 4

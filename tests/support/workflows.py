@@ -1,0 +1,90 @@
+"""Running Snakemake on small studies, as processes of their own."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+import yaml
+
+from parley.study import Study, load_study
+from support import REPOSITORY
+from support.answering import SERVED, VARIABLE, StandInService
+from support.preloaded import preloaded_environment, programs
+
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile")]
+
+
+PROFILE = ["--workflow-profile", str(REPOSITORY / "profiles" / "default")]
+
+
+CORES = ["--cores", "2"]
+
+
+def real_snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
+    return subprocess.run(
+        [*SNAKEMAKE, *PROFILE, *CORES, *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def snakemake(*arguments: str, cores: list[str] = CORES) -> subprocess.CompletedProcess[str]:
+    """Run the same, and what its jobs call, as processes that need not import their libraries."""
+    command = [programs() / "snakemake", *SNAKEMAKE[3:], *PROFILE, *cores, *arguments]
+    return subprocess.run(
+        command, env=preloaded_environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def jobs(output: str) -> dict[str, int]:
+    """Return the job counts of a dry run."""
+    return {name: int(count) for name, count in re.findall(r"^([a-z_]+) +(\d+)$", output, flags=re.M)}
+
+
+def write(folder: Path, **changes: object) -> Study:
+    grid = {"model": "majority", "n": [3, 4], "b": [0, 1], "prompt": "may_exist", "byzantine": "random"}
+    content = {"game": "consensus", "seeds": 2, "shard_size": 3, "parameters": {"max_rounds": 3}, "grids": [grid]}
+    (folder / "models.yaml").write_text((REPOSITORY / "config" / "models.yaml").read_text())
+    (folder / "small.yaml").write_text(yaml.safe_dump(content | changes))
+    return load_study(Path("small.yaml"))
+
+
+# Code of the user's own: a process for each simulation, as beside a server.
+OWN_CODE = """
+import json
+
+from parley.policies import Completion
+
+
+class Keeps:
+    def __init__(self, vote="stop"):
+        self.vote = vote
+
+    async def answer(self, ask, seed, attempt):
+        reply = {"internal_strategy": "none", "value": 7, "public_reasoning": "none"}
+        return Completion(json.dumps({"decision": self.vote} if ask.phase == "vote" else reply), "stop")
+"""
+
+
+@pytest.fixture
+def own_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A grid that code of the user's own plays."""
+    (folder / "keeps_agent.py").write_text(OWN_CODE)
+    sys.modules.pop("keeps_agent", None)  # another test's, in another folder: it would be taken for this one
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    return {"model": "keeps_agent:Keeps", "n": [3, 4], "prompt": "may_exist"}
+
+
+def write_served(server: StandInService, limits: Mapping[str, int] = MappingProxyType({}), **content: object) -> Study:
+    source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
+    entry = {"source": source, "limits": {"concurrent": 4, "patience_seconds": 2} | limits}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": entry}}))
+    grid = {"model": ["theirs", "majority"], "n": 3, "prompt": "may_exist"}
+    body = {"game": "consensus", "seeds": 2, "parameters": {"max_rounds": 2}, "grids": [grid]}
+    Path("small.yaml").write_text(yaml.safe_dump(body | content))
+    return load_study(Path("small.yaml"))

@@ -1,0 +1,200 @@
+"""What is in examples/. The tests with the real `swarms` run where it is installed; examples/README.md says how."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median_low
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from parley import paths
+from parley.cli.program import commands
+from parley.engine.client import Engine
+from parley.engine.service.service import Service
+from parley.errors import EngineError, UsageError
+from parley.play.record import read_summary
+from parley.play.replay import replay
+from parley.play.simulate import simulate
+from parley.policies import Ask, Completion
+from parley.study import Study, load_study
+from support import REPOSITORY
+from support.answering import Answer, as_recorded, completion, service
+from support.studies import StudyFactory
+
+EXAMPLES = REPOSITORY / "examples"
+KEY = "sk-2f9b61c7d0e4"
+needs_swarms = pytest.mark.skipif(find_spec("swarms") is None, reason="needs swarms; see examples/README.md")
+
+
+@pytest.fixture(autouse=True)
+def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the examples where `PYTHONPATH=examples` puts them, none of them imported yet."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    for module in ("own_policy", "swarms_agent"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delenv("PARLEY_SWARMS_URL", raising=False)
+    monkeypatch.delenv("PARLEY_SWARMS_KEY", raising=False)
+
+
+def example(name: str) -> Study:
+    return load_study(EXAMPLES / f"{name}.yaml", REPOSITORY / paths.CONFIG / "models.yaml")
+
+
+# A policy of one's own
+
+
+def test_the_command_in_the_study_of_the_own_policy_plays_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)  # its models are those of config/
+    command = re.search(r"(?m)^#   PYTHONPATH=examples parley (.*)$", (EXAMPLES / "own_policy.yaml").read_text())
+    assert command is not None
+    ran = CliRunner().invoke(commands, [*command[1].split(), "--model", "Median-faults-1"], catch_exceptions=False)
+    assert ran.exit_code == 0
+    assert ran.output.splitlines()[0] == "model=Median-faults-1/n=5/b=1/prompt=may_exist, seed 0"
+    assert ran.output.splitlines()[-1] == "Outcome: valid_consensus, after 2 rounds"
+
+
+def test_the_own_policy_proposes_the_median_of_what_it_saw(folder: Path) -> None:
+    study = example("own_policy")
+    for simulation in [s for s in study.simulations() if s.seed < 2 and "Median" in str(s.condition.axes["model"])]:
+        record = simulation.record(study.name)
+        simulate(study, record, [], 1.0, lambda text: None)
+        rows = [row for row in pq.read_table(record, partitioning=None).to_pylist() if row["phase"] == "propose"]
+        said = {(row["round"], row["agent"]): json.loads(row["text"])["value"] for row in rows}
+        first = median_low([value for (number, _), value in said.items() if number == 1])
+        second = [said[2, row["agent"]] for row in rows if row["round"] == 2 and row["role"] == "honest"]
+        assert second == [first] * 4
+        assert read_summary(record).telemetry["failed_replies"] == 0
+        assert replay(record).difference is None
+
+
+# A swarms.Agent
+
+
+def test_the_swarms_study_loads_without_running_its_code() -> None:
+    compile((EXAMPLES / "swarms_agent.py").read_text(), "swarms_agent.py", "exec")
+    [simulation] = example("swarms_agent").simulations()
+    assert simulation.condition.axes["model"] == "2-majority+1-SwarmsAgent-served-smollm2"
+    assert "swarms_agent" not in sys.modules
+
+
+def test_a_missing_address_or_key_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = example("swarms_agent")
+    [simulation] = study.simulations()
+    for name, value in (("PARLEY_SWARMS_URL", "http://127.0.0.1:9/v1"), ("PARLEY_SWARMS_KEY", KEY)):
+        with pytest.raises(UsageError) as caught:
+            simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
+        assert f"SwarmsAgent: cannot be made: UsageError: {name} is not set; " in str(caught.value)
+        assert len(str(caught.value).splitlines()) == 1
+        monkeypatch.setenv(name, value)
+
+
+def test_the_versions_in_the_example_are_those_that_are_installed_for_it() -> None:
+    import swarms_agent
+
+    pins = (EXAMPLES / "swarms-requirements.txt").read_text().splitlines()
+    assert {f"swarms=={swarms_agent.SWARMS}", f"litellm=={swarms_agent.LITELLM}"} <= set(pins)
+
+
+@pytest.fixture
+def asked(study_factory: StudyFactory) -> Ask:
+    """The first question of a game."""
+    [simulation] = study_factory().simulations()
+    return next(simulation.game().play())[0]
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, ask: Ask, url: str) -> Completion:
+    """Have a real swarms.Agent answer, as an agent of the model `small` at this address."""
+    monkeypatch.setenv("PARLEY_SWARMS_URL", url)
+    monkeypatch.setenv("PARLEY_SWARMS_KEY", KEY)
+    import swarms_agent
+
+    return asyncio.run(swarms_agent.SwarmsAgent(served="small").answer(ask, 12345, 0))
+
+
+@needs_swarms
+@pytest.mark.filterwarnings("ignore")
+def test_a_swarms_agent_sends_what_a_model_of_parley_is_sent(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def own(url: str) -> Completion:
+        async with Engine(Service(model="small", url=url, served="small", key=KEY)) as engine:
+            return await engine.chat(asked, 12345, {})
+
+    with service(as_recorded, served="small") as server:
+        replies = [answer(monkeypatch, asked, server.url), asyncio.run(own(server.url))]
+    by_agent, by_engine = server.bodies
+    system = by_engine["messages"][0]
+    assert by_agent == {
+        **by_engine,
+        "messages": [{**system, "content": system["content"].strip()}, *by_engine["messages"][1:]],
+    }
+    assert server.heads == [("/v1/chat/completions", f"Bearer {KEY}")] * 2
+    assert replies[0] == replies[1]
+
+
+PLAYING = """
+import sys
+from parley.cli.program import commands
+def tell(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.connect"):
+        print("asked for", arguments[0] if event == "socket.getaddrinfo" else arguments[1][0])
+sys.addaudithook(tell)
+commands(["play", *sys.argv[1:]])
+"""
+
+
+@needs_swarms
+def test_a_swarms_agent_talks_to_nobody_but_the_server(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    study = [str(EXAMPLES / "swarms_agent.yaml"), "--models", str(folder / "models.yaml")]
+    with service(served="smollm2") as server:
+        monkeypatch.setenv("PARLEY_SWARMS_URL", server.url)
+        monkeypatch.setenv("PARLEY_SWARMS_KEY", KEY)
+        monkeypatch.setenv("PYTHONPATH", str(EXAMPLES))
+        ran = subprocess.run([sys.executable, "-c", PLAYING, *study], capture_output=True, text=True, check=True)
+    asked_for = {line for line in ran.stdout.splitlines() if line.startswith("asked for")}
+    assert asked_for == {"asked for 127.0.0.1"}
+    assert ran.stdout.splitlines()[-1].startswith("Outcome: ")
+    assert os.listdir() == ["models.yaml"]  # nothing is left in the working directory
+
+
+@needs_swarms
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("text", "reason"), [(' {"value": 7} \n', "stop"), ("I would say 7.", "stop"), ('{"val', "length"), ("", "stop")]
+)
+def test_the_reply_of_a_swarms_agent_comes_as_it_is(
+    asked: Ask, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    with service(lambda body: completion(text, reason)) as server:
+        reply = answer(monkeypatch, asked, server.url)
+    assert (reply.text, reply.finish_reason, reply.completion_tokens) == (text, reason, 7)
+
+
+@needs_swarms
+@pytest.mark.filterwarnings("ignore")
+def test_a_prompt_that_does_not_fit_is_an_unusable_reply(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "This model's maximum context length is 100 tokens. However, you requested 400 tokens."
+    with service(lambda body: (400, {"error": {"message": told, "code": 400}})) as server:
+        reply = answer(monkeypatch, asked, server.url)
+    assert (reply.text, reply.finish_reason) == ("", "length")
+
+
+@needs_swarms
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("status", [401, 500, None])
+def test_a_server_that_fails_ends_the_game_in_one_line_without_the_key(
+    asked: Ask, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], status: int | None
+) -> None:
+    failing: Answer = lambda body: status and (status, {"error": {"message": f"no\nentry for {KEY}"}})  # noqa: E731
+    with service(failing) as server, pytest.raises(EngineError) as caught:
+        answer(monkeypatch, asked, server.url)
+    assert str(caught.value).startswith("swarms.Agent got no reply: ")
+    assert len(str(caught.value).splitlines()) == 1
+    assert KEY not in str(caught.value)
+    assert capfd.readouterr() == ("", "")  # nothing is printed besides
+    assert len(server.bodies) == 1  # it is not asked again, unrecorded

@@ -1,0 +1,217 @@
+"""SIGKILL anywhere: the same command finishes with the same content, and asks nothing that was answered."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from parley import paths
+from parley.play.record import read_summary
+from parley.study import load_study
+from support.mortal import Life, Nursery
+from support.worlds import Key, Undisturbed, World, finish
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as made:
+        yield made
+
+
+@pytest.fixture
+def world(nursery: Nursery) -> Iterator[World]:
+    # In memory where that can be had: the death of a process does not ask what the disk has.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield World(nursery, Path(folder))
+
+
+@pytest.fixture
+def undisturbed(world: World) -> Undisturbed:
+    return Undisturbed(world)
+
+
+def test_an_undisturbed_run_asks_everything_once(undisturbed: Undisturbed) -> None:
+    assert len(undisturbed.asked) == len(set(undisturbed.asked)) == 12
+    assert undisturbed.steps > 50
+    assert len(undisturbed.files) == 2  # the record and its second name
+
+
+@pytest.mark.parametrize("hard_links", [True, False], ids=["links", "copies"])
+def test_killed_in_any_step_it_goes_on(world: World, hard_links: bool) -> None:
+    undisturbed = Undisturbed(world)
+    whole = world.live(hard_links=hard_links)
+    world.reset()
+    first = 1 if hard_links else whole.steps - 25  # without hard links only the end is different
+    recorded = 0
+    for step in range(first, whole.steps + 1):
+        for lost_record in (False, True):
+            # Before it, or with a part of its bytes written; "after it" is before the next one.
+            end = world.live(die_at=step, part=0.4, hard_links=hard_links)
+            assert end.status == -signal.SIGKILL
+            # Every reply but the one that came just then is in the journal, or in a record.
+            assert len(set(end.asked) - world.answered(undisturbed)) <= 1
+            exists = world.record.exists()
+            recorded += exists
+            finish(world, undisturbed, lost_record, hard_links=hard_links)
+            world.reset()
+            if not exists:
+                break
+    assert 0 < recorded < 2 * whole.steps  # deaths before and after the record got its name
+
+
+@pytest.mark.parametrize("hard_links", [True, False], ids=["links", "copies"])
+def test_killed_while_a_record_is_restored_it_is_restored(world: World, hard_links: bool) -> None:
+    undisturbed = Undisturbed(world)
+
+    def lose() -> None:
+        world.reset()
+        assert world.live(hard_links=hard_links).status == 0
+        world.record.unlink()
+
+    lose()
+    steps = world.live(hard_links=hard_links).steps
+    assert steps >= 2
+    for step in range(1, steps + 1):
+        for part in (0.4, 1.0):
+            lose()
+            assert world.live(die_at=step, part=part, hard_links=hard_links).status == -signal.SIGKILL
+            end = world.live(hard_links=hard_links)
+            assert (end.status, end.err, end.asked) == (0, [], [])
+            assert read_summary(world.record).digest == undisturbed.digest
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    deaths=st.lists(st.tuples(st.integers(1, 80), st.floats(0, 1), st.booleans()), min_size=1, max_size=2),
+)
+def test_killed_again_and_again_at_random_points_it_goes_on(
+    world: World, undisturbed: Undisturbed, deaths: list[tuple[int, float, bool]]
+) -> None:
+    world.reset()
+    answered: set[Key] = set()
+    for step, part, lost_record in deaths:
+        end = world.live(die_at=step, part=part)
+        assert end.status in (0, -signal.SIGKILL)
+        assert not answered & set(end.asked)
+        if lost_record:
+            world.record.unlink(missing_ok=True)
+        assert answered <= world.answered(undisturbed)
+        assert len(set(end.asked) - world.answered(undisturbed)) <= 1
+        answered = world.answered(undisturbed)
+    finish(world, undisturbed)
+
+
+def test_killed_from_outside_at_any_time_it_goes_on(world: World, undisturbed: Undisturbed) -> None:
+    rng = random.Random(7)
+    started = time.monotonic()
+    assert world.live().status == 0
+    length = time.monotonic() - started
+    killed = 0
+    for _ in range(20):
+        world.reset()
+        life = world.life()
+        process = world.nursery.start(life)
+        time.sleep(rng.uniform(0, length))
+        os.kill(process, signal.SIGKILL)  # a child of the nursery that was not waited for: the id is still its own
+        end = world.nursery.end_of(life, process)
+        killed += end.status == -signal.SIGKILL
+        assert len(set(end.asked) - world.answered(undisturbed)) <= 1
+        finish(world, undisturbed, lost_record=rng.random() < 0.5)
+    assert killed >= 4
+
+
+def test_the_command_itself_killed_in_mid_game_asks_nothing_again(world: World) -> None:
+    """Without the nursery: the process that a user starts, killed when its journal has grown to some size."""
+    grid = {"model": "stubborn", "n": 8, "prompt": "may_exist"}
+    study = {"game": "consensus", "parameters": {"max_rounds": 60, "stop_threshold": 1}, "grids": [grid]}
+    (world.folder / "long.yaml").write_text(yaml.safe_dump(study))
+    record = next(load_study(world.folder / "long.yaml").simulations()).record("long")
+    command = [sys.executable, "-m", "parley.cli", "simulate", "long.yaml", str(record)]
+    journal = world.folder / paths.journal(record)
+    playing = subprocess.Popen(command, cwd=world.folder, stdout=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not (journal.exists() and journal.stat().st_size >= 40_000):
+        time.sleep(0.001)
+    playing.kill()
+    assert playing.wait() == -signal.SIGKILL
+    assert not (world.folder / record).exists()
+    kept = [json.loads(line[9:]) for line in journal.read_bytes().split(b"\n")[1:-1]]
+    again = subprocess.run(command, cwd=world.folder, capture_output=True, text=True, timeout=60, check=False)
+    assert (again.returncode, again.stderr) == (0, "")
+    rows = pq.read_table(world.folder / record, partitioning=None).to_pylist()
+    assert len(kept) < len(rows)
+    # The very replies, to the millisecond at which they were asked for.
+    for entry, row in zip(kept, rows, strict=False):
+        assert (row["agent"], row["text"]) == (entry["agent"], entry["text"])
+        assert row["started"].timestamp() == pytest.approx(entry["started"], abs=0.0011)
+
+
+# Two at once
+
+
+@pytest.mark.parametrize("patience", [30.0, 0.0], ids=["patient", "at once"])
+def test_of_two_processes_at_once_one_plays(world: World, undisturbed: Undisturbed, patience: float) -> None:
+    lives = [
+        Life(
+            str(world.folder),
+            world.life().arguments,
+            str(world.notes / name),
+            lock_patience=patience,
+            answer_seconds=0.06,
+        )
+        for name in ("one", "two")
+    ]
+    refused = 0
+    for _ in range(4):
+        world.reset()
+        processes = [world.nursery.start(life) for life in lives]
+        ends = [world.nursery.end_of(life, process) for life, process in zip(lives, processes, strict=True)]
+        winner, loser = sorted(ends, key=lambda end: -len(end.asked))
+        assert (winner.status, winner.asked, loser.asked) == (0, undisturbed.asked, [])
+        if loser.status == 0:  # it waited, or came when all was over
+            assert loser.err == []
+            assert loser.out[-1].endswith(("finished by another process", "finished before"))
+        else:
+            refused += 1
+            assert loser.status == 1
+            assert loser.err == [
+                f"parley: {world.journal.relative_to(world.folder)}: another process is playing this simulation; "
+                "wait for it or stop it"
+            ]
+        assert read_summary(world.record).digest == undisturbed.digest
+        assert world.files() == undisturbed.files
+    assert (refused > 0) == (patience == 0)
+
+
+def test_one_that_waits_goes_on_when_the_other_is_killed(world: World, undisturbed: Undisturbed) -> None:
+    one = Life(str(world.folder), world.life().arguments, str(world.notes / "one"), answer_seconds=0.1)
+    two = Life(str(world.folder), world.life().arguments, str(world.notes / "two"))
+    first = world.nursery.start(one)
+    end = time.monotonic() + 20
+    while time.monotonic() < end and len(world.journaled()) < 4:
+        time.sleep(0.005)
+    second = world.nursery.start(two)
+    time.sleep(0.05)
+    os.kill(first, signal.SIGKILL)
+    assert world.nursery.end_of(one, first).status == -signal.SIGKILL
+    answered = len(world.journaled())
+    ended = world.nursery.end_of(two, second)
+    assert (ended.status, ended.err) == (0, [])
+    assert answered < 12
+    assert len(ended.asked) <= 8
+    assert read_summary(world.record).digest == undisturbed.digest

@@ -1,0 +1,427 @@
+"""The real workflow: Snakemake on scripted studies, in a folder of its own."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from parley import paths
+from parley.play.record import read_summary
+from parley.study import Study, load_study
+from support import REPOSITORY
+from support.answering import SERVED, service
+from support.forging import edit
+from support.preloaded import preloaded_environment, programs
+from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study that the workflow has played, which takes 10 s; tests work on copies."""
+    made = tmp_path_factory.mktemp("played")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        write(made)
+        result = snakemake("--config", "study=small.yaml")
+    assert result.returncode == 0, result.stderr
+    return made
+
+
+@pytest.fixture
+def played(played_once: Path, folder: Path) -> Study:
+    """A study that the workflow has played, in the working directory."""
+    shutil.copytree(played_once, folder, symlinks=True, dirs_exist_ok=True)
+    return load_study(Path("small.yaml"))
+
+
+def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
+    (folder / "config").symlink_to(REPOSITORY / "config")
+    planned = snakemake("--dry-run", "--config", "study=paper")
+    assert planned.returncode == 0, planned.stderr
+    counts = jobs(planned.stdout + planned.stderr)
+    assert counts["simulate"] == 700
+    # 300 of the 8B model and 400 of the 14B model, 32 to a shard
+    assert counts["serve"] == 10 + 13
+    assert counts["fetch_model"] == 2
+
+
+def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path) -> None:
+    study = played
+    planned = {simulation.record("small") for simulation in study.simulations()}
+    assert set(paths.simulations("small").rglob("*.parquet")) == planned
+    stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report")]
+    figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg")]
+    tables = [paths.table("small", name, s) for name in paths.TABLES for s in (".csv", ".parquet")]
+    assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small")])
+    assert not paths.journal(next(iter(planned))).parent.exists()
+
+    again = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    # Neither file times nor Snakemake's own memory matter: a clone of the results has nothing to do either.
+    shutil.rmtree(folder / ".snakemake")
+    now = time.time()
+    for age, path in enumerate([*stamps, *tables, *figures, *planned]):  # the other way round than they were made
+        os.utime(path, (now + age, now + age))
+    again = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    write(folder, seeds=3, shard_size=2)
+    more = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert jobs(more.stdout + more.stderr)["simulate_shard"] == 1
+
+    write(folder, parameters={"max_rounds": 4})
+    changed = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert jobs(changed.stdout + changed.stderr)["simulate_shard"] == 1
+
+    write(folder)
+    back = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in back.stdout + back.stderr
+
+
+def test_what_is_missing_is_made_again(played: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")  # which prints its table of jobs
+    next(played.simulations()).record("small").unlink()
+    made = snakemake("--config", "study=small.yaml")
+    assert made.returncode == 0, made.stderr
+    counts = jobs(made.stdout + made.stderr)
+    assert [counts[name] for name in ("simulate_shard", "summarize", "figures", "report")] == [1, 1, 1, 1]
+
+    paths.figure("small", "trajectories", ".png").unlink()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert counts["figures"] == 1
+    assert not {"simulate_shard", "summarize"} & set(counts)
+
+
+def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_played(played: Study) -> None:
+    bad = next(played.simulations()).record("small")
+    content = bad.read_bytes()
+    edit(bad, lambda rows: rows[-1].update(text="{}"))
+    for stage in ("tables", "figures", "report"):  # none of which was made before the damage
+        shutil.rmtree(paths.stamp("small", stage, "").parent)
+    made = snakemake("--config", "study=small.yaml")
+    assert made.returncode == 0, made.stderr
+    assert f"warning: the tables leave out 1 damaged record ({bad}); delete what is named" in made.stderr
+    assert "WARNING: damaged records are left out" in paths.report("small").read_text()
+    assert str(bad) not in set(pd.read_parquet(paths.table("small", "manifest", ".parquet"))["path"])
+
+    again = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert f"parley: warning: the tables leave out 1 damaged record ({bad}); delete what is named" in again.stderr
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+    bad.unlink()
+    mended = snakemake("--config", "study=small.yaml")
+    assert mended.returncode == 0, mended.stderr
+    assert read_summary(bad).digest == pq_digest(content)
+    assert "WARNING" not in paths.report("small").read_text()
+    assert len(pd.read_parquet(paths.table("small", "manifest", ".parquet"))) == 8
+    last = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "warning" not in last.stderr
+
+
+def pq_digest(content: bytes) -> str:
+    found = json.loads(pq.read_schema(pa.BufferReader(content)).metadata[b"parley"])
+    return str(found["digest"])
+
+
+def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code: dict[str, object]) -> None:
+    grid = own_code | {"model": {"name": "keeps_agent:Keeps", "vote": "continue"}, "n": 8}
+    study = write(folder, seeds=20, parameters={"max_rounds": 60}, grids=[grid])
+    records = [simulation.record("small") for simulation in study.simulations()]
+    command = [*SNAKEMAKE, *PROFILE, *CORES, "--config", "study=small.yaml"]
+    with Path("killed.log").open("wb") as log:
+        killed = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=preloaded_environment())
+    end = time.monotonic() + 120
+    while not any(record.exists() for record in records) and time.monotonic() < end:
+        time.sleep(0.02)
+    second = snakemake("--config", "study=small.yaml")
+    killed.kill()
+    killed.wait()
+    assert second.returncode == 1
+    # In one line, and nothing that says that nothing is played.
+    line = second.stderr.splitlines()[-1]
+    assert line.startswith("parley: ")
+    assert "another run of this study holds it" in line
+    assert "nothing is played now" not in second.stderr
+    assert "WorkflowError" not in second.stderr
+    kept = {record: record.stat().st_ino for record in records if record.exists()}
+    assert 0 < len(kept) < len(records)
+
+    again = snakemake("--config", "study=small.yaml")
+    assert again.returncode == 0, again.stderr
+    assert all(record.exists() for record in records)
+    assert all(record.stat().st_ino == inode for record, inode in kept.items())
+
+
+def test_an_unknown_config_key_is_refused(folder: Path) -> None:
+    result = snakemake("--dry-run", "--config", "Study=small.yaml")
+    assert result.returncode == 2
+    assert "--config Study: unknown key" in result.stderr
+
+
+@pytest.mark.usefixtures("played")
+def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None:
+    write(folder, seeds=1)
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert "simulate_shard" not in counts
+    assert counts["summarize"] == counts["figures"] == counts["report"] == 1
+
+
+def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
+    folder: Path, own_code: dict[str, object]
+) -> None:
+    study = write(folder, grids=[own_code])
+    records = [simulation.record("small") for simulation in study.simulations()]
+    journal = paths.journal(records[0])
+    journal.mkdir(parents=True)  # a journal that cannot be opened
+    failed = snakemake("--config", "study=small.yaml")
+    assert failed.returncode == 1
+    assert [record.exists() for record in records] == [False] + [True] * (len(records) - 1)
+    assert not paths.table("small", "conditions", ".csv").exists()
+    log = paths.log("small", "simulate", *records[0].with_suffix("").parts[3:])
+    assert str(journal) in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+    failure = log.read_text()
+    journal.rmdir()
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    assert records[0].exists()
+    # A record that somebody deletes is played again, although all tables are there.
+    kept = records[0].rename("kept.parquet")
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
+    kept.rename(records[0])
+    # Snakemake deleted the log of the failed attempt; what it said is kept.
+    assert Path(f"{log}.failed").read_text() == failure
+    assert not paths.shard_marks("small").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("game: [", "not valid YAML"),
+        ("game: consensus\ngrids: []\n", "grids"),
+        ("game: consensus\nseed: 3\ngrids: [{model: majority, n: 3, prompt: may_exist}]\n", "did you mean 'seeds'"),
+    ],
+)
+def test_a_bad_study_stops_before_any_job(folder: Path, content: str, words: str) -> None:
+    Path("bad.yaml").write_text(content)
+    write(folder)
+    result = snakemake("--config", "study=bad.yaml")
+    assert result.returncode == 2
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("parley: bad.yaml")
+    assert words in line
+    assert "Traceback" not in result.stderr
+    assert not Path("results").exists()
+
+
+@pytest.mark.usefixtures("played")
+def test_the_report_of_snakemake_holds_tables_and_figures() -> None:
+    made = snakemake("--config", "study=small.yaml", "--report", "all.html", cores=[])
+    assert made.returncode == 0, made.stderr
+    page = Path("all.html").read_text()
+    for name in ("outcome_rates.svg", "trajectories.svg", "conditions.csv", "simulations.csv", "Wilson"):
+        assert name in page
+
+
+@pytest.mark.parametrize("model", ["smollm2-135m", "keeps_agent:Keeps"])
+def test_a_record_that_is_there_is_not_played_with_its_shard(
+    folder: Path, own_code: dict[str, object], model: str
+) -> None:
+    study = write(folder, seeds=4, shard_size=8, grids=[own_code | {"model": model, "n": 3}])
+    for simulation in list(study.simulations())[1:]:
+        record = simulation.record("small")
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.touch()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    counts = jobs(planned.stdout + planned.stderr)
+    assert counts["simulate"] == 1
+    assert counts.get("serve", 0) + counts.get("gather_shard", 0) == 1
+
+
+def test_a_forced_run_deletes_no_record(folder: Path, own_code: dict[str, object]) -> None:
+    study = write(folder, grids=[own_code, own_code | {"model": "majority"}])
+    assert snakemake("--config", "study=small.yaml").returncode == 0
+    records = [simulation.record("small") for simulation in study.simulations()]
+    before = [record.stat().st_ino for record in records]
+    for forced in ("--forceall", "--forcerun=simulate"):
+        assert snakemake("--config", "study=small.yaml", forced).returncode == 0
+        assert [record.stat().st_ino for record in records] == before
+    refused = snakemake("--config", "study=small.yaml", "--force", str(records[0]))
+    assert refused.returncode == 1
+    assert "finished records are never played again; delete it if you want that" in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stdout + refused.stderr
+    assert [record.stat().st_ino for record in records] == before
+
+
+def test_a_record_that_snakemake_thinks_incomplete_stays(played: Study) -> None:
+    record = next(played.simulations()).record("small")
+    # The mark of a job that began and whose end was not seen: the name of the file in base64.
+    mark = Path(".snakemake/incomplete") / base64.b64encode(str(record).encode()).decode()
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    planned = snakemake("--dry-run", "--config", "study=small.yaml")
+    assert "Nothing to be done" in planned.stdout + planned.stderr
+
+
+def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
+    request = {"memory_mb": 1000, "minutes": 720, "gpu_model": "a100", "partition": "long", "constraint": "ib&a100"}
+    source = {"repo": "owner/name", "revision": "a" * 40}
+    models = {"big": {"source": source, "gpus": 2, "cluster": request}, "small": {"source": source}}
+    grid = {"model": ["big", "small", "majority"], "n": 3, "prompt": "may_exist"}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "grids": [grid]}))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    # Not quiet: then a dry run names the resources of every job.
+    arguments = ["--dry-run", "--quiet", "host", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+
+    found = {}
+    for text in re.split(r"\n *rule ", planned.stdout + planned.stderr):
+        name, model = text.split(":")[0], re.search(r"(?:model|engine)=(\w+)", text)
+        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
+            found[name, model and model[1]] = dict(item.split("=", 1) for item in line[1].split(", "))
+    keys = ("gpu", "gpu_model", "mem_mb", "runtime", "slurm_partition", "constraint")
+    asked = {job: [resources.get(key) for key in keys] for job, resources in found.items()}
+    assert asked["serve", "big"] == ["2", "a100", "1000", "720", "long", "ib&a100"]
+    assert asked["serve", "small"] == ["1", None, "2000", "60", "short", None]
+    # Beside a server a simulation adds nothing, but has to name the same partition and constraint.
+    assert asked["simulate", "big"] == [None, None, "0", None, "long", "ib&a100"]
+    assert asked["simulate", "small"] == [None, None, "0", None, "short", None]
+    assert asked["simulate_shard", "scripted"] == [None, None, "1000", "60", "short", None]
+
+
+def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own(folder: Path) -> None:
+    source = {"repo": "owner/name", "revision": "a" * 40}
+    models = {
+        "big": {"source": source, "gpus": 2, "cluster": {"memory_mb": 3000, "minutes": 30}},
+        "small": {"source": source, "cluster": {"memory_mb": 1000, "minutes": 90, "partition": "long"}},
+        "far": service_entry("far"),
+    }
+    groups = [{"role": "honest", "count": 1, "model": model} for model in models]
+    grid = {"groups": groups, "prompt": "may_exist"}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    content = {"game": "consensus", "seeds": 3, "shard_size": 2, "grids": [grid]}
+    Path("small.yaml").write_text(yaml.safe_dump(content))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    arguments = ["--dry-run", "--quiet", "host", "--printshellcmds", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+    text = planned.stdout + planned.stderr
+    counts = jobs(text)
+    assert (counts["serve"], counts["simulate"], counts.get("gather_shard")) == (4, 3, None)
+    commands = [line.split() for line in text.splitlines() if "parley serve" in line]
+    assert all(words[words.index("--beside") + 1] == "big+far+small" for words in commands)
+    ends = [
+        [Path(word) for word in line.split() if word.endswith(".json")]
+        for line in text.splitlines()
+        if "parley simulate" in line
+    ]
+    assert sorted(ends)[0] == [paths.endpoint("small", "big+far+small", 0, model) for model in ("big", "small")]
+    asked = [
+        dict(item.split("=", 1) for item in line.split("resources: ")[1].split(", "))
+        for line in text.splitlines()
+        if "resources: " in line and "gpu=" in line
+    ]
+    # GPUs and memory are each server's own; time and place are the job's.
+    keys = ("gpu", "mem_mb", "runtime", "slurm_partition")
+    assert sorted([found[key] for key in keys] for found in asked) == [
+        *[["1", "1000", "90", "long"]] * 2,
+        *[["2", "3000", "90", "long"]] * 2,
+    ]
+
+
+def service_entry(name: str, **cluster: object) -> dict[str, object]:
+    return {"source": {"url": f"http://{name}.invalid:8000/v1", "served": name}, "cluster": cluster}
+
+
+def test_the_shards_of_a_service_are_jobs_without_a_server(folder: Path) -> None:
+    hub = {"source": {"repo": "owner/name", "revision": "a" * 40}}
+    models = {"one": service_entry("one", minutes=25, partition="long"), "two": service_entry("two"), "hub": hub}
+    grid = {"model": ["one", "two", "hub", "majority"], "n": 3, "prompt": "may_exist"}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    content = {"game": "consensus", "seeds": 3, "shard_size": 2, "grids": [grid]}
+    Path("small.yaml").write_text(yaml.safe_dump(content))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    arguments = ["--dry-run", "--quiet", "host", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+    counts = jobs(planned.stdout)
+    assert (counts["simulate"], counts["serve"], counts["fetch_model"]) == (3, 2, 1)
+    assert counts["simulate_shard"] == 3  # one of each service, and the scripted one
+    assert "gather_shard" not in counts
+
+    asked = {}
+    for text in re.split(r"\n *rule ", planned.stdout):
+        name, model = text.split(":")[0], re.search(r"(?:model|engine)=(\w+)", text)
+        threads = re.search(r"^ *threads: (\d+)$", text, flags=re.M)
+        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
+            found = dict(item.split("=", 1) for item in line[1].split(", "))
+            keys = ("mem_mb", "runtime", "slurm_partition")
+            asked[name, model and model[1]] = [threads and threads[1], *(found.get(key) for key in keys)]
+    # One thread is what Snakemake takes where it prints none.
+    assert asked["simulate_shard", "one"] == [None, "1000", "25", "long"]
+    assert asked["simulate_shard", "two"] == [None, "1000", "60", "short"]
+    assert asked["simulate_shard", "scripted"] == [None, "1000", "60", "short"]
+    assert asked["simulate", "hub"] == ["0", "0", None, "short"]
+
+
+def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with service() as server:
+        entry = {"source": {"url": server.url, "served": SERVED}}
+        grid = {"model": ["one", "two", "majority"], "n": 2, "prompt": "may_exist"}
+        Path("models.yaml").write_text(yaml.safe_dump({"models": {"one": entry, "two": entry}}))
+        content = {"game": "consensus", "seeds": 2, "shard_size": 1, "parameters": {"max_rounds": 1}, "grids": [grid]}
+        Path("small.yaml").write_text(yaml.safe_dump(content))
+        result = snakemake("--config", "study=small.yaml")
+    assert result.returncode == 0, result.stderr
+    study = load_study(Path("small.yaml"))
+    assert all(simulation.record("small").exists() for simulation in study.simulations())
+    assert not paths.played_marks("small").exists()
+    assert f"service of {SERVED}, vllm 0.32.0" in paths.report("small").read_text()
+
+
+def test_braces_in_the_path_of_the_repository_and_of_the_study_are_no_names(folder: Path) -> None:
+    """Snakemake formats paths, of conda environments among others."""
+    there = folder / "a{y}b"
+    there.mkdir()
+    for name in ("workflow", "envs", "profiles"):
+        shutil.copytree(REPOSITORY / name, there / name)
+    shutil.copy(REPOSITORY / "Snakefile", there)
+    write(folder)
+    for name in ("small.yaml", "models.yaml"):
+        (folder / name).rename(there / name)
+    command = [programs() / "snakemake", "--snakefile", there / "Snakefile", *PROFILE, *CORES]
+    result = subprocess.run(
+        [*command, "--config", "study=a{y}b/small.yaml"],
+        env=preloaded_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert paths.report("small").exists()

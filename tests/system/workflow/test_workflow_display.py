@@ -1,0 +1,189 @@
+"""The display of real runs: in a terminal (a pty), in a pipe, with what fails, quiet, and from elsewhere."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+import yaml
+
+from parley import paths
+from parley.study import load_study
+from support.answering import SERVED
+from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
+
+pytestmark = pytest.mark.slow
+
+RUN = ("--config", "study=small.yaml")
+STATUS = [sys.executable, "-m", "parley.cli", "status", "small.yaml", "--watch"]
+SMALL = {"model": "majority", "n": [3, 4], "prompt": "may_exist"}
+
+
+def in_terminal(
+    command: list[str], rows: int = 24, columns: int = 80, interrupt_at: str | None = None
+) -> tuple[int, str]:
+    """Run a command in a terminal of its own; return its exit status and all that it wrote there.
+
+    It gets Ctrl-C once `interrupt_at` was written.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            written += os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if interrupt_at is not None and interrupt_at.encode() in written:
+            interrupt_at = None
+            os.killpg(process.pid, signal.SIGINT)
+    os.close(ours)
+    return process.wait(timeout=120), written.decode(errors="replace")
+
+
+def plain(text: str) -> str:
+    """Return what was written without colors; where the cursor went back to draw again a line begins."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
+
+
+def clean(text: str) -> bool:
+    """Whether the cursor can be seen at the end, and the screen is the one that was there before."""
+    hidden, seen = text.rfind("\x1b[?25l"), text.rfind("\x1b[?25h")
+    return seen >= hidden and "\x1b[?1049" not in text
+
+
+def test_a_run_in_a_terminal_is_drawn_and_ends_clean(folder: Path) -> None:
+    write(folder, grids=[SMALL])
+    status, written = in_terminal([*SNAKEMAKE, *PROFILE, *CORES, *RUN])
+    assert status == 0, written
+    shown = plain(written)
+    assert clean(written)
+    assert "Select jobs" not in shown
+    last = shown[shown.rfind("small  ") :]
+    assert "4 of 4 simulations" in last
+    assert re.search(r"✓ tables \d+ s   ✓ figures \d+ s   ✓ report \d+ s", last)
+    for line in shown.split("\n"):
+        if "simulations" in line:
+            assert len(line) <= 80
+
+
+def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:
+    write(folder, grids=[SMALL])
+    result = snakemake(*RUN)
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
+    assert "\x1b" not in result.stderr
+    for stage in ("playing", "tables", "figures", "report"):
+        assert any(re.fullmatch(rf"small: {stage} done( in \d+ s)?", line) for line in lines), result.stderr
+    assert lines[-1].startswith("small: 4 of 4 simulations")
+    assert "Finished jobid" not in result.stderr
+    again = snakemake(*RUN)
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stderr
+
+
+def test_a_failed_job_names_its_log_and_its_last_words(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = write(folder, grids=[SMALL], seeds=1)
+    record = next(study.simulations()).record("small")
+    record.parent.parent.mkdir(parents=True)
+    record.parent.touch()  # a file where a folder should be
+    result = snakemake(*RUN)
+    assert result.returncode == 1
+    assert "simulate_shard failed (job" in result.stderr
+    assert f"  {paths.log('small', 'simulate_shard', 'scripted', 'shard=0')}\n" in result.stderr
+    assert f"    parley: {record}: cannot be written: File exists" in result.stderr
+    assert "At least one job did not complete successfully" in result.stderr
+    assert "Traceback" not in result.stderr
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
+    pages = snakemake(*RUN)
+    assert pages.returncode == 1
+    assert f"    parley: {record}: cannot be written: File exists" in pages.stderr
+
+
+def test_quiet_shows_errors_alone_and_the_variable_brings_snakemakes_pages(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(folder, grids=[SMALL], seeds=1)
+    quiet = snakemake(*RUN, "--until", "simulate", "--quiet")
+    assert quiet.returncode == 0, quiet.stderr
+    assert "simulations" not in quiet.stderr
+    assert "Finished" not in quiet.stderr
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
+    pages = snakemake(*RUN)
+    assert pages.returncode == 0, pages.stderr
+    assert "Select jobs to execute..." in pages.stderr
+    assert "small: " not in pages.stderr
+
+
+def test_ctrl_c_leaves_the_terminal_clean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    refusing(patience=600)
+    status, written = in_terminal([*SNAKEMAKE, *PROFILE, *CORES, *RUN], interrupt_at="cannot be reached")
+    assert status == 1, written
+    assert clean(written)
+    assert "Traceback" not in written
+
+
+def refusing(patience: int) -> None:
+    """Write a study whose service refuses every connection."""
+    source = {"url": "http://127.0.0.1:9/v1", "served": SERVED}
+    entry = {"source": source, "limits": {"patience_seconds": patience}}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": entry}}))
+    grid = {"model": "theirs", "n": 3, "prompt": "may_exist"}
+    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "seeds": 1, "grids": [grid]}))
+
+
+def test_a_service_that_refuses_connections_is_told_while_it_does(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    refusing(patience=6)
+    result = snakemake(*RUN)
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    told = next(i for i, line in enumerate(lines) if "small: warning: 1 simulation" in line)
+    assert "the service for theirs cannot be reached at http://127.0.0.1:9/v1" in lines[told]
+    assert told < next(i for i, line in enumerate(lines) if line.startswith("simulate_shard failed"))
+
+
+def test_a_watch_from_elsewhere_ends_with_the_study(folder: Path) -> None:
+    write(folder, grids=[SMALL])
+    watching = subprocess.Popen(STATUS, stdout=subprocess.PIPE, text=True)
+    assert watching.stdout is not None
+    assert watching.stdout.readline() == "small: 0 of 4 simulations, 4 to do; nothing is played now\n"
+    assert snakemake(*RUN).returncode == 0
+    out, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert re.search(r"^small: report done", out, flags=re.M)
+    assert out.splitlines()[-1].startswith("small: 4 of 4 simulations")
+    # And in a terminal, where all is done already.
+    status, written = in_terminal(STATUS)
+    assert status == 0
+    assert "4 of 4 simulations" in plain(written)
+
+
+def test_ctrl_c_ends_a_watch(folder: Path) -> None:
+    write(folder, grids=[SMALL])
+    status, written = in_terminal(STATUS, interrupt_at="nothing is played now")
+    assert status == 0
+    assert clean(written)
+    assert "Traceback" not in written
+    assert load_study(Path("small.yaml")).name == "small"
+    assert not paths.RESULTS.exists()

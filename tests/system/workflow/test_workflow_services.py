@@ -1,0 +1,182 @@
+"""The real workflow with a service: keys, a budget that ends, patience that ends."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from parley import paths
+from parley.errors import EngineError, UsageError
+from parley.play.record import read_summary
+from parley.play.simulate import simulate_shard
+from parley.workflow.machine import require_key_and_budget
+from support.answering import VARIABLE, StandInService, as_recorded
+from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write_served
+
+pytestmark = pytest.mark.slow
+
+
+RUN = ("--config", "study=small.yaml")
+
+
+def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
+    server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_served(server)
+    for key, words in ((None, "its API key is not there; set the environment"), ("short", "holds no usable API key")):
+        monkeypatch.delenv(VARIABLE) if key is None else monkeypatch.setenv(VARIABLE, key)
+        planned = snakemake("--dry-run", *RUN)
+        assert planned.returncode == 0, planned.stderr
+        assert jobs(planned.stdout + planned.stderr)["simulate_shard"] == 2  # the service's, and the scripted one
+        refused = snakemake(*RUN)
+        assert refused.returncode == 1
+        said = refused.stdout + refused.stderr
+        assert said.count(words) == 1
+        assert "Traceback" not in said
+        assert not list(Path("results").rglob("*.parquet"))
+        assert not paths.LOGS.exists()
+    assert server.heads == []
+
+
+def test_a_missing_key_is_no_matter_where_nothing_is_asked(
+    server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = write_served(server)
+    monkeypatch.delenv(VARIABLE)
+    planned: dict[str, list[str]] = {axis: [] for axis in ("theirs", "majority")}
+    for simulation in study.simulations():
+        planned[str(simulation.condition.axes["model"])].append(str(simulation.record("small")))
+    require_key_and_budget(study, planned["majority"])
+    with pytest.raises(UsageError, match="theirs: its API key is not there"):
+        require_key_and_budget(study, planned["majority"] + planned["theirs"][-1:])
+
+
+def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_goes_on(
+    server: StandInService,
+) -> None:
+    study = write_served(server, budget={"tokens": 3200})
+    ended = snakemake(*RUN, "--retries", "1")
+    asked = len(server.bodies)
+    assert ended.returncode == 1
+    lines = (ended.stdout + ended.stderr).splitlines()
+    [last] = [line for line in lines if line.startswith("the budget of small is spent: ")]
+    assert f"{asked * 107} of 3,200 tokens spent" in last
+    assert lines.index(last) > max(place for place, line in enumerate(lines) if "simulate_shard failed" in line)
+    assert "raise `budget` in the study file, and the same command goes on from the journals" in last
+    model = [simulation for simulation in study.simulations() if simulation.condition.models]
+    assert not any(simulation.record("small").exists() for simulation in model)
+
+    again = snakemake(*RUN)
+    assert again.returncode == 1
+    assert (again.stdout + again.stderr).count(last) == 1
+    assert "simulate_shard failed" not in again.stdout + again.stderr  # no job was started
+    assert len(server.bodies) == asked
+
+    write_served(server, budget={"tokens": 100_000})
+    raised = snakemake(*RUN, "--until", "simulate_shard")
+    assert raised.returncode == 0, raised.stderr
+    calls = sum(read_summary(simulation.record("small")).telemetry["calls"] for simulation in model)
+    assert len(server.bodies) == calls
+
+
+def test_a_service_that_is_down_for_longer_than_patience_costs_no_reply(server: StandInService) -> None:
+    study = write_served(server, seeds=1)
+    server.answer = lambda body: (503, {"error": "down"}) if len(server.bodies) > 3 else as_recorded(body)
+    ended = snakemake(*RUN)
+    assert ended.returncode == 1
+    [log] = paths.log("small", "simulate_shard", "theirs").with_suffix("").rglob("*.failed")
+    assert "answered 503: down; given up after" in log.read_text().splitlines()[-1]
+    answered = server.bodies[:3]
+    server.bodies.clear()
+    server.answer = as_recorded
+    again = snakemake(*RUN, "--until", "simulate_shard")
+    assert again.returncode == 0, again.stderr
+    assert not [body for body in server.bodies if body["seed"] in {other["seed"] for other in answered}]
+    [record] = [simulation.record("small") for simulation in study.simulations() if simulation.condition.models]
+    assert read_summary(record).telemetry["calls"] == 3 + len(server.bodies)
+
+
+def test_more_simulations_play_at_once_than_there_are_cores(server: StandInService) -> None:
+    limits = {"concurrent": 12}
+    study = write_served(server, limits=limits, seeds=8, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+    server.seconds = 0.5  # so that replies are not over before the next request comes
+    result = snakemake(*RUN, "--until", "simulate_shard", cores=["--cores", "1"])
+    assert result.returncode == 0, result.stderr
+    assert all(simulation.record("small").exists() for simulation in study.simulations())
+    assert max(server.most) == 12  # four simulations of three agents, as the limit says
+    assert not list(paths.journals("small").rglob("*.jsonl"))
+
+
+def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(server: StandInService) -> None:
+    alone = [{"model": "theirs", "n": 3, "prompt": "may_exist"}]
+    study = write_served(server, {"concurrent": 3, "patience_seconds": 2}, seeds=4, grids=alone)
+    server.pages["/v1/models"] = (503, {"error": "down"})
+    with pytest.raises(EngineError) as error:
+        simulate_shard(study, "theirs", 0, lambda text: None)
+    assert "4 of 4 simulations failed: the service for theirs answered 503" in str(error.value)
+    assert "not begun, since the service did not answer those before (and 2 more like it)" in str(error.value)
+    assert server.bodies == []
+
+
+def test_one_simulation_that_fails_stops_no_other_of_its_shard(server: StandInService) -> None:
+    study = write_served(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+    records = [simulation.record("small") for simulation in study.simulations()]
+    journal = paths.journal(records[0])
+    journal.mkdir(parents=True)  # a journal that cannot be opened
+    failed = snakemake(*RUN)
+    assert failed.returncode == 1
+    assert [record.exists() for record in records] == [False, True, True]
+    asked = len(server.bodies)
+    journal.rmdir()
+    again = snakemake(*RUN, "--until", "simulate_shard")
+    assert again.returncode == 0, again.stderr
+    assert len(server.bodies) == asked + read_summary(records[0]).telemetry["calls"]
+
+
+def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_rest(server: StandInService) -> None:
+    study = write_served(
+        server, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}], parameters={"max_rounds": 40}
+    )
+    server.seconds = 2.0  # a phase outlasts the look for a parent that is gone
+    with Path("killed.log").open("wb") as log:
+        killed = subprocess.Popen([*SNAKEMAKE, *PROFILE, *CORES, *RUN], stdout=log, stderr=subprocess.STDOUT)
+    end = time.monotonic() + 120
+    while len(server.bodies) < 8 and time.monotonic() < end:
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    left = Path(f"{paths.log('small', 'simulate_shard', 'theirs', 'shard=0')}.failed")
+    while not left.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    while "the workflow that started this is gone" not in left.read_text() and time.monotonic() < end:
+        time.sleep(0.05)
+    server.seconds = 0.0
+    answered = len(server.bodies)
+    assert not any(simulation.record("small").exists() for simulation in study.simulations())
+    again = snakemake(*RUN, "--until", "simulate_shard")
+    assert again.returncode == 0, again.stderr
+    calls = sum(read_summary(simulation.record("small")).telemetry["calls"] for simulation in study.simulations())
+    # Those that were in flight at that moment are asked again.
+    assert calls <= len(server.bodies) <= calls + 6
+    assert len(server.bodies) > answered
+
+
+def test_a_log_that_cannot_be_written_ends_no_simulation(server: StandInService) -> None:
+    study = write_served(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+    first = next(study.simulations())
+    log = paths.simulation_log("small", first.condition.path, first.condition.spec, first.seed)
+    log.mkdir(parents=True)
+    simulate_shard(study, "theirs", 0, lambda text: None)
+    assert all(simulation.record("small").exists() for simulation in study.simulations())
+
+
+def test_what_ends_a_shard_is_raised_as_it_is(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write_served(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
+
+    async def fail(*arguments: object) -> None:
+        raise OSError("no such device")
+
+    monkeypatch.setattr("parley.play.simulate._play_with_journal", fail)
+    with pytest.raises(OSError, match="no such device"):
+        simulate_shard(study, "theirs", 0, lambda text: None)

@@ -1,0 +1,200 @@
+"""Pruning removes what a study no longer has, and nothing that it has."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from parley import paths
+from parley.errors import JournalError, UsageError
+from parley.files import checked_line, temporary_name, try_lock
+from parley.play.journal import Journal, release
+from parley.play.record import Summary, read_summary
+from parley.play.simulate import simulate
+from parley.study import Study
+from parley.workflow.machine import hold_lock
+from parley.workflow.prune import Former, former, prune
+from support.studies import StudyFactory
+
+
+def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
+    old = study_factory(seeds=2, parameters={"max_rounds": 3})
+    for simulation in old.simulations():
+        simulate(old, simulation.record(old.name), [], 1.0, quiet)
+    new = study_factory(seeds=1, parameters={"max_rounds": 4})
+    (current,) = (simulation.record(new.name) for simulation in new.simulations())
+    simulate(new, current, [], 1.0, quiet)
+    stale = [simulation.record(old.name) for simulation in old.simulations()]
+    offered = former(new)
+    assert sorted(offered.removable) == sorted([*stale, *map(paths.kept_record, stale)])
+    assert offered.left == []
+
+    assert prune(new) == offered
+    assert list(paths.simulations(new.name).rglob("*.parquet")) == [current]
+    assert paths.kept_record(current).exists()
+    assert former(new) == Former()
+    assert not stale[0].parent.exists()
+
+
+def test_nothing_is_deleted_beside_a_run(study_factory: StudyFactory) -> None:
+    study = study_factory()
+    leftover = study.conditions[0]
+    record = paths.simulation(study.name, leftover.path, "00000000", 0)
+    record.parent.mkdir(parents=True)
+    record.touch()
+    hold_lock(paths.lock(study.name))
+    with pytest.raises(JournalError, match="another run of this study holds it"):
+        prune(study)
+    assert record.exists()
+
+
+@pytest.fixture
+def pruned(study_factory: StudyFactory, quiet: Callable[[str], None]) -> Study:
+    """A study with one record and one journal of a former configuration."""
+    old = study_factory(parameters={"max_rounds": 3})
+    (simulation,) = old.simulations()
+    simulate(old, simulation.record(old.name), [], 1.0, quiet)
+    release(simulation.record(old.name))
+    journal = paths.journal(simulation.record(old.name))
+    with Journal(journal, simulation.id):
+        pass
+    return study_factory(parameters={"max_rounds": 4})
+
+
+def folders(study: Study) -> tuple[Path, Path]:
+    """Return the folders of the former record and the former journal."""
+    (record,) = paths.simulations(study.name).rglob("*.parquet")
+    return record.parent, paths.journal(record).parent
+
+
+STRANGERS: dict[str, Callable[[Path], object]] = {
+    "notes.txt": lambda path: path.write_text("mine"),
+    "seed=1.parquet": lambda path: pd.DataFrame({"mine": [1]}).to_parquet(path),
+    "seed=2.parquet": lambda path: path.write_text("mine"),
+    "seed=3.parquet": lambda path: os.mkfifo(path),
+    "data.parquet": lambda path: pd.DataFrame({"mine": [1]}).to_parquet(path),
+    "seed=1.jsonl": lambda path: path.write_text('{"simulation": "mine", "format": 1}\n'),
+    "seed=2.jsonl": lambda path: path.write_bytes(checked_line({"mine": 1})),
+    "seed=1.damaged": lambda path: path.write_text("mine"),
+    "todo.jsonl": lambda path: path.touch(),
+    ".seed=3.parquet.1.tmp": lambda path: path.write_text("hi"),
+    ".seed=3.jsonl.1.tmp": lambda path: path.write_text("hi"),
+    ".seed=1.parquet.tmp": lambda path: path.write_text("mine"),
+    "link": lambda path: path.symlink_to("/"),
+}
+
+
+def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
+    made = []
+    for folder in folders(pruned):
+        for name, make in STRANGERS.items():
+            make(folder / name)
+            made.append(folder / name)
+    found = prune(pruned)
+    assert {path for path, _ in found.left} == set(made)
+    assert all(os.path.lexists(path) for path in made)
+    assert {path.name for path in found.removable} == {"seed=0.parquet", "seed=0.jsonl"}
+    assert not any(path.exists() for path in found.removable)
+    whys = {path.name: why for path, why in found.left}
+    assert whys["notes.txt"] == "not made by Parley"
+    assert whys["seed=1.parquet"] == "cannot be read as a record of Parley"
+    assert whys["seed=2.jsonl"] == "cannot be read as a journal of Parley"
+    assert whys["link"] == whys["seed=3.parquet"] == "no regular file"
+
+
+def test_empty_files_outside_the_folders_of_conditions_stay(pruned: Study) -> None:
+    mine = paths.journals(pruned.name) / "mine"
+    mine.mkdir()
+    made = [mine / "todo.jsonl", mine / "seed=1.jsonl", mine / ".seed=1.parquet.1.tmp"]
+    for path in made:
+        path.touch()
+    assert [(path, "not made by Parley") for path in sorted(made)] == prune(pruned).left
+    assert all(path.exists() for path in made)
+
+
+def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Study) -> None:
+    paths.CONFIG.mkdir()
+    kept = paths.study_file("small")
+    kept.write_text(pruned.file.read_text())
+    before = sorted(paths.results("small").rglob("*"))
+    for look in (former, prune):
+        with pytest.raises(
+            UsageError,
+            match=r"small.yaml: results/small is also that of config/small.yaml.*`parley prune config/small.yaml`",
+        ):
+            look(pruned)
+    assert sorted(paths.results("small").rglob("*")) == before
+    pruned.file.rename(kept)
+    assert prune(replace(pruned, file=kept)).removable
+
+
+def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
+    folder, journals = folders(pruned)
+    own = next(pruned.simulations()).record(pruned.name)
+    own.parent.mkdir(parents=True)
+    temporary = [temporary_name(folder / "seed=5.parquet"), temporary_name(own)]
+    begun = [temporary_name(folder / "seed=6.parquet"), temporary_name(journals / "seed=6.jsonl")]
+    begun[0].write_bytes(b"PAR1\x15")
+    begun[1].write_bytes(checked_line({"simulation": "0", "format": 1}))
+    empty = journals / "seed=7.jsonl"
+    damaged = journals / "seed=0.damaged"
+    damaged.write_bytes((journals / "seed=0.jsonl").read_bytes())
+    for path in (*temporary, empty):
+        path.touch()
+    found = prune(pruned)
+    assert found.left == []
+    assert {*temporary, *begun, empty, damaged} <= set(found.removable)
+
+
+def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
+    study = study_factory()
+    (simulation,) = study.simulations()
+    record = simulation.record(study.name)
+    with Journal(paths.journal(record), simulation.id):
+        pass
+    paths.journal(record).with_suffix(".damaged").write_text("kept for a person")
+    assert former(study) == Former()
+    elsewhere = paths.simulation(study.name, "model=other", "0" * 8, 0)
+    for path in (elsewhere, paths.journal(elsewhere)):
+        path.parent.mkdir(parents=True)
+    os.link(paths.journal(record), paths.journal(elsewhere))
+    paths.journal(record).unlink()
+    simulate(study, record, [], 1.0, quiet)
+    release(record)
+    os.rename(record, elsewhere)
+    assert {why for _, why in former(study).left} == {
+        "a simulation of the study as it is now; the next run moves it to its path"
+    }
+
+
+def test_a_second_copy_goes_and_another_play_stays(
+    study_factory: StudyFactory, quiet: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_factory()
+    record = next(study.simulations()).record(study.name)
+    simulate(study, record, [], 1.0, quiet)
+    release(record)
+    copy = paths.simulation(study.name, "model=other", "0" * 8, 0)
+    copy.parent.mkdir(parents=True)
+    shutil.copyfile(record, copy)
+    assert former(study).removable == [copy]
+
+    def other(path: Path) -> Summary:
+        found = read_summary(path)
+        return replace(found, digest="another") if path == copy else found
+
+    monkeypatch.setattr("parley.workflow.prune.read_summary", other)
+    assert former(study).left == [(copy, f"another play of a simulation that the study has; its record is {record}")]
+
+
+def test_a_journal_that_is_played_stays(pruned: Study) -> None:
+    _, journals = folders(pruned)
+    journal = journals / "seed=0.jsonl"
+    with journal.open("r+b") as file:
+        assert try_lock(file.fileno(), journal)
+        assert (journal, "a process is playing it") in prune(pruned).left
+    assert journal.exists()

@@ -29,7 +29,8 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
         yield f"    {kind.summary}"
         for line in parameter_lines(kind):
             yield f"    - {line}"
-    yield f"module:attribute  (any agents; {threat_text(game, _OWN)})"
+    threat = threat_text(game, _OWN)
+    yield f"module:attribute  (any agents{'; ' if threat else ''}{threat})"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
     for name, values in entry_points(ENTRY_POINTS).items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"

@@ -7,7 +7,6 @@ import importlib.util
 import re
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from parley.errors import UsageError
@@ -97,7 +96,6 @@ def _package(name: str, folder: Path) -> Source:
     return Source(tuple(files[place] for place in sorted(files)), sha256.hexdigest())
 
 
-@cache
 def _file_of(module: str) -> Path | None:
     """Return the source of a module; its packages are not imported to find it, as importlib would."""
     first, *others = module.split(".")

@@ -418,7 +418,7 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line(
             "play(): IndexError: list index out of range (public_goods.py, line ",
         ),
         ("def play(self):\n    return 3", "play() is no generator; it must yield the asks of each phase"),
-        ("def play(self):\n    return 3\n    yield", "before its first question: ends and has asked nothing"),
+        ("def play(self):\n    return 3\n    yield", "before its first question: ends; yield the asks of a phase"),
         ("def set_up(self):\n    1 / 0", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
         (
             "@classmethod\ndef possible_outcomes(cls, *given):\n    return {'free_riding'}",
@@ -447,6 +447,16 @@ def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> Non
     with pytest.raises(GameError, match=r"of 8 simulations failed: mine:Broken: set_up: ZeroDivisionError"):
         simulate_shard(study, "scripted", 0, lambda text: None)
     assert 0 < len(list(paths.results(study.name).rglob("*.parquet"))) < 8
+
+
+def test_its_author_gets_the_traceback_with_parley_debug(
+    write: Write, parley: Parley, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(module("mine", broken_play("1 / 0")))
+    monkeypatch.setenv("PARLEY_DEBUG", "1")
+    with pytest.raises(GameError) as caught:
+        parley("play", "goods.yaml")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_the_journal_keeps_what_was_said_before_it_broke(write: Write) -> None:

@@ -123,7 +123,8 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         try:
             asks = next(inner) if replies is None else inner.send(replies)
         except StopIteration as end:
-            asked.require(bool(replies), where, "ends and has asked nothing; yield the asks of a phase")
+            if not replies:
+                raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
             for problem in _wrong_outcome(game, end.value):
                 raise GameError(f"{game.name}: outcome {where}: {problem}") from None
             return end.value  # type: ignore[no-any-return]
@@ -147,18 +148,16 @@ class _Asked:
         self._round = 0
         self._seen: set[tuple[int, str, str]] = set()
 
-    def require(self, fine: bool, where: str, problem: str) -> None:
-        if not fine:
-            raise GameError(f"{self._name}: {where}: {problem}")
-
     def check(self, asks: Any, where: str) -> None:
         """Raise GameError if these are not the asks of one phase."""
-        is_list = isinstance(asks, list) and bool(asks)
-        self.require(is_list, where, f"yields {shown(asks)}; yield a list of the asks of one phase, one at least")
+        if not isinstance(asks, list) or not asks:
+            problem = f"yields {shown(asks)}; yield a list of the asks of one phase, one at least"
+            raise GameError(f"{self._name}: {where}: {problem}")
         for ask in asks:
-            self.require(isinstance(ask, Ask), where, f"yields {shown(ask)} among its asks; yield Asks alone")
-            here = f"round {shown(ask.round)}, {shown(ask.phase)}, {shown(ask.agent)}".replace("'", "")
+            if not isinstance(ask, Ask):
+                raise GameError(f"{self._name}: {where}: yields {shown(ask)} among its asks; yield Asks alone")
             for problem in self._wrong(ask, asks[0]):
+                here = f"round {shown(ask.round)}, {shown(ask.phase)}, {shown(ask.agent)}".replace("'", "")
                 raise GameError(f"{self._name}: {here}: {problem}")
             self._seen.add((ask.round, ask.phase, ask.agent))
         self._round = asks[0].round

@@ -8,6 +8,7 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
     ├── EngineError          1   the engine did not start, died, or answered with an error
     ├── BudgetError          1   the study's budget is spent; nothing is lost, and it can be raised
     ├── JournalError         1   a journal, or what processes share, cannot be used, written or locked
+    ├── GameError            1   a game of the user's own is no game, or broke the contract of games
     └── RecordError          1   a result file is cut short, foreign or damaged
         └── MissingRecordError  1   it is not there
 """
@@ -39,6 +40,10 @@ class BudgetError(ParleyError):
 
 class JournalError(ParleyError):
     """A journal belongs to another simulation or is in use, or it or what processes share cannot be written."""
+
+
+class GameError(ParleyError):
+    """A game of the user's own is no game, or broke the contract of games in mid-play; its journal stays."""
 
 
 class RecordError(ParleyError):

@@ -25,7 +25,7 @@ from parley.cli import (
 from parley.cli import (
     studies as cli_studies,
 )
-from parley.errors import ParleyError
+from parley.errors import GameError, ParleyError
 from parley.text import one_line
 from parley.workflow.stopping import GOES_ON, stop_command
 
@@ -48,6 +48,8 @@ def main() -> None:
         click.echo(f"parley: {words}", err=True)
         sys.exit(130)
     except ParleyError as error:
+        if isinstance(error, GameError) and os.environ.get("PARLEY_DEBUG"):  # its author wants to see where
+            raise
         click.echo(f"parley: {one_line(str(error))}", err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:

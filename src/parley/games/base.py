@@ -110,6 +110,7 @@ class Game(ABC):
     """Base of all games: the class says what a study may ask for, an instance is played once."""
 
     name: ClassVar[str]
+    code_sha256: ClassVar[str] = ""  # of the source of a game of the user's own; part of the identity
     # Raised whenever agents would read something else, or the same replies could lead to another outcome.
     # tests/games/test_versions.py finds it where it is forgotten.
     protocol_version: ClassVar[int]

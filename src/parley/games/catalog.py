@@ -8,7 +8,8 @@ from pydantic.fields import FieldInfo
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group
 from parley.policies.kinds import ChosenPolicy, PolicyKind
-from parley.policies.plugin import entry_points
+from parley.policies.own_code import entry_points
+from parley.policies.plugin import ENTRY_POINTS
 from parley.text import one_line
 from parley.text.yamlfile import validated
 
@@ -28,9 +29,10 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
         yield f"    {kind.summary}"
         for line in parameter_lines(kind):
             yield f"    - {line}"
-    yield f"module:attribute  (any agents; {threat_text(game, _OWN)})"
+    threat = threat_text(game, _OWN)
+    yield f"module:attribute  (any agents{'; ' if threat else ''}{threat})"
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
-    for name, values in entry_points().items():
+    for name, values in entry_points(ENTRY_POINTS).items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
 
 

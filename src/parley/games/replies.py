@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, create_model
 
 from parley.games.base import Game, Outcome
+from parley.games.contract import checked_play
 from parley.policies import Ask, Reply
 from parley.policies.parsing import parse_reply
 from parley.policies.reply_text import ReplyModel, free_field, read_text, schema_of
@@ -42,7 +43,7 @@ def read_reply(ask: Ask, text: str, finish_reason: str) -> Reply:
 
 def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
     """Play a game like `Game.play`, with the asks that have two steps asked one after the other."""
-    inner = game.play()
+    inner = checked_play(game) if game.code_sha256 else game.play()
     asks = next(inner)
     while True:
         replies = yield from _answered(asks)

@@ -27,6 +27,13 @@ _MOST_DEEP = 3  # mappings in mappings
 _MOST_READ = 100  # records of one folder, besides those that were looked at to be moved
 _ALIKE_FIRST = ("n", "b", "prompt")  # what a person would call the same condition
 
+_FACTS = {
+    "game": "game",
+    "protocol_version": "version of the game",
+    "game_code_sha256": "code of the game",
+    "prompt": "prompt",
+}
+
 Difference = tuple[str, str, str]  # key, then, now
 
 
@@ -206,7 +213,7 @@ def facts(described: Mapping[str, Any]) -> dict[str, str]:
     What is no such description gives some of it, or nothing.
     """
     found: dict[str, str] = {}
-    for key, name in (("game", "game"), ("protocol_version", "version of the game"), ("prompt", "prompt")):
+    for key, name in _FACTS.items():
         _add(found, name, described.get(key))
     _add(found, "", described.get("parameters"))
     for name, value in _mapping(described.get("prompt_digests")).items():

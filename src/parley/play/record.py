@@ -152,6 +152,7 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
     return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
+        **({"game_code_sha256": condition.game.code_sha256} if condition.game.code_sha256 else {}),
         "axes": dict(condition.axes),
         "spec": condition.spec,
         "parameters": condition.parameters.model_dump(mode="json"),

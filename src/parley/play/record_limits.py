@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.errors import UsageError
-from parley.games.registry import game_class
+from parley.games.registry import GAMES
 
 MOST_BYTES = 512 * 2**20  # of a file
 META_BYTES = 8 * 2**20  # of what describes the simulation
@@ -41,9 +41,12 @@ class Limits:
 
 
 def limits_of(simulation: Mapping[str, Any], size: int) -> Limits:
-    """Return the limits of the simulation that a record of `size` bytes describes; of any if it describes none."""
+    """Return the limits of the simulation that a record of `size` bytes describes; of any if it describes none.
+
+    A game of the user's own has those of any: a record that is read makes nothing run.
+    """
     try:
-        parameters = game_class(simulation["game"]).Parameters.model_validate(simulation["parameters"])
+        parameters = GAMES[simulation["game"]].Parameters.model_validate(simulation["parameters"])
         agents = sum(int(group["count"]) for group in simulation["groups"])
         rounds = parameters.longest or _MOST_ROWS
         again = 1 + int(getattr(parameters, "redeliberations", 0))

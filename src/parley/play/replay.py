@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game, Group, new_game
+from parley.games.plugin import changed_source
 from parley.games.registry import game_class
 from parley.play.journal import Entry
 from parley.play.record import Summary, read_record, read_trace
@@ -91,7 +92,7 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
     """Return a fresh game as the record describes it; raises RecordError if it describes none of this version."""
     simulation: Any = summary.simulation
     try:
-        game = game_class(simulation["game"])
+        game = recorded_game(path, simulation)
         if simulation["protocol_version"] != game.protocol_version:
             raise RecordError(
                 f"{path}: recorded with version {simulation['protocol_version']} of the {game.name} game, this is "
@@ -104,6 +105,16 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
         return new_game(game, parameters, groups, simulation["prompt"], seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
+
+
+def recorded_game(path: Path, simulation: Mapping[str, Any]) -> type[Game]:
+    """Return the game that a record describes; of a game of the user's own the source must be the recorded one.
+
+    Raises RecordError if it is another one, or gone; UsageError for an unknown game.
+    """
+    if problem := changed_source(simulation):
+        raise RecordError(f"{path}: {problem}")
+    return game_class(simulation["game"])
 
 
 def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:

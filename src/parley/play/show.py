@@ -16,10 +16,9 @@ from parley.engine.models import UNKNOWN_PATH, ModelEntry, load_models, recorded
 from parley.engine.sources import FolderSource, GgufSource, ServiceSource
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game
-from parley.games.registry import game_class
 from parley.play.provenance import warnings
 from parley.play.record import Summary
-from parley.play.replay import recorded_policy
+from parley.play.replay import recorded_game, recorded_policy
 from parley.policies.kinds import LLM
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player, Simulation
 from parley.study.expand import NOBODY
@@ -169,7 +168,7 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     """Return the simulation that a record describes; raises RecordError if its id is another one now."""
     described: Any = summary.simulation
     try:
-        game = game_class(described["game"])
+        game = recorded_game(path, described)
         condition = Condition(
             game=game,
             axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},

@@ -5,25 +5,17 @@ records have. Naming one in a study means running its code. Loading a study does
 looked up and hashed, since it can change results. It is imported when a simulation is played.
 """
 
-import hashlib
 import importlib
-import importlib.machinery
-import importlib.metadata
-import importlib.util
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from parley.errors import ParleyError, UsageError
-from parley.files import read_regular
 from parley.policies import Ask, Completion, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies.own_code import source_of
 from parley.text import one_line
-
-_MOST_BYTES = 10_000_000  # of a source
 
 ENTRY_POINTS = "parley.policies"
 
@@ -35,50 +27,16 @@ class PluginParameters(PolicyParameters):
     __pydantic_extra__: dict[str, str | int | Annotated[float, Field(allow_inf_nan=False)] | bool]
 
 
-def entry_points() -> dict[str, tuple[str, ...]]:
-    """Return the installed policies by name: what installed distributions mean by it, normally one module:attribute.
-
-    Nothing of theirs is run. It reads the metadata of all that is installed: call it only where it is needed.
-    """
-    found: dict[str, set[str]] = {}
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        value = point.value.partition("[")[0]  # extras, which nobody needs to import it
-        found.setdefault(point.name, set()).add("".join(value.split()))
-    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
-
-
 def plugin_kind(name: str, where: str) -> PolicyKind:
     """Return the policy `module:attribute`, with the SHA-256 of the module's source; nothing of it is run.
 
-    Raises UsageError, which begins with `where`, if there is no such module on Python's path. Of a package the source
-    is its `__init__.py`; what a module imports is not followed.
+    Raises UsageError, which begins with `where`, if there is no such module on Python's path.
     """
-    module, _, _ = name.partition(":")
-    source = _source(module)
-    if source is None:
-        raise UsageError(f"{where}: {name}: no module {module} on Python's path; install it or set PYTHONPATH")
     try:
-        code = hashlib.sha256(read_regular(source, _MOST_BYTES)).hexdigest()
-    except OSError as error:
-        raise UsageError(f"{where}: {name}: {source}: cannot be read: {error.strerror}") from None
+        code = source_of(name).sha256
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
     return PolicyKind(name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code)
-
-
-@cache
-def _source(module: str) -> Path | None:
-    """Return the source of a module; its packages are not imported to find it, as importlib would."""
-    first, *others = module.split(".")
-    try:
-        spec = importlib.util.find_spec(first)
-        for index in range(len(others)):
-            if spec is None or spec.submodule_search_locations is None:
-                return None
-            full = ".".join([first, *others[: index + 1]])
-            spec = importlib.machinery.PathFinder.find_spec(full, spec.submodule_search_locations)
-    except (ImportError, ValueError):
-        return None
-    origin = Path(spec.origin) if spec is not None and spec.origin else None
-    return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
 
 
 def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:

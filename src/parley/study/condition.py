@@ -145,7 +145,8 @@ class Condition:
         groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
         roles = sorted({group.role for group in self.groups})
         prompts = self.game.prompt_digests(self.prompt, roles, self.parameters)
-        return [self.game.name, self.game.protocol_version, parameters, groups, prompts]
+        own = [self.game.code_sha256] if self.game.code_sha256 else []
+        return [self.game.name, self.game.protocol_version, parameters, groups, prompts, *own]
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from parley.errors import UsageError
 from parley.games.base import Game, GameParameters
 from parley.identity import digest
 from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
-from parley.policies.plugin import ENTRY_POINTS, entry_points, plugin_kind
+from parley.policies.own_code import entry_points, of_entry_point
+from parley.policies.plugin import ENTRY_POINTS, plugin_kind
 from parley.study.axes import axis_value
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
-from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile, names_own_code
+from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown, validated
@@ -302,20 +303,15 @@ class Expander:
         return name in self._game.policies or ":" in name or name in self._installed
 
     @cached_property
-    def _installed(self) -> Mapping[str, Sequence[str]]:
-        return entry_points()
+    def _installed(self) -> Mapping[str, tuple[str, ...]]:
+        return entry_points(ENTRY_POINTS)
 
     def _entry_point(self, name: str, where: str) -> str:
         """Return what an installed entry point stands for, as module:attribute."""
-        if len(values := self._installed[name]) > 1:
-            told = one_line(" and ".join(values), 300)
-            raise UsageError(f"{where}: {name!r}: installed more than once; name the one that you mean: {told}")
-        if not names_own_code(values[0]):
-            raise UsageError(
-                f"{where}: {name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {ENTRY_POINTS} is a "
-                "module:attribute, so mend the package that has it"
-            )
-        return values[0]
+        try:
+            return of_entry_point(name, self._installed[name], ENTRY_POINTS)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
 
     def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:
         if model is None:

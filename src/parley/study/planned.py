@@ -47,8 +47,8 @@ def changed_since(study: Study, plan: str) -> str | None:
 def changed(study: Study) -> str:
     """Return the line that says that a study changed while it ran."""
     return (
-        f"{study.file} changed while it ran (or {study.models_file}, or a prompt); what was played stays, and the "
-        "same command plans anew and goes on"
+        f"{study.file} changed while it ran (or {study.models_file}, a prompt, or code that it names); what was "
+        "played stays, and the same command plans anew and goes on"
     )
 
 

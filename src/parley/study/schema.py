@@ -15,7 +15,9 @@ from parley.study.study_file import StudyFile
 def schemas() -> dict[str, dict[str, Any]]:
     """Return the schemas by name: `study` and `models`."""
     study = StudyFile.model_json_schema()
-    study["properties"]["game"]["enum"] = sorted(GAMES)
+    shipped = {"enum": sorted(GAMES)}
+    # An editor offers these, and takes the user's own.
+    study["properties"]["game"]["anyOf"] = [shipped, {"pattern": ":"}, {"description": "An installed entry point."}]
     parameters = [game.Parameters.model_json_schema(mode="validation") for _, game in sorted(GAMES.items())]
     definitions = study.setdefault("$defs", {})
     for schema in parameters:
@@ -23,7 +25,9 @@ def schemas() -> dict[str, dict[str, Any]]:
         assert all(definitions.get(name, found) == found for name, found in added.items()), "two models of one name"
         definitions |= added
         definitions[schema["title"]] = schema
-    study["properties"]["parameters"]["anyOf"] = [{"$ref": f"#/$defs/{schema['title']}"} for schema in parameters]
+    fitting = {"anyOf": [{"$ref": f"#/$defs/{schema['title']}"} for schema in parameters]}
+    study["if"] = {"properties": {"game": shipped}}
+    study["then"] = {"properties": {"parameters": fitting}}
     return {"study": study, "models": ModelsFile.model_json_schema()}
 
 

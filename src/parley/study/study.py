@@ -13,7 +13,7 @@ from typing import Any
 
 from parley import paths
 from parley.engine.models import ModelEntry, load_models
-from parley.errors import UsageError
+from parley.errors import GameError, UsageError
 from parley.games.base import Game
 from parley.games.evidence import FigureSpec
 from parley.games.registry import game_class
@@ -204,8 +204,8 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
     check_name(file)
     try:
         game = game_class(content.game)
-    except UsageError as error:
-        raise UsageError(f"{where}: game: {error}") from None
+    except (UsageError, GameError) as error:
+        raise type(error)(f"{where}: game: {error}") from None
     if content.ledger is not None and not game.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)

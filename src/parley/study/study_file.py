@@ -1,10 +1,10 @@
 """What stands in a study file: the pydantic models of its keys."""
 
-import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from parley.policies.own_code import names_own_code
 from parley.study.budget import Budget
 from parley.study.ledger_settings import LedgerSettings
 from parley.text.yamlfile import Slug, is_slug, tag
@@ -48,18 +48,10 @@ _Seeds = Annotated[
 ]
 
 
-_POLICY_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-
-
-def names_own_code(name: str) -> bool:
-    """Whether a name is a module:attribute, of at most 200 characters."""
-    return len(name) <= 200 and _POLICY_NAME.fullmatch(name) is not None
-
-
-def _check_policy_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not is_slug(name) and not names_own_code(name):
         raise ValueError(
-            "use up to 64 letters, digits, '.', '_' or '-' for a model or a policy, module:attribute for your own"
+            "use up to 64 letters, digits, '.', '_' or '-' for a name, module:attribute for code of your own"
         )
     return name
 
@@ -69,7 +61,7 @@ class PolicyChoice(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: Annotated[str, AfterValidator(_check_policy_name)] = Field(
+    name: Annotated[str, AfterValidator(_check_name)] = Field(
         description="A policy of the game, or your own: an installed entry point or module:attribute. Its parameters "
         "stand beside it."
     )
@@ -90,7 +82,7 @@ def _written_as(value: Any) -> str:
     return tag("policy") if isinstance(value, dict | PolicyChoice) else tag("name")
 
 
-_Name = Annotated[Annotated[str, AfterValidator(_check_policy_name)], Tag(tag("name"))]
+_Name = Annotated[Annotated[str, AfterValidator(_check_name)], Tag(tag("name"))]
 Policy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
 Player = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
 _Players = Annotated[list[Player], Field(min_length=1)]
@@ -153,7 +145,9 @@ class StudyFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    game: str = Field(max_length=64, description="The game that is played.")
+    game: Annotated[str, AfterValidator(_check_name)] = Field(
+        description="The game that is played, or your own: module:attribute or an installed entry point."
+    )
     title: str = Field(default="", max_length=200, description="One line for figures and the report.")
     seeds: _Seeds = Field(
         default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."

@@ -258,8 +258,7 @@ def test_trajectories_choose_unlike_conditions(here: Path) -> None:
         assert len({s.condition.axes[axis] for s in chosen}) == values
 
 
-def test_equal_lines_stay_apart(here: Path) -> None:
-    study = make_study("[{model: majority, n: 4, prompt: may_exist}]")
+def test_equal_lines_stay_apart() -> None:
     points = [(0, 5.0), (1, 5.0)]
     same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
     with figures_page.own_style():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from parley import paths
 from parley.errors import RecordError
@@ -234,14 +235,13 @@ def test_trajectories_choose_unlike_conditions(here: Path) -> None:
         assert len({s.condition.axes[axis] for s in chosen}) == values
 
 
-def test_equal_lines_stay_apart(here: Path) -> None:
-    study = make_study("[{model: majority, n: 4, prompt: may_exist}]")
+def test_equal_lines_stay_apart() -> None:
     points = [(0, 5.0), (1, 5.0)]
     same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
     with figures_page.own_style():
-        _, axes = figures_page.page(study, study.figures[0], (1, 1), (2.0, 2.0), [], [])
-        figures_trajectories.draw(axes[0][0], same, 0.0, 10.0)
-    a, b, c = (line for line in axes[0][0].lines if len(line.get_xdata()) == 2 and line.get_marker() != "None")
+        ax = Figure().subplots()
+        figures_trajectories.draw(ax, same, 0.0, 10.0)
+    a, b, c = (line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() != "None")
     heights = {line.get_ydata()[0] for line in (a, b, c)}
     assert len(heights) == 3
     assert max(abs(height - 5.0) for height in heights) < 0.2

@@ -38,7 +38,7 @@ _ROUND = 0.45  # inches that a round takes where there are few
 _MOST_TICKS = 7
 _MOST_MARKS = 12  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
-_LINE = 0.125  # inches from one row of numbers to the next
+_LINE = 9  # points from one row of numbers to the next
 
 
 def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
@@ -69,7 +69,6 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     extent = (int(shown["round"].min()), int(shown["round"].max()))
     width = min(_WIDEST, max(_NARROWEST, _ROUND * (extent[1] - extent[0] + 1)))
     names = list(labels)
-    rows = max(len(_numbers(c[c["measure"] == name], lines_by, lines)) for _, c in panels for name in names)
     notes += [
         f"Mean of the simulations that have the round, with its {WILSON}; of many rounds every few have a mark.",
         "n under the rounds: simulations behind the points, in the order of the legend where lines differ; told where "
@@ -88,8 +87,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
             study.game.round_name,
         )
 
-    size, below = (width, _HEIGHT), 0.5 + rows * _LINE
-    return panel_rows(study, spec, list(labels.values()), panels, by, size, notes, legend, draw, below=below)
+    return panel_rows(study, spec, list(labels.values()), panels, by, (width, _HEIGHT), notes, legend, draw)
 
 
 def _side_by_side(
@@ -128,6 +126,8 @@ def _panel(
     apart = min(_APART * rounds / width, 0.8 / len(lines))
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value).sort_values("round")
+        if here.empty:  # a line without points would count as one at the page's corner
+            continue
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
         mean, low, high = (here[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
         marked = list(range(index % every if len(x) > every else 0, len(x), every))
@@ -157,10 +157,20 @@ def _below(
             if (count := counts.get(tick, 0)) == before:
                 continue
             text = f"n={count}" if before is None else str(count)
-            at = (tick, -(0.2 + _LINE * (place + 0.5)) / _HEIGHT)
-            ax.text(*at, text, transform=ax.get_xaxis_transform(), ha="center", va="center", size=6.5, color=color)
+            under = (0, -16 - _LINE * (place + 0.5))
+            ax.annotate(
+                text,
+                (tick, 0),
+                under,
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                size=6.5,
+                color=color,
+            )
             before = count
-    ax.set_xlabel(rounds_are, labelpad=2 + 72 * _LINE * len(rows))
+    ax.set_xlabel(rounds_are, labelpad=4 + _LINE * len(rows))
 
 
 def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, int], str]]:

@@ -46,7 +46,7 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
 
     legend = [line_handle(i, label) for i, label in enumerate(labels.values())]
     size = (along.width, _HEIGHT)
-    return panel_rows(study, spec, ["rate"], along.panels, along.by, size, notes, legend, draw, below=along.below)
+    return panel_rows(study, spec, ["rate"], along.panels, along.by, size, notes, legend, draw)
 
 
 def _panel(ax: Axes, conditions: pd.DataFrame, along: Along, names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ give the same bytes. Marks differ in shape, hatch or dash as well as in color.
 import math
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,14 @@ from parley.figures.curves import curves
 from parley.figures.indicators import indicators
 from parley.figures.map import quantity_map, rate_map
 from parley.figures.page import (
-    WIDEST,
     empty,
     heading,
+    in_blocks,
     interval_text,
     line_handle,
     line_style,
     own_style,
     page,
-    room,
     save,
     words,
 )
@@ -43,6 +43,7 @@ from parley.figures.panels import (
     at_most,
     bar_lengths,
     cannot_be,
+    columns_of,
     compared,
     not_run,
     panel_rows,
@@ -216,8 +217,6 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
     panels = at_most(list(alike(table, varying)), notes)
     xs = values_along(pd.concat([group[spec.x] for _, group in panels]))
     w = max(1.5, 0.62 * len(xs))
-    columns = max(1, min(len(panels), 4, int((WIDEST - 1) / (w + 0.3))))
-    headings = [heading(varying, key, w) for key, _ in panels]
     outcomes = outcomes_of(pd.concat([group for _, group in panels]), study.game)
     first = [outcomes_of(group, study.game)[0] for _, group in panels]
     legend = [
@@ -227,16 +226,14 @@ def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[
     notes = [*notes, f"Above each bar and as its error bar: {what}, with its {WILSON}; sims: simulations per bar."]
     if any(group[f"{o.name}_rate"].isna().any() for o, (_, group) in zip(first, panels, strict=True)):
         notes.append("–: cannot be.")
-    grid = (math.ceil(len(panels) / columns), columns)
-    figure, axes = page(study, spec, grid, (w, 2.1), notes, legend, above=0.28 + room(headings))
-    for index, ax in enumerate(ax for row in axes for ax in row):
-        if index >= len(panels):
-            ax.set_visible(False)
-            continue
-        ax.set_title(headings[index], size=8, pad=24)
-        _bars(ax, outcomes, first[index], panels[index][1], spec.x, xs)
-        ax.tick_params(labelleft=index % columns == 0)
-    return figure
+
+    def draw(ax: Axes, index: int) -> None:
+        key, conditions = panels[index]
+        ax.set_title(heading(varying, key, w), size=8, pad=24)
+        _bars(ax, outcomes, first[index], conditions, spec.x, xs)
+
+    rows = in_blocks([partial(draw, index=index) for index in range(len(panels))], min(4, columns_of(w)))
+    return page(study, spec, rows, (w, 2.1), notes, legend)
 
 
 def _bars(

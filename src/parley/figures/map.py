@@ -123,22 +123,14 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content,
     xs = [value for value in values_along(table[spec.x]) if value in used]
     names = [_cut(_name(varying, key)) for key, _ in shown]
     columns = [_cut(str(value)) for value in xs]
-    widest = max(len(name) for name in columns)
-    slanted = widest * _CHARACTER > _CELL[0]
-    above = 0.3 + (0.6 * widest * _CHARACTER if slanted else 0)
-    margin = _CHARACTER * max(len(name) for name in names)
-    beyond = _CHARACTER * len(columns[-1]) if slanted else 0.0
-    # The names of rows and columns stand in the panel's own room, of which the cells take the rest.
-    width = margin + _CELL[0] * len(xs) + beyond
-    figure, [[ax]] = page(study, spec, (1, 1), (width, _CELL[1] * len(shown)), notes, [], above)
-    place = ax.get_position()
-    left, cells_width = place.x0 + margin / width * place.width, _CELL[0] * len(xs) / width * place.width
-    ax.set_position((left, place.y0, cells_width, place.height))
-    for y, (_, cells) in enumerate(shown):
-        for value, cell in cells.items():
-            _cell(ax, xs.index(value), y, cell, content)
-    _frame(ax, columns, names, slanted)
-    return figure
+
+    def draw(ax: Axes) -> None:
+        for y, (_, cells) in enumerate(shown):
+            for value, cell in cells.items():
+                _cell(ax, xs.index(value), y, cell, content)
+        _frame(ax, columns, names)
+
+    return page(study, spec, [[draw]], (_CELL[0] * len(xs), _CELL[1] * len(shown)), notes, [])
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
@@ -167,10 +159,11 @@ def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content) -> None:
     ax.text(x, y + 0.25, content.interval(low, high), ha="center", va="center", size=6, color=ink)
 
 
-def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], slanted: bool) -> None:
+def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str]) -> None:
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.xaxis.tick_top()
+    slanted = max(len(name) for name in columns) * _CHARACTER > _CELL[0]
     turned: dict[str, Any] = {"rotation": 35, "ha": "left", "rotation_mode": "anchor"} if slanted else {}
     ax.set_xticks(range(len(columns)), columns, **turned)
     ax.set_yticks(range(len(names)), names)

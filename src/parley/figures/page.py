@@ -1,14 +1,14 @@
 """What all figures share: the page with its heading, panels and legend, the marks, and how it is written.
 
-All sizes are in inches, so that nothing depends on a layout engine. Lines differ in marker and dash as well as in
-color, so that they can be told apart in gray. The same figure gives the same bytes.
+Panels have the size in inches that is asked for; constrained layout finds what their labels take. Lines differ in
+marker and dash as well as in color, so that they can be told apart in gray. The same figure gives the same bytes.
 """
 
 import math
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from parley import paths
 from parley.files import write_atomically
@@ -51,7 +53,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
 }
 _JOINTS = re.compile(r"[^-_+=, ]*[-_+=, ]*(?<=.)")
 _CHARACTER = 0.068  # width of one of 8 points
-LINE = 0.155  # height of a line of 8 points
+_LINE = 0.155  # height of a line of 8 points
 
 
 @contextmanager
@@ -80,59 +82,58 @@ def save(figure: Figure, study: Study, spec: FigureSpec) -> list[Path]:
 def page(
     study: Study,
     spec: FigureSpec,
-    grid: tuple[int, int],
-    panel: tuple[float, float],
+    rows: Sequence[Sequence[Callable[[Axes], None]]],
+    size: tuple[float, float],
     notes: Sequence[str],
     legend: Sequence[Artist],
-    above: float = 0.3,
-    gap: float = 0.3,
-    below: float = 0.62,
-    left: float = 0.75,
     heights: Sequence[float] = (),
-) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure and its rows of panels, `grid` = rows x columns of `panel` = width x height.
+) -> Figure:
+    """Return a figure of rows of panels, each drawn by its function; a row may hold fewer than the longest.
 
-    `above` and `below` are the room over each panel, for its title, and under it, for what stands along x; `left` is
-    that beside the first, for what stands along y. `heights` are those of the rows, where they are not all that of
-    `panel`. `notes` are sentences for the heading.
+    `size` is the width and height of a panel in inches, whatever stands around it; `heights` are those of the rows,
+    where they differ. `notes` are sentences for the heading.
     """
-    (rows, columns), (w, h) = grid, panel
-    tall = list(heights) or [h] * rows
-    right = 0.2
-    inner = columns * w + (columns - 1) * gap
-    width = max(7.0, left + inner + right)
+    columns, tall = max(len(row) for row in rows), list(heights) or [size[1]] * len(rows)
+    inner = (columns * size[0], sum(tall))
+    engine = ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.1, wspace=0, hspace=0)
+    figure = Figure((2 * inner[0] + 4, 2 * inner[1] + 4), layout=engine)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=tall)
+    for line, row in zip(axes, rows, strict=True):
+        for place, ax in enumerate(line):
+            ax.tick_params(labelleft=place == 0)
+            ax.set_visible(place < len(row))
+            if place < len(row):
+                row[place](ax)
+            if place:
+                ax.set_ylabel("")
+    engine.execute(figure)  # on a page with room to spare, to see how much the labels take
+    taken = figure.get_size_inches() * (
+        1 - sum(ax.get_position().width for ax in axes[0]),
+        1 - sum(ax.get_position().height for ax in axes[:, 0]),
+    )
+    panels = (taken + inner).round(2)
+    width = max(7.0, panels[0] + 0.2)
     title = textwrap.wrap(one_line(f"{study.title}: {spec.title}"), int(width / 0.105))
     text = textwrap.wrap(one_line(" ".join(notes)), int(width / _CHARACTER))
-    head = 0.15 + 0.2 * len(title) + LINE * len(text) + 0.1
     per_line = _legend_columns(legend, width - 0.4)
-    foot = 0.1 + 0.19 * math.ceil(len(legend) / per_line)
-    height = head + rows * (above + below) + sum(tall) + foot
-    figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
-    start = max(left, (width - inner) / 2)
-    axes = figure.subplots(
-        rows,
-        columns,
-        squeeze=False,
-        gridspec_kw={
-            "left": start / width,
-            "right": (start + inner) / width,
-            "top": 1 - (head + above) / height,
-            "bottom": (foot + below) / height,
-            "wspace": gap / w,
-            "hspace": (above + below) / (sum(tall) / rows),  # in panels of mean height
-            "height_ratios": tall,
-        },
-    )
+    head, foot = 0.25 + 0.2 * len(title) + _LINE * len(text), 0.1 + 0.19 * math.ceil(len(legend) / per_line)
+    height = head + panels[1] + foot
+    figure.set_size_inches(width, height)
     at = height - 0.15
-    for lines, step, font in ((title, 0.2, {"size": 11, "weight": "bold"}), (text, LINE, {"size": 8})):
+    for lines, step, font in ((title, 0.2, {"size": 11, "weight": "bold"}), (text, _LINE, {"size": 8})):
         for line in lines:
             figure.text(0.15 / width, at / height, line, va="top", **font)
             at -= step
     if legend:
         anchor = (0.5, 0.04 / height)
         figure.legend(handles=list(legend), loc="lower center", bbox_to_anchor=anchor, ncols=per_line, frameon=False)
-    return figure, axes.tolist()
+    engine.set(rect=((width - panels[0]) / 2 / width, foot / height, panels[0] / width, panels[1] / height))
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for ax in figure.axes:  # the last digits that the layout finds are not the same twice
+        ax.set_position(Bbox(ax.get_position().get_points().round(6)))
+    return figure
 
 
 def _legend_columns(legend: Sequence[Artist], width: float) -> int:
@@ -143,12 +144,19 @@ def _legend_columns(legend: Sequence[Artist], width: float) -> int:
     return max(1, int(width / max(widths)))
 
 
+def in_blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    """Return the items in rows of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 def empty(study: Study, spec: FigureSpec, why: str) -> Figure:
     """Return a figure that says in words why there is nothing to draw."""
-    figure, axes = page(study, spec, (1, 1), (5.0, 1.0), [], [])
-    axes[0][0].set_axis_off()
-    axes[0][0].text(0.5, 0.5, textwrap.fill(one_line(why), 70), ha="center", va="center", size=9)
-    return figure
+
+    def draw(ax: Axes) -> None:
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, textwrap.fill(one_line(why), 70), ha="center", va="center", size=9)
+
+    return page(study, spec, [[draw]], (5.0, 1.0), [], [])
 
 
 def heading(by: Sequence[str], key: Sequence[Any], width: float) -> str:
@@ -186,11 +194,6 @@ def _percent(rate: float) -> str:
 def words(by: Sequence[str], key: Sequence[Any]) -> str:
     """Return the values of the axes `by` in words: the model by its name alone, the others as in paths."""
     return ", ".join(str(value) if axis == "model" else f"{axis}={value}" for axis, value in zip(by, key, strict=True))
-
-
-def room(headings: Sequence[str]) -> float:
-    """Return the height that the tallest panel title takes, in inches."""
-    return 0.14 * max((text.count("\n") + 1 for text in headings), default=0) + 0.12
 
 
 def line_handle(index: int, label: str) -> Line2D:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,14 +15,13 @@ from matplotlib.ticker import PercentFormatter
 from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import (
-    LINE,
     MOST_PANELS,
     WIDEST,
     heading,
+    in_blocks,
     interval_text,
     line_style,
     page,
-    room,
     words,
     wrapped,
 )
@@ -48,11 +48,6 @@ def alike(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, .
         yield (), table
         return
     yield from table.groupby(list(by), sort=False)
-
-
-def in_blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    """Return the items in rows of at most `size`."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def evenly(items: int, most: int) -> int:
@@ -220,33 +215,31 @@ def panel_rows(
     notes: Sequence[str],
     legend: Sequence[Artist],
     draw: Callable[[Axes, int, pd.DataFrame], None],
-    below: float = 0.62,
 ) -> Figure:
     """Return a page with a row of panels per label, a panel per group of conditions; rows too wide go on below.
 
     `size` is that of a panel, `by` are the axes that tell the groups apart. `draw` gets the panel, the number of its
     label, and its conditions.
     """
-    width, _ = size
-    rows = in_blocks(panels, evenly(len(panels), max(1, int((WIDEST - 1) / (width + 0.3)))))
-    headings = [heading(by, key, width) for key, _ in panels]
-    shape = (len(labels) * len(rows), len(rows[0]))
-    titles = [wrapped(label, size[1], 24) for label in labels]
-    left = 0.7 + LINE * max((title.count("\n") + 1 for title in titles), default=1)
-    figure, axes = page(study, spec, shape, size, notes, legend, above=room(headings), below=below, left=left)
-    for index, line in enumerate(axes):
-        shown, at = rows[index // len(labels)], index % len(labels)
-        line[0].set_ylabel(titles[at])
-        for place, ax in enumerate(line):
-            if place >= len(shown):
-                ax.set_visible(False)
-                continue
-            key, conditions = shown[place]
-            if at == 0:
-                ax.set_title(heading(by, key, width), size=8)
-            draw(ax, at, conditions)
-            ax.tick_params(labelleft=place == 0)
-    return figure
+    width, height = size
+
+    def panel(ax: Axes, at: int, group: Panel) -> None:
+        draw(ax, at, group[1])
+        ax.set_ylabel(wrapped(labels[at], height, 24))
+        if at == 0:
+            ax.set_title(heading(by, group[0], width), size=8)
+
+    rows = [
+        [partial(panel, at=at, group=group) for group in row]
+        for row in in_blocks(panels, evenly(len(panels), columns_of(width)))
+        for at in range(len(labels))
+    ]
+    return page(study, spec, rows, size, notes, legend)
+
+
+def columns_of(width: float) -> int:
+    """Return how many panels of a width in inches fit side by side."""
+    return max(1, int((WIDEST - 1) / (width + 0.3)))
 
 
 def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[str]) -> dict[str, str]:
@@ -268,7 +261,7 @@ Place = tuple[Any, str]  # a value along x, and how it is written
 
 @dataclass(frozen=True)
 class Along:
-    """Where conditions stand: an axis along x, one for lines, the others as panels; `width` and `below` in inches.
+    """Where conditions stand: an axis along x, one for lines, the others as panels of a `width` in inches.
 
     `lines` are the values of the lines; a single None where there is no axis for them.
     """
@@ -281,7 +274,6 @@ class Along:
     places: dict[Any, str]
     per_panel: int
     width: float
-    below: float
 
     def shown(self, conditions: pd.DataFrame) -> list[Place]:
         """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
@@ -356,7 +348,6 @@ def _along(
         parts = in_blocks(xs, per_panel) if x else []
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
         panels += [(key, part) for part in cut if (part["simulations"] > 0).any()]
-    lines_below = max((label.count("\n") + 1 for label in places.values()), default=1)
     width = max(1.5, each * per_panel)
     along_lines = [None] if lines_by is None else values_along(table[lines_by])
-    return Along(x, lines_by, along_lines, by, panels, places, per_panel, width, 0.48 + 0.14 * lines_below)
+    return Along(x, lines_by, along_lines, by, panels, places, per_panel, width)

@@ -72,7 +72,7 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         _panel(ax, here, along, along.shown(conditions), counted, cut=name not in whole)
 
     size = (along.width, _HEIGHT)
-    return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw, below=along.below)
+    return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw)
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:

@@ -1,17 +1,20 @@
 """Sweeps: how the shares of kinds of agents move with the threshold that tells them apart, a panel per condition."""
 
 import math
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.figures.page import WIDEST, empty, heading, line_handle, line_style, page, room
+from parley.figures.page import empty, heading, in_blocks, line_handle, line_style, page
 from parley.figures.panels import (
     WILSON,
+    Panel,
     alike,
     at_most,
     bar_lengths,
+    columns_of,
     labels_of,
     not_shown,
     share_axis,
@@ -39,23 +42,17 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     not_shown(len(study.conditions), len(found), notes)
     panels = at_most(found, notes, _MOST_PANELS)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}; sims: how many these are.")
-    columns = min(len(panels), int((WIDEST - 1) / (_SIZE[0] + 0.3)))
-    titles = []
-    for key, rows in panels:
-        counted = sims_text([int(rows["simulations"].max())])
-        titles.append("\n".join(filter(None, [heading(varying, key, _SIZE[0]), counted])))
     legend = [line_handle(index, label) for index, label in enumerate(labels.values())]
-    grid = (math.ceil(len(panels) / columns), columns)
-    figure, axes = page(study, spec, grid, _SIZE, notes, legend, above=room(titles))
-    for index, ax in enumerate(ax for row in axes for ax in row):
-        if index >= len(panels):
-            ax.set_visible(False)
-            continue
-        ax.set_title(titles[index], size=8)
-        _panel(ax, panels[index][1], list(labels))
+
+    def draw(ax: Axes, panel: Panel) -> None:
+        key, rows = panel
+        counted = sims_text([int(rows["simulations"].max())])
+        ax.set_title("\n".join(filter(None, [heading(varying, key, _SIZE[0]), counted])), size=8)
         ax.set_xlabel(spec.x)
-        ax.tick_params(labelleft=index % columns == 0)
-    return figure
+        _panel(ax, rows, list(labels))
+
+    rows = in_blocks([partial(draw, panel=panel) for panel in panels], columns_of(_SIZE[0]))
+    return page(study, spec, rows, _SIZE, notes, legend)
 
 
 def _panel(ax: Axes, rows: pd.DataFrame, names: list[str]) -> None:

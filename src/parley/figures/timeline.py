@@ -6,6 +6,7 @@ made one printable line and cut to what fits.
 
 import unicodedata
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -14,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from parley.figures.page import WIDEST, page, room
-from parley.figures.panels import in_blocks
+from parley.figures.page import WIDEST, in_blocks, page
+from parley.figures.panels import columns_of
 from parley.figures.trajectories import few, read_played
 from parley.games.evidence import FigureSpec, Timeline
 from parley.study import Study
@@ -27,7 +28,7 @@ _MOST_AGENTS = 20
 _NARROWEST, _BROADEST, _HEIGHT = 0.66, 0.95, 0.27  # inches, of a cell
 _BESIDE = 0.1  # inches of a cell that its word leaves free
 _CHARACTER = 0.058  # width of a character in a cell, in inches
-_NAME = 0.066  # width of a character of a row's name, in inches
+_NAMES = 0.8  # inches beside the cells, for the names of the agents
 _LONGEST_NAME = 24
 _CUT = "…"
 _MARKS = "*PXD^"
@@ -49,31 +50,21 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
     width = cell * columns
     _, titles, notes = few(study, _MOST_PANELS, width, attacked=True)
     notes += _about(drawn, cell)
-    left = 0.15 + _NAME * max(len(name) for timeline in drawn for name in _names(timeline))
-    side_by_side = max(1, min(len(drawn), int((WIDEST - left) / (width + left))))
-    agents = [max(len(names_shown(timeline)) for timeline in row) for row in in_blocks(drawn, side_by_side)]
-    heights = [_HEIGHT * (rows + 1) for rows in agents]  # a line for the results
+    blocks = in_blocks(list(zip(drawn, titles, strict=True)), columns_of(width + _NAMES))
+    agents = [max(len(names_shown(timeline)) for timeline, _ in row) for row in blocks]
     legend, looks = _legend(drawn)
-    figure, axes = page(
-        study,
-        spec,
-        (len(agents), side_by_side),
-        (width, heights[0]),
-        notes,
-        legend,
-        above=room(titles) + 0.06,
-        gap=left,
-        below=0.45,
-        left=left,
-        heights=heights,
-    )
-    for index, ax in enumerate(ax for row in axes for ax in row):
-        if index >= len(drawn):
-            ax.set_visible(False)
-            continue
-        ax.set_title(titles[index], size=8)
-        draw(ax, drawn[index], (agents[index // side_by_side], columns), cell, looks, study.game.round_name)
-    return figure
+
+    def panel(ax: Axes, timeline: Timeline, title: str, agents: int) -> None:
+        draw(ax, timeline, (agents, columns), cell, looks, study.game.round_name)
+        ax.set_title(title, size=8)
+        ax.tick_params(labelleft=True)  # each has agents of its own
+
+    rows = [
+        [partial(panel, timeline=timeline, title=title, agents=most) for timeline, title in row]
+        for row, most in zip(blocks, agents, strict=True)
+    ]
+    heights = [_HEIGHT * (most + 1) for most in agents]  # a line for the results
+    return page(study, spec, rows, (width, 0), notes, legend, heights)
 
 
 def rounds_shown(timeline: Timeline) -> range:

@@ -1,8 +1,8 @@
 """Figures of single simulations: each agent's value over the rounds, for a few simulations unlike each other."""
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from parley.figures.page import FEW_PANELS, heading, line_handle, line_style, page, room, words
+from parley.figures.page import FEW_PANELS, heading, in_blocks, line_handle, line_style, page, words
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
 from parley.study import Study
@@ -25,20 +25,15 @@ def trajectories(study: Study, spec: FigureSpec) -> Figure:
     chosen, titles, notes = few(study, FEW_PANELS, 2.5)
     drawn = [study.game.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
-    columns = min(4, len(chosen))
-    grid = (math.ceil(len(chosen) / columns), columns)
-    legend = _trajectory_legend(drawn)
-    figure, axes = page(study, spec, grid, (2.5, 1.8), notes, legend, above=room(titles))
     low, high = _range(drawn)
-    for index, ax in enumerate(ax for row in axes for ax in row):
-        if index >= len(chosen):
-            ax.set_visible(False)
-            continue
-        ax.set_title(titles[index], size=8)
-        draw(ax, drawn[index], low, high)
-        ax.tick_params(labelleft=index % columns == 0)
-        ax.set_ylabel("value" if index % columns == 0 else "")
-    return figure
+
+    def panel(ax: Axes, trajectory: Trajectory, title: str) -> None:
+        draw(ax, trajectory, low, high)
+        ax.set_title(title, size=8)
+        ax.set_ylabel("value")
+
+    panels = [partial(panel, trajectory=t, title=title) for t, title in zip(drawn, titles, strict=True)]
+    return page(study, spec, in_blocks(panels, 4), (2.5, 1.8), notes, _trajectory_legend(drawn))
 
 
 def few(

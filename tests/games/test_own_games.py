@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
 from parley.games import plugin

@@ -1,12 +1,12 @@
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from conftest import StudyFactory
-from measured import MeasuredGame, measured, played
+from measured import MeasuredEvidence, measured, played
 from parley import paths
 from parley.analysis import rounds, tables
 from parley.analysis.stats import wilson_interval
@@ -18,14 +18,13 @@ from parley.study import Study
 COLUMNS = ["measure", "round", "simulations", "mean", "low", "high"]
 
 
-class ShortGame(MeasuredGame):
+class ShortEvidence(MeasuredEvidence):
     """Simulations of seed 0 have three rounds, the others one; what is measured is 1 for even seeds."""
 
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("agreed", "a"), Measure("stopping", "b"))
+    measures = (Measure("agreed", "a"), Measure("stopping", "b"))
 
-    @classmethod
     def series(
-        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+        self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Sequence[tuple[int, float]]]:
         first = min(outcome["metrics"]["initial_values"].items())[1]
         values = [(number, float(first % 2)) for number in ((1, 2, 3) if first == 20 else (1,))]
@@ -52,7 +51,7 @@ def test_rounds_have_the_means_of_the_traces(study: Study) -> None:
 
 
 def test_a_simulation_counts_in_the_rounds_that_it_has(study: Study) -> None:
-    study = played(measured(study, ShortGame))
+    study = played(measured(study, ShortEvidence()))
     simulations = list(study.simulations())
     table = rounds.round_table(study, simulations, read_records(study).summaries)
     table = table[table["model"] == "majority"]
@@ -70,21 +69,21 @@ def test_a_simulation_counts_in_the_rounds_that_it_has(study: Study) -> None:
 
 
 def test_a_value_that_is_none_is_no_value(study: Study) -> None:
-    played(measured(study, ShortGame))
+    played(measured(study, ShortEvidence()))
     assert "stopping" not in set(tables.read_table("small", "rounds")["measure"])
 
 
 def test_a_game_without_measures_has_an_empty_table_and_reads_no_trace(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Plain(MeasuredGame):
-        measures: ClassVar[tuple[Measure, ...]] = ()
+    class Plain(MeasuredEvidence):
+        measures = ()
 
     def refuse(path: object) -> None:
         raise AssertionError("a trace was read")
 
     monkeypatch.setattr(rounds, "read_trace", refuse)
-    played(measured(study, Plain))
+    played(measured(study, Plain()))
     for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
         table = read(paths.table("small", "rounds", suffix))
         assert list(table.columns) == ["model", "n", "b", "prompt", *COLUMNS]

@@ -1,6 +1,6 @@
 """The table `players`: shares of agents by what plays them, where one population mixes models or policies.
 
-The shares are quantities of the game, agent by agent (`Game.of_agents`); the study knows what plays each agent.
+The shares are quantities of the game, agent by agent (`Evidence.of_agents`); the study knows what plays each agent.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ def player_table(study: Study, simulations: Sequence[Simulation], summaries: Seq
     """
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
-        if agents := study.game.of_agents(summary.outcome["metrics"]):
+        if agents := study.game.evidence.of_agents(summary.outcome["metrics"]):
             averages.add(simulation.condition.path, _by_player(simulation, agents))
-    return averages.table([quantity.name for quantity in study.game.quantities], "quantity", "player")
+    return averages.table([quantity.name for quantity in study.game.evidence.quantities], "quantity", "player")
 
 
 def _by_player(

@@ -19,10 +19,10 @@ def round_table(study: Study, simulations: Sequence[Simulation], summaries: Sequ
     `simulations` and their `summaries` are in the same order. No trace is read for a game without measures. Raises
     RecordError naming a record that cannot be read.
     """
-    names = [measure.name for measure in study.game.measures]
+    names = [measure.name for measure in study.game.evidence.measures]
     averages = Averages(study)
     if names:
         for simulation, summary in zip(simulations, summaries, strict=True):
             trace = read_trace(simulation.record(study.name))
-            averages.add(simulation.condition.path, study.game.series(summary.outcome, trace))
+            averages.add(simulation.condition.path, study.game.evidence.series(summary.outcome, trace))
     return averages.table(names, "measure", "round")

@@ -1,6 +1,6 @@
 """The table `thresholds`: how shares of kinds of agents move with the threshold that tells the kinds apart.
 
-The points are the game's (`Game.sweep`), from the metrics of the records; a game that sweeps nothing has none.
+The points are the game's (`Evidence.sweep`), from the metrics of the records; a game that sweeps nothing has none.
 """
 
 from collections.abc import Sequence
@@ -20,5 +20,5 @@ def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: 
     """
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
-        averages.add(simulation.condition.path, study.game.sweep(summary.outcome["metrics"]))
+        averages.add(simulation.condition.path, study.game.evidence.sweep(summary.outcome["metrics"]))
     return averages.table(averages.names, "share", "threshold")

@@ -42,7 +42,7 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
     Raises RecordError if a record is missing or cannot be read.
     """
     chosen, _, _ = few(study, _MOST_PANELS, 1.0, attacked=True)
-    drawn = [study.game.timeline(*read_played(study, simulation)) for simulation in chosen]
+    drawn = [study.game.evidence.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
     cell = _cell_width(drawn, columns)
@@ -72,7 +72,7 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
             ax.set_visible(False)
             continue
         ax.set_title(titles[index], size=8)
-        draw(ax, drawn[index], (agents[index // side_by_side], columns), cell, looks, study.game.round_name)
+        draw(ax, drawn[index], (agents[index // side_by_side], columns), cell, looks, study.game.evidence.round_name)
     return figure
 
 

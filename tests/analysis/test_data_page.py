@@ -16,8 +16,9 @@ from parley.play.runner import play
 from parley.policies import Ask, Completion
 from parley.policies.scripted import ScriptedPolicy
 from parley.study import load_study
+from support import REPOSITORY
 
-PAGE = next(Path(__file__).parents[2].joinpath("docs").rglob("data.md"))
+PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
 ANSWERS = ("rates", "changes", "tokens")
 MODELS = {"models": {"unused": {"source": {"repo": "owner/unused", "revision": "a" * 40}}}}
 GRID = {"model": ["majority", "stubborn"], "n": [4, 5], "b": [0, 1], "byzantine": "random", "prompt": "may_exist"}

@@ -26,8 +26,9 @@ from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies.scripted import ScriptedPolicy
 from parley.study import Study, load_study
+from support import REPOSITORY
 
-PAGE = next(Path(__file__).parents[2].joinpath("docs").rglob("data.md"))
+PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
 MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
 DELIBERATION = {"prompt": "improve", "byzantine": "stubborn"}
 # Small studies that have all columns among them; `tiny` is a model, answered for by the rule.

@@ -5,6 +5,7 @@ It is the largest table: it is written piece by piece, so that it never lies in 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -69,7 +70,8 @@ def turn_rows(
     simulation: Simulation, summary: Summary, trace: Sequence[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of one simulation, in the order of its game; raises RecordError for another game's trace."""
-    game = simulation.game()
+    # What the game is about is in the record: its files may be gone.
+    game = replace(simulation, recorded=summary.simulation.get("material")).game()
     players = {name: player.label for name, player in simulation.players(game).items()}
     roles = {seat.name: seat.role for seat in game.seats}
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}

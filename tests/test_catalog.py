@@ -1,4 +1,4 @@
-"""`parley policies`, `parley prompts --strategy`, and that docs/adversaries.md tells of the same policies."""
+"""`parley policies`, `parley prompts --strategy`, and that docs/reference/adversaries.md has the same policies."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ from parley.games.consensus import ConsensusGame
 from parley.games.consensus_strategies import HEADING, STRATEGIES
 
 KINDS = ConsensusGame.policies
-PAGE = Path("docs/adversaries.md").read_text(encoding="utf-8")
+PAGE = Path("docs/reference/adversaries.md").read_text(encoding="utf-8")
 
 
 def run(*arguments: str) -> str:
@@ -141,7 +141,7 @@ def test_a_game_without_strategies_says_so() -> None:
         told_to(Plain, "byzantine", "system", ["stall"])
 
 
-# docs/adversaries.md
+# docs/reference/adversaries.md
 
 
 def rows(heading: str) -> dict[str, list[str]]:

@@ -82,7 +82,8 @@ $(DOCS_VENV)/.installed: envs/docs.txt envs/install.py $(VENV)/.installed
 
 # Warnings are errors: a broken link, a page without a place in the navigation, a heading that is not there.
 docs: $(DOCS_VENV)/.installed ## Build the documentation's site, site/index.html
-	$(DOCS_VENV)/bin/sphinx-build -W --keep-going -q -b html docs site
+	@rm -rf site
+	$(DOCS_VENV)/bin/sphinx-build -E -W --keep-going -q -b html docs site
 
 bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 	python -m benchmarks.run

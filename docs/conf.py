@@ -26,6 +26,7 @@ exclude_patterns = ["_generated/*.md"]  # these are included by pages
 myst_heading_anchors = 4
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+maximum_signature_line_length = 80
 highlight_language = "none"
 
 html_theme = "furo"
@@ -60,16 +61,17 @@ def show_copies(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = site_links.to_copies(source[0], f"docs/{page}.md", ELSEWHERE)
 
 
-def hide_module_text(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+def adapt_docstring(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """Leave out what a module says of itself: that is for those who read its code."""
     if what == "module":
         lines.clear()
+    click_text.literals(lines)
 
 
 def setup(app: Sphinx) -> None:
     """Connect what is generated; Sphinx calls this."""
     app.connect("builder-inited", write_pages)
     app.connect("source-read", show_copies)
-    app.connect("autodoc-process-docstring", hide_module_text)
+    app.connect("autodoc-process-docstring", adapt_docstring)
     for part in ("description", "options", "arguments"):
         app.connect(f"sphinx-click-process-{part}", click_text.as_rst)

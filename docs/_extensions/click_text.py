@@ -1,10 +1,15 @@
-"""Makes the help texts of commands readable as reStructuredText: examples as code, `words` as literals."""
+"""Makes help texts and docstrings readable as reStructuredText: examples as code, `words` as literals."""
 
 import re
 from typing import Any
 
 _WORD = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LABEL = re.compile(r"^Examples?:\s+")
+
+
+def literals(lines: list[str]) -> None:
+    """Make `words` in single backticks literals, in place."""
+    lines[:] = [_WORD.sub(r"``\1``", line) for line in lines]
 
 
 def as_rst(app: Any, context: Any, lines: list[str]) -> None:

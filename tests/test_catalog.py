@@ -172,6 +172,6 @@ def test_the_page_has_a_row_for_every_strategy() -> None:
 
 
 def test_the_study_in_the_page_is_one(study_factory: Any) -> None:
-    text = PAGE.split("    grids:\n")[1].split("\n\n")[0]
-    grids = yaml.safe_load("grids:\n" + text.replace("qwen3-8b", "tiny"))["grids"]
+    text = PAGE.split("```yaml\n")[1].split("```")[0]
+    grids = yaml.safe_load(text.replace("qwen3-8b", "tiny"))["grids"]
     assert {condition.threat_model for condition in study_factory(*grids).conditions} == {"paper"}

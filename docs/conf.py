@@ -36,7 +36,12 @@ html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 
 # Pages that lie beside what they describe, and are shown in the site, too.
-ELSEWHERE = ("envs/README.md", "examples/README.md", "benchmarks/README.md", "CHANGELOG.md")
+FOLDERS = ("config", "envs", "examples", "benchmarks")
+ELSEWHERE = [
+    name
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", *(f"{place}/README.md" for place in FOLDERS))
+    if (DOCS.parent / name).exists()
+]
 
 
 def write_pages(app: Sphinx) -> None:

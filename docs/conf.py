@@ -12,11 +12,12 @@ import click_text  # noqa: E402
 import schema_tables  # noqa: E402
 import site_links  # noqa: E402
 
-from parley import __version__, paths  # noqa: E402
+import parley  # noqa: E402
+from parley import paths  # noqa: E402
 
 project = "Parley"
 author = "The Parley authors"
-version = release = __version__
+version = release = parley.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
 source_suffix = {".md": "markdown"}
@@ -50,6 +51,8 @@ def write_pages(app: Sphinx) -> None:
     for name in ("study", "models"):
         page = schema_tables.markdown(schema_tables.load(root / paths.schema(name)))
         _write(folder / f"{name}.md", page)
+    offered = "```{eval-rst}\n.. automodule:: parley\n   :members:\n```\n" if hasattr(parley, "__all__") else ""
+    _write(folder / "python.md", offered)
     for name in ELSEWHERE:
         _write(DOCS / site_links.place(name), site_links.moved((root / name).read_text(encoding="utf-8"), name))
 

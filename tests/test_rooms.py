@@ -85,7 +85,6 @@ def test_a_game_is_imported_by_itself_and_the_registry_alone(module: str) -> Non
         assert {game_of(other) for other in imports(module)} <= {None, game_of(module)}
 
 
-@pytest.mark.xfail(strict=True, reason="the swarms protocol and its game")
 def test_no_imports_go_in_a_circle() -> None:
     graph = nx.DiGraph((module, other) for module in MODULES for other in imports(module))
     assert not [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1]

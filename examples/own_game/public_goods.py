@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import public_goods_evidence as evidence
 from pydantic import BaseModel, Field, create_model
 
+import public_goods_evidence as evidence
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome, Seat, new_game
 from parley.games.evidence import Timeline

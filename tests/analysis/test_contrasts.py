@@ -128,8 +128,8 @@ def test_indicators_are_compared_where_both_have_an_answer() -> None:
 def test_an_indicator_that_says_the_same_as_an_outcome_is_not_compared_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pd.DataFrame(simulations("wwll") + simulations("wlll", model="b"))
     rows["unanimous"] = rows["early"] = rows["outcome"] == WON
-    first, *others = MeasuredGame.indicators
-    monkeypatch.setattr(MeasuredGame, "indicators", (dataclasses.replace(first, contrasted=False), *others))
+    first, *others = MeasuredGame.evidence.indicators
+    monkeypatch.setattr(MeasuredGame.evidence, "indicators", (dataclasses.replace(first, contrasted=False), *others))
     table = contrast_table(rows, BY, MeasuredGame)
     assert set(table[table["kind"] == "indicator"]["what"]) == {"early"}
     assert len(table[table["kind"] == "comparison"]) == 2  # it may still be compared within a condition

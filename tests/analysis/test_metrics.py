@@ -85,7 +85,7 @@ def test_indicators_have_their_rates_in_each_condition(study: Study, conditions:
     study = measured(study)
     numbers = [(0.25, 0.1, 0.5), (math.nan, math.nan, math.nan), (0.5, 0.4, 0.6)] * 2
     rates = pd.DataFrame(numbers, columns=["rate", "low", "high"])
-    rates["indicator"] = [indicator.name for indicator in study.game.indicators] * 2
+    rates["indicator"] = [indicator.name for indicator in study.game.evidence.indicators] * 2
     rates.loc[3, "rate"] = 0.375
     write_metrics(study, conditions, rates)
     told = [

@@ -13,7 +13,7 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.record import read_summary
 from parley.study import Study
 from support.hunting import hunt
-from support.measured import MeasuredGame, measured, played
+from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
 COLUMNS = ["quantity", "player", "simulations", "mean", "low", "high"]
@@ -32,7 +32,7 @@ def mixed(study_factory: StudyFactory, *groups: dict[str, Any], rounds: int = 4,
 def test_shares_of_agents_are_those_of_the_whole_simulation_taken_apart() -> None:
     # agent_2 betrays in round 1. Then agent_1 hunts three stags, agent_3 none, agent_4 one, agent_5 does nothing.
     of = hunt("hbhhh", "shsss", "sshs-", "sshh-", "sshh-").of
-    found = StagHuntGame.of_agents(of)
+    found = StagHuntGame.evidence.of_agents(of)
     assert {agent: [kind for kind, share in shares.items() if share] for agent, shares in found.items()} == {
         "agent_1": ["kept_hunting", "cooperation_persistent"],
         "agent_3": ["defection_prone"],
@@ -41,7 +41,7 @@ def test_shares_of_agents_are_those_of_the_whole_simulation_taken_apart() -> Non
     }
     for name in ("kept_hunting", "cooperation_persistent", "defection_prone", "unclassified"):
         assert of[name] == sum(shares[name] for shares in found.values()) / 4
-    assert StagHuntGame.of_agents(hunt("hh", "ss").of) == {}
+    assert StagHuntGame.evidence.of_agents(hunt("hh", "ss").of) == {}
 
 
 def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFactory) -> None:
@@ -63,18 +63,17 @@ def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFact
     assert whole["defection_prone"] == pytest.approx(3 / 4)
 
 
-class ParityGame(MeasuredGame):
+class ParityEvidence(MeasuredEvidence):
     """The share of an agent is 1 where its initial value is odd; those that start at 15 or more have none."""
 
-    @classmethod
-    def of_agents(cls, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
         initial = metrics["initial_values"]
         return {agent: {"final_honest_share": float(value % 2)} for agent, value in initial.items() if value < 15}
 
 
 def test_shares_are_means_over_simulations_of_those_among_the_agents_of_a_player(study_factory: StudyFactory) -> None:
     grid = {**ALONE, "prompt": "may_exist", "groups": [group(3, "majority"), group(2, "random")]}
-    study = played(measured(study_factory(grid, seeds=8), ParityGame))
+    study = played(measured(study_factory(grid, seeds=8), ParityEvidence()))
     shares: dict[str, list[float]] = {"majority": [], "random": []}
     for simulation in study.simulations():
         initial = read_summary(simulation.record("small")).outcome["metrics"]["initial_values"]

@@ -122,7 +122,7 @@ def test_a_number_above_its_greatest_value_or_below_0_is_refused() -> None:
 
 def test_what_is_called_a_share_is_marked_as_one() -> None:
     for game in GAMES.values():
-        for quantity in game.quantities:
+        for quantity in game.evidence.quantities:
             named = "share" in quantity.label or "confidence" in quantity.label
             assert quantity.share == named, quantity.name
             assert not (quantity.share and quantity.unit)

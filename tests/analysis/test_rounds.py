@@ -1,6 +1,6 @@
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,20 +12,19 @@ from parley.games.evidence import GameColumns, Measure
 from parley.play.record import read_trace
 from parley.play.usable import read_records
 from parley.study import Study
-from support.measured import MeasuredGame, measured, played
+from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
 COLUMNS = ["measure", "round", "simulations", "mean", "low", "high"]
 
 
-class ShortGame(MeasuredGame):
+class ShortEvidence(MeasuredEvidence):
     """Simulations of seed 0 have three rounds, the others one; what is measured is 1 for even seeds."""
 
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("agreed", "a"), Measure("stopping", "b"))
+    measures = (Measure("agreed", "a"), Measure("stopping", "b"))
 
-    @classmethod
     def series(
-        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
+        self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Sequence[tuple[int, float]]]:
         first = min(outcome["metrics"]["initial_values"].items())[1]
         values = [(number, float(first % 2)) for number in ((1, 2, 3) if first == 20 else (1,))]
@@ -52,7 +51,7 @@ def test_rounds_have_the_means_of_the_traces(study: Study) -> None:
 
 
 def test_a_simulation_counts_in_the_rounds_that_it_has(study: Study) -> None:
-    study = played(measured(study, ShortGame))
+    study = played(measured(study, ShortEvidence()))
     table = tables.read_table("small", "rounds")
     table = table[table["model"] == "majority"]
     initial = [
@@ -69,22 +68,22 @@ def test_a_simulation_counts_in_the_rounds_that_it_has(study: Study) -> None:
 
 
 def test_a_value_that_is_none_is_no_value(study: Study) -> None:
-    played(measured(study, ShortGame))
+    played(measured(study, ShortEvidence()))
     assert "stopping" not in set(tables.read_table("small", "rounds")["measure"])
 
 
 def test_a_game_without_measures_and_turns_has_empty_tables_and_reads_no_trace(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Plain(MeasuredGame):
-        measures: ClassVar[tuple[Measure, ...]] = ()
-        columns: ClassVar[GameColumns] = GameColumns()
+    class Plain(MeasuredEvidence):
+        measures = ()
+        columns = GameColumns()
 
     def refuse(path: object) -> None:
         raise AssertionError("a trace was read")
 
     monkeypatch.setattr(summarize, "read_trace", refuse)
-    played(measured(study, Plain))
+    played(measured(study, Plain()))
     for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
         table = read(paths.table("small", "rounds", suffix))
         assert list(table.columns) == ["model", "n", "b", "prompt", *COLUMNS]

@@ -11,17 +11,16 @@ from parley.analysis.stats import wilson_interval
 from parley.analysis.tables import read_table
 from parley.play.record import read_summary
 from support.hunting import HUNTERS
-from support.measured import MeasuredGame, measured, played
+from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
 COLUMNS = ["share", "threshold", "simulations", "mean", "low", "high"]
 
 
-class SweepingGame(MeasuredGame):
+class SweepingEvidence(MeasuredEvidence):
     """Simulations in which the first agent starts odd have a share that is 1 below the threshold 0.5, 0 from there."""
 
-    @classmethod
-    def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+    def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
         odd = min(metrics["initial_values"].items())[1] % 2
         return {"some": [(0.75, 0.0), (0.25, 1.0)], "odd": [(0.5, 1.0)] if odd else []}
 
@@ -42,7 +41,7 @@ def test_shares_of_archetypes_move_with_the_threshold(study_factory: StudyFactor
 
 
 def test_n_counts_the_simulations_that_have_the_share(study_factory: StudyFactory) -> None:
-    study = played(measured(study_factory({"model": ["majority", "random"]}, seeds=6), SweepingGame))
+    study = played(measured(study_factory({"model": ["majority", "random"]}, seeds=6), SweepingEvidence()))
     table = read_table("small", "thresholds")
     summaries = [read_summary(s.record("small")) for s in study.simulations() if s.condition.axes["model"] == "random"]
     odd = sum(min(summary.outcome["metrics"]["initial_values"].items())[1] % 2 for summary in summaries)

@@ -10,7 +10,7 @@ import pytest
 from parley.cli.prompts import _SAMPLE, policies, prompts
 from parley.games.base import Game
 from parley.games.consensus.game import ConsensusGame
-from parley.games.consensus.prompts import PROMPTS, template
+from parley.games.consensus.prompts import PROMPTS
 from parley.games.registry import GAMES
 from parley.study.prompt_sent import Wanted, prompt_sent
 from support.commands import Parley, one_line_error
@@ -201,13 +201,13 @@ SAMPLES = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "
 def test_the_values_of_a_sample_are_those_that_change_it(role: str, awareness: str, phase: str, part: str) -> None:
     game: type[Game] = ConsensusGame
     given = {**_SAMPLE, "round_number": 3}
-    text = game.sample_prompt(awareness, role, phase, part, given)
+    text = game.prompts.sample(awareness, role, phase, part, given)
     changing = {
         name
         for name, value in OTHER.items()
-        if game.sample_prompt(awareness, role, phase, part, {**given, name: value}) != text
+        if game.prompts.sample(awareness, role, phase, part, {**given, name: value}) != text
     }
-    used = game.sample_values(awareness, role, phase, part)
+    used = game.prompts.sample_values(awareness, role, phase, part)
     assert changing <= used
     # A round must not be after the last one, wherever there is a round.
     assert used - changing <= ({"max_rounds"} if "round_number" in used else set())
@@ -262,8 +262,8 @@ def prompt(parley: Parley, role: str, awareness: str, phase: str, part: str, *mo
 @every_prompt
 def test_a_template_is_printed_as_it_is(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
     printed = prompt(parley, role, awareness, phase, part, "--template")
-    assert printed == template(awareness, role, phase, part) + "\n"
-    file = PROMPTS[awareness][f"{role}_{phase}_{part}"]
+    assert printed == PROMPTS.template(awareness, role, phase, part) + "\n"
+    file = PROMPTS.variants[awareness][f"{role}_{phase}_{part}"]
     assert printed == file.read_text(encoding="utf-8")
 
 

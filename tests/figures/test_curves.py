@@ -91,7 +91,7 @@ def test_disclosures_are_compared_within_a_topology(study_factory: StudyFactory)
     assert "Not shown: 1 of 2 groups of conditions, run with one disclosure only." in text_of(figure)
     study = played(study_factory(seen("complete", "none"), seen("ring", "silent"), name="apart", **HUNT))
     # The figure is about a comparison that this study has not; one that is about more shows all.
-    [spec] = [spec for spec in study.game.figures if spec.name == "cooperation_by_round_and_disclosure"]
+    [spec] = [spec for spec in study.game.evidence.figures if spec.name == "cooperation_by_round_and_disclosure"]
     assert spec not in study.figures
     with own_style():
         figure = curves(study, dataclasses.replace(spec, needs=()), read_table(study.name, "rounds"))
@@ -131,7 +131,7 @@ def along_b(study_factory: StudyFactory, alone: int) -> str:
     study = dataclasses.replace(
         study, conditions=tuple(dataclasses.replace(condition, axes={**condition.axes}) for _ in rows)
     )
-    spec = dataclasses.replace(MeasuredGame.figures[1], x="b", of=("early",))
+    spec = dataclasses.replace(MeasuredGame.evidence.figures[1], x="b", of=("early",))
     with own_style():
         return text_of(indicators(study, spec, table))
 

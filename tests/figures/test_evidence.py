@@ -5,7 +5,6 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -33,15 +32,15 @@ from parley.figures.indicators import indicators
 from parley.figures.page import own_style, save
 from parley.figures.quantities import quantities
 from parley.games.consensus.game import ConsensusGame
-from parley.games.evidence import FigureSpec, Quantity
+from parley.games.evidence import FigureSpec
 from parley.play import timing
 from parley.report import evidence as report_evidence
 from parley.study import Study
-from support.measured import MeasuredGame, measured, played
+from support.measured import MeasuredEvidence, measured, played
 from support.panels import data, panels_of, text_of
 from support.studies import StudyFactory
 
-BY_ROUND, IN_THE_END, SIZES = MeasuredGame.figures
+BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
 AXES = ["model", "n", "b", "prompt"]
 
 
@@ -87,10 +86,10 @@ def test_one_simulation_alone_is_drawn(study_factory: StudyFactory) -> None:
 
 def test_a_game_with_none_of_it_says_so(study_factory: StudyFactory) -> None:
     specs = tuple(
-        dataclasses.replace(spec, of=("unheard", "unanswered", "unmeasured")) for spec in MeasuredGame.figures
+        dataclasses.replace(spec, of=("unheard", "unanswered", "unmeasured")) for spec in MeasuredEvidence.figures
     )
-    game = type("Silent", (MeasuredGame,), {"figures": specs})
-    study = played(measured(study_factory(), game))
+    evidence = type("Silent", (MeasuredEvidence,), {"figures": specs})()
+    study = played(measured(study_factory(), evidence))
     figures.figures(study)
     for spec in specs:
         assert "Nothing to draw." in paths.figure("small", spec.name, ".svg").read_text()
@@ -270,8 +269,8 @@ def test_more_places_than_a_row_holds_go_on_in_the_next_panel(study: Study) -> N
 def test_the_undisturbed_stand_first_in_every_comparison_along_b(study_factory: StudyFactory) -> None:
     grid = {"n": 4, "b": [0, 1], "byzantine": ["random", "silent"]}
     spec = dataclasses.replace(IN_THE_END, x="b")
-    game = type("Along", (MeasuredGame,), {"figures": (spec,)})
-    study = played(measured(study_factory(grid), game))
+    evidence = type("Along", (MeasuredEvidence,), {"figures": (spec,)})()
+    study = played(measured(study_factory(grid), evidence))
     with own_style():
         figure = indicators(study, spec, tables.read_table("small", "rates"))
     assert [len(ax.get_xticks()) for ax in panels_of(figure)] == [2, 2]
@@ -350,16 +349,17 @@ def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study
     assert "Wilson" not in text_of(numbers)
 
 
-class BoundedGame(MeasuredGame):
+class BoundedEvidence(MeasuredEvidence):
     """The measured game with a greatest size."""
 
-    quantities: ClassVar[tuple[Quantity, ...]] = tuple(
-        dataclasses.replace(what, most="greatest" if what.name == "size" else "") for what in MeasuredGame.quantities
+    quantities = tuple(
+        dataclasses.replace(what, most="greatest" if what.name == "size" else "")
+        for what in MeasuredEvidence.quantities
     )
 
 
 def test_intervals_within_what_is_possible_are_whole_and_named(study: Study) -> None:
-    study = measured(study, BoundedGame)
+    study = measured(study, BoundedEvidence())
     table = sized([("a", 4, 0.0, 0.0, 3.9), ("a", 8, 0.1, 0.0, 4.0)])
     with own_style():
         figure = quantities(study, SIZES, table)
@@ -450,6 +450,6 @@ def test_agreement_by_round_is_drawn_where_networks_vary(study_factory: StudyFac
 
 def test_agreement_of_nobody_is_none() -> None:
     trace = [{"round": 1, "honest_share": None}, {"round": 2, "honest_share": 0.5}]
-    assert ConsensusGame.series({}, trace) == {"agreement": [(2, 0.5)]}
+    assert ConsensusGame.evidence.series({}, trace) == {"agreement": [(2, 0.5)]}
     assert isinstance(BY_ROUND, FigureSpec)
-    assert json.dumps(ConsensusGame.series({}, trace))
+    assert json.dumps(ConsensusGame.evidence.series({}, trace))

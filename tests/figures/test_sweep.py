@@ -32,7 +32,7 @@ def drawn(study: Study) -> Figure:
 
 def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
     # After round 1 agent_1 hunts 3 stags of 4, agent_3 1 of 4, agent_4 2 of 4, which is neither at any threshold.
-    found = StagHuntGame.sweep(hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of)
+    found = StagHuntGame.evidence.sweep(hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of)
     assert set(found) == {"cooperation_persistent", "defection_prone", "unclassified"}
     persistent, prone, neither = (
         dict(found[name]) for name in ("cooperation_persistent", "defection_prone", "unclassified")
@@ -43,7 +43,7 @@ def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
         assert persistent[threshold] == pytest.approx(told_apart / 3)
         assert prone[threshold] == pytest.approx(told_apart / 3)
         assert neither[threshold] == pytest.approx(1 / 3 if told_apart else 1)
-    assert StagHuntGame.sweep(hunt("hh", "ss").of) == {}
+    assert StagHuntGame.evidence.sweep(hunt("hh", "ss").of) == {}
 
 
 def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:

@@ -25,7 +25,7 @@ COLORS = {"did": "#112233", "idle": "#445566"}
 
 
 def told(hunted: Hunted) -> Timeline:
-    return StagHuntGame.timeline(hunted.outcome.as_json(), hunted.outcome.as_json()["trace"])
+    return StagHuntGame.evidence.timeline(hunted.outcome.as_json(), hunted.outcome.as_json()["trace"])
 
 
 def timeline(agents: int = 2, rounds: int = 3, text: str = "word", marked: int | None = None) -> Timeline:

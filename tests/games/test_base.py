@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.games.base import new_game
-from parley.games.consensus.game import ByzantineVote, ConsensusGame, ConsensusParameters, HonestVote, proposal_model
+from parley.games.consensus.game import ConsensusGame
+from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
 from parley.policies import FAILURE_CLASSES, Ask, Sampling
 from parley.policies.parsing import parse_reply
 from support.playing import groups

@@ -8,6 +8,7 @@ import pytest
 
 import parley
 from parley.games.base import Game
+from parley.games.evidence import Evidence
 from parley.games.registry import GAMES
 
 SOURCE = Path(parley.__file__).parent
@@ -41,5 +42,5 @@ def test_no_shared_module_asks_which_game_is_played(path: Path) -> None:
 @pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
 def test_a_game_tells_what_its_figures_of_single_games_ask_for(game: type[Game]) -> None:
     for kind, tells in (("trajectories", "trajectory"), ("timeline", "timeline"), ("sweep", "sweep")):
-        if any(spec.kind == kind for spec in game.figures):
-            assert getattr(game, tells).__func__ is not getattr(Game, tells).__func__
+        if any(spec.kind == kind for spec in game.evidence.figures):
+            assert getattr(type(game.evidence), tells) is not getattr(Evidence, tells)

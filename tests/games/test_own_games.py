@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
 from parley.games import plugin
@@ -132,7 +132,7 @@ def test_the_example_has_tables_figures_and_a_report(monkeypatch: pytest.MonkeyP
     table = summarize(study, lambda text: None, strict=True)
     assert len(table) == len(study.conditions) == 6
     drawn = {path.stem for path in figures(study)}
-    assert drawn == {figure.name for figure in study.game.figures} >= {"contributions_by_round", "timeline"}
+    assert drawn == {figure.name for figure in study.game.evidence.figures} >= {"contributions_by_round", "timeline"}
     page = report(study).read_text()
     assert f"{OWN}, protocol version 1" in page
     assert "earnings of an honest agent per round" in page

@@ -81,7 +81,7 @@ def test_no_prompt_of_ours_shows_a_placeholder() -> None:
 def test_every_file_that_is_sent_is_identity(name: str, written: str) -> None:
     game = GAMES[name]
     prompt = next(iter(game.prompts))
-    files = game.templates(prompt, game.Parameters(reply_format=written))  # type: ignore[arg-type]
+    files = game.prompts.files(prompt, game.Parameters(reply_format=written))  # type: ignore[arg-type]
     replies = {path for path in files.values() if FOLDER in path.parents}
     steps = {"json": {"json"}, "text": {"text"}, "two_steps": {"reply_templates", "then"}}
     expected = set() if (name, written) == ("consensus", "json") else steps[written]  # printed prompts have their own
@@ -89,7 +89,7 @@ def test_every_file_that_is_sent_is_identity(name: str, written: str) -> None:
         expected |= {"json"}  # of answers before their argument
     assert {path.parent.name for path in replies} == expected
     for role in game.roles:
-        digests = game.prompt_digests(prompt, [role], game.Parameters(reply_format=written))  # type: ignore[arg-type]
+        digests = game.prompts.digests(prompt, [role], game.Parameters(reply_format=written))  # type: ignore[arg-type]
         assert {path for key, path in files.items() if key.startswith(role)} >= replies or name == "consensus"
         assert len(digests) == len([key for key in files if key.startswith(f"{role}_")])
 
@@ -101,6 +101,6 @@ def test_every_file_is_of_some_reply() -> None:
             for more in ({}, {"protocol": "swarms"}, {"problems": "policies"}):
                 known = {key: value for key, value in more.items() if key in game.Parameters.model_fields}
                 parameters = game.Parameters.model_validate({"reply_format": written, **known})
-                used |= {*game.templates(next(iter(game.prompts)), parameters).values()}
+                used |= {*game.prompts.files(next(iter(game.prompts)), parameters).values()}
     assert set(FOLDER.rglob("*.txt")) <= used
     assert LEAKS  # the swarms protocol is among them

@@ -36,7 +36,7 @@ def stored(study: Study) -> list[dict[str, Any]]:
 def transcript(study: Study, index: int) -> tuple[Session, ...]:
     """Return what was said in one simulation, as the game tells it from the record."""
     record = list(study.simulations())[index].record(study.name)
-    return tuple(CouncilGame.transcript(read_summary(record).outcome, read_trace(record)))
+    return tuple(CouncilGame.evidence.transcript(read_summary(record).outcome, read_trace(record)))
 
 
 @pytest.mark.slow
@@ -86,9 +86,11 @@ def test_a_chain_of_other_words_is_not_that_of_the_records(
     study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Made with all keys, as anyone can who knows the simulations: only the records tell."""
-    plain = CouncilGame.transcript
+    plain = CouncilGame.evidence.transcript
     with monkeypatch.context() as patch:
-        patch.setattr(CouncilGame, "transcript", lambda outcome, trace: plain({**outcome, "name": "another"}, trace))
+        patch.setattr(
+            CouncilGame.evidence, "transcript", lambda outcome, trace: plain({**outcome, "name": "another"}, trace)
+        )
         build(study, quiet)
     assert check_study(study, quiet).blocks
     first = next(s for index, s in enumerate(study.simulations()) if transcript(study, index)[0].agreed)
@@ -160,7 +162,7 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
     study = study_factory({"n": 11, "b": 0}, game="council", parameters={"max_rounds": 1, "topology": "path"})
     [simulation] = study.simulations()
     simulate(study, simulation.record("small"), [], 0.0, quiet)
-    plain = CouncilGame.transcript
+    plain = CouncilGame.evidence.transcript
 
     def only(agent: str) -> pd.Series:
         def told(outcome: Any, trace: Any) -> list[Session]:
@@ -168,7 +170,7 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
             said = tuple(u for u in session.utterances if u.agent == agent)
             return [Session(session.subject, session.agents, {}, said, session.agreed, {})]
 
-        monkeypatch.setattr(CouncilGame, "transcript", told)
+        monkeypatch.setattr(CouncilGame.evidence, "transcript", told)
         return build(study, quiet).iloc[0]
 
     hops = {number: only(f"agent_{number}")["hops"] for number in range(1, 12)}
@@ -178,7 +180,7 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
 def test_a_study_of_which_nothing_is_told_has_an_empty_ledger(
     study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CouncilGame, "transcript", lambda outcome, trace: ())
+    monkeypatch.setattr(CouncilGame.evidence, "transcript", lambda outcome, trace: ())
     assert build(study, quiet).empty
     assert check_against_records(study, quiet).blocks == 0
     assert list(read_table("small", "ledger").columns)[:2] == ["model", "n"]
@@ -201,8 +203,8 @@ def test_a_study_of_which_nothing_is_told_has_an_empty_ledger(
 def test_sessions_that_no_chain_can_hold_are_refused_in_one_line(
     study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], words: str
 ) -> None:
-    plain = CouncilGame.transcript
-    monkeypatch.setattr(CouncilGame, "transcript", lambda outcome, trace: change(plain(outcome, trace)))
+    plain = CouncilGame.evidence.transcript
+    monkeypatch.setattr(CouncilGame.evidence, "transcript", lambda outcome, trace: change(plain(outcome, trace)))
     with pytest.raises(RecordError, match=words) as raised:
         build(study, quiet)
     assert "seed=0.parquet" in str(raised.value)

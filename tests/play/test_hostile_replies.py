@@ -234,7 +234,7 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
     assert not set().union(*(hidden(line, "") for line in said))
     assert any("red" in line for line in said)  # the texts themselves were shown
     tables = summarize(study, quiet)
-    if game.keeps_ledger:
+    if game.evidence.keeps_ledger:
         build(study, quiet)
     figures(study)
     page = report(study).read_text()

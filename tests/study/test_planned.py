@@ -41,11 +41,11 @@ def test_another_text_of_a_prompt_changes_the_plan(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plan = plan_of(study_factory({"model": "tiny"}))
-    texts = {name: dict(files) for name, files in ConsensusGame.prompts.items()}
+    texts = {name: dict(files) for name, files in ConsensusGame.prompts.variants.items()}
     other = tmp_path / "other.txt"
     other.write_bytes(texts["may_exist"]["honest_vote_user"].read_bytes() + b"One word more.\n")
     texts["may_exist"]["honest_vote_user"] = other
-    monkeypatch.setattr(ConsensusGame, "prompts", texts)
+    monkeypatch.setattr(ConsensusGame.prompts, "variants", texts)
     assert plan_of(load_study(Path("small.yaml"))) != plan
 
 

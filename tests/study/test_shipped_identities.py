@@ -17,7 +17,7 @@ from parley.study import load_study
 from support import REPOSITORY
 
 PINNED = Path(__file__).parent / "shipped_identities.json"
-REPOSITORY = SHIPPED = sorted([*(REPOSITORY / "config").glob("*.yaml"), *(REPOSITORY / "examples").glob("*.yaml")])
+SHIPPED = sorted([*(REPOSITORY / "config").glob("*.yaml"), *(REPOSITORY / "examples").glob("*.yaml")])
 STUDIES = [path for path in SHIPPED if path.name != "models.yaml"]
 
 

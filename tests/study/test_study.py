@@ -318,11 +318,11 @@ def change_prompt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     """Give one template of a prompt variant another text."""
 
     def change(prompt: str, template: str) -> None:
-        changed = {name: dict(files) for name, files in ConsensusGame.prompts.items()}
+        changed = {name: dict(files) for name, files in ConsensusGame.prompts.variants.items()}
         file = folder / f"{template}.txt"
         file.write_bytes(changed[prompt][template].read_bytes() + b"One word more.\n")
         changed[prompt][template] = file
-        monkeypatch.setattr(ConsensusGame, "prompts", changed)
+        monkeypatch.setattr(ConsensusGame.prompts, "variants", changed)
 
     return change
 

@@ -7,6 +7,7 @@ them are one of all but the last.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import Session, Utterance
 from parley.play.simulate import simulate
@@ -15,19 +16,22 @@ from parley.study import Study
 FIRST_ROUNDS = 2
 
 
-class CouncilGame(ConsensusGame):
-    """The consensus game with a transcript."""
-
-    name = "council"
+class CouncilEvidence(ConsensusEvidence):
     keeps_ledger = True
 
-    @classmethod
-    def transcript(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
         agents = tuple(trace[0]["proposals"])
         sessions = [_session(outcome, trace[:FIRST_ROUNDS], agents)]
         if trace[FIRST_ROUNDS:]:
             sessions.append(_session(outcome, trace[FIRST_ROUNDS:], agents[:-1]))
         return sessions
+
+
+class CouncilGame(ConsensusGame):
+    """The consensus game with a transcript."""
+
+    name = "council"
+    evidence = CouncilEvidence()
 
 
 def _session(outcome: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], agents: tuple[str, ...]) -> Session:

@@ -63,7 +63,7 @@ class Averages:
 
 def round_table(study: Study, averages: Averages) -> pd.DataFrame:
     """Return a row per condition, measure of the game and round, from the points of `Game.series`."""
-    return averages.table([measure.name for measure in study.game.measures], "measure", "round")
+    return averages.table([measure.name for measure in study.game.evidence.measures], "measure", "round")
 
 
 def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: 
     """
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
-        averages.add(simulation.condition.path, study.game.sweep(summary.outcome["metrics"]))
+        averages.add(simulation.condition.path, study.game.evidence.sweep(summary.outcome["metrics"]))
     return averages.table(averages.names, "share", "threshold")
 
 
@@ -87,9 +87,9 @@ def player_table(study: Study, simulations: Sequence[Simulation], summaries: Seq
     """
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
-        if agents := study.game.of_agents(summary.outcome["metrics"]):
+        if agents := study.game.evidence.of_agents(summary.outcome["metrics"]):
             averages.add(simulation.condition.path, _by_player(simulation, agents))
-    return averages.table([quantity.name for quantity in study.game.quantities], "quantity", "player")
+    return averages.table([quantity.name for quantity in study.game.evidence.quantities], "quantity", "player")
 
 
 def _by_player(

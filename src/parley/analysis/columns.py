@@ -321,12 +321,12 @@ def _filled(of: Table, axes: list[str], game: type[Game]) -> Iterator[Column]:
             texts = {axis.name: axis.text for axis in AXES}
             yield from (replace(column, name=axis, text=texts.get(axis, AXES[-1].text)) for axis in axes)
         elif column.name == _METRIC:
-            yield from game.columns.metrics
-            yield from (Column(i.name, "bool", i.label) for i in game.indicators)
-            yield from (Column(q.name, "double", q.label, q.unit) for q in game.quantities)
+            yield from game.evidence.columns.metrics
+            yield from (Column(i.name, "bool", i.label) for i in game.evidence.indicators)
+            yield from (Column(q.name, "double", q.label, q.unit) for q in game.evidence.quantities)
         elif column.name == _GAME_TURN:
             games = [*GAMES.values(), *([] if game in GAMES.values() else [game])]
-            yield from dict.fromkeys(each for of_game in games for each in of_game.columns.turns)
+            yield from dict.fromkeys(each for of_game in games for each in of_game.evidence.columns.turns)
         else:
             yield column
 

@@ -64,20 +64,20 @@ def contrast_table(
     two has, such as an outcome that the condition cannot have.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
-    paired = [name for name in ("seed", *game.paired_by) if name in rows]
+    paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
     rows = rows.assign(**{_PAIR: rows.groupby(paired, sort=False, dropna=False).ngroup()})
     cells = [_cell(key, group, game, impossible.get(key, frozenset())) for key, group in by_condition(rows, by)]
     places = _places(cells, by, game)
-    binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.indicators]
+    binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.evidence.indicators]
     tables = [
         _differences_of_rates(cells, places, by, binary),
         *(_differences_of_means(cells, places, by, q, name.name) for q, name in enumerate(_contrasted(game))),
-        *(_within(cells, by, binary, names) for names in game.comparisons),
+        *(_within(cells, by, binary, names) for names in game.evidence.comparisons),
     ]
     table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
     # An outcome that a condition cannot have, or what none of its simulations has, differs from nothing.
     compared = (table["simulations_from"] > 0) & (table["simulations_to"] > 0)
-    told_twice = {indicator.name for indicator in game.indicators if not indicator.contrasted}
+    told_twice = {indicator.name for indicator in game.evidence.indicators if not indicator.contrasted}
     compared &= ~((table["kind"] == "indicator") & table["what"].isin(told_twice))
     table = table[compared].reset_index(drop=True)
     table[_COUNTS] = table[_COUNTS].astype("Int64")
@@ -87,14 +87,14 @@ def contrast_table(
 
 
 def _contrasted(game: type[Game]) -> list[Quantity]:
-    return [quantity for quantity in game.quantities if quantity.contrasted]
+    return [quantity for quantity in game.evidence.quantities if quantity.contrasted]
 
 
 def _cell(key: tuple[Any, ...], group: pd.DataFrame, game: type[Game], never: frozenset[str]) -> _Cell:
     ended = group["outcome"].to_numpy()
     cannot_be = np.full(len(group), -1, dtype=np.int8)
     answers = [cannot_be if o.name in never else (ended == o.name).astype(np.int8) for o in game.outcomes]
-    answers += [flags(group, indicator.name) for indicator in game.indicators]
+    answers += [flags(group, indicator.name) for indicator in game.evidence.indicators]
     found = [numbers(group, quantity.name) for quantity in _contrasted(game)]
     seeds = group[_PAIR].to_numpy(dtype=np.int64)
     return _Cell(key, seeds, np.array(answers), np.array(found).reshape(len(found), len(seeds)))

@@ -26,7 +26,7 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame) -
     `conditions` is the table of conditions, a row for each in the study's order, and `rates` that of the indicators,
     as many rows for each as the game has. Raises RecordError if the disk refuses.
     """
-    number = len(study.game.indicators)
+    number = len(study.game.evidence.indicators)
     shutil.rmtree(paths.metrics(study.name), ignore_errors=True)
     for place, (condition, (_, row)) in enumerate(zip(study.conditions, conditions.iterrows(), strict=True)):
         metrics = condition_metrics(row, study.game, rates.iloc[place * number : (place + 1) * number])
@@ -57,7 +57,7 @@ def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[s
         "failed_reply_rate": _number(row["failed_reply_rate"]),
         **({RATE: _number(row[RATE])} if RATE in row else {}),
     }
-    if game.indicators:
+    if game.evidence.indicators:
         metrics["indicators"] = {
             rate["indicator"]: {part: _number(rate[part]) for part in _LIMITS} for _, rate in rates.iterrows()
         }

@@ -32,7 +32,7 @@ def rate_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.Da
     """
     table = []
     for key, group in by_condition(rows, by):
-        for indicator in game.indicators:
+        for indicator in game.evidence.indicators:
             answers = flags(group, indicator.name)
             n, count = int((answers >= 0).sum()), int((answers == 1).sum())
             low, high = wilson_interval(count, n)
@@ -85,13 +85,13 @@ def _most(told: Floats, quantity: Quantity) -> float:
 
 def all_quantities(names: Iterable[str], game: type[Game]) -> list[Quantity]:
     """Return the quantities of a game, then those of any game among `names`: times, and blocks of a ledger."""
-    own = {quantity.name for quantity in game.quantities}
+    own = {quantity.name for quantity in game.evidence.quantities}
     blocks = [quantity for quantity in BLOCK_QUANTITIES if quantity.name in set(names) - own]
     times = [name for name in dict.fromkeys(names) if name not in own]
     phases = [name.removeprefix(f"{SECONDS}_") for name in times if name.startswith(f"{SECONDS}_")]
     whole = [Quantity(SECONDS, "wall time", "s")] if SECONDS in times else []
     return [
-        *game.quantities,
+        *game.evidence.quantities,
         *whole,
         *(Quantity(f"{SECONDS}_{phase}", f"time of the phase {phase}", "s") for phase in phases),
         *blocks,

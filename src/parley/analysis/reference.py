@@ -99,9 +99,9 @@ def reference() -> str:
         parts += [f"### {table.name}\n", f"One row per {table.row}.\n", *_rows(table.columns)]
         for game in GAMES.values():
             if table.name == "simulations":
-                parts += [f"#### Metrics of {game.name}\n", *_rows(game.columns.metrics)]
+                parts += [f"#### Metrics of {game.name}\n", *_rows(game.evidence.columns.metrics)]
             elif table.name == "turns":
-                parts += [f"#### What {game.name} adds\n", *_rows(game.columns.turns)]
+                parts += [f"#### What {game.name} adds\n", *_rows(game.evidence.columns.turns)]
     return "\n".join(parts)
 
 

@@ -72,11 +72,11 @@ def _recorded(
     Nothing is read for a game that makes nothing of traces.
     """
     game = study.game
-    if not game.measures and not game.columns.turns:
+    if not game.evidence.measures and not game.evidence.columns.turns:
         return
     for simulation, summary in zip(simulations, summaries, strict=True):
         trace = read_trace(simulation.record(study.name))
-        by_round.add(simulation.condition.path, game.series(summary.outcome, trace))
+        by_round.add(simulation.condition.path, game.evidence.series(summary.outcome, trace))
         yield simulation, summary, trace
 
 

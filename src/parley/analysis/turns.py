@@ -74,7 +74,7 @@ def turn_rows(
     roles = {seat.name: seat.role for seat in game.seats}
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}
     try:
-        for row in simulation.condition.game.columns.rows(summary.outcome, trace):
+        for row in simulation.condition.game.evidence.columns.rows(summary.outcome, trace):
             agent = row["agent"]
             of_agent = {"role": roles[agent], "is_byzantine": roles[agent] == BYZANTINE, "player": players[agent]}
             # What an agent did comes after what it is: no game can give it another role.

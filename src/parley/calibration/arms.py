@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from parley.errors import UsageError
-from parley.games.base import HONEST, Game
+from parley.games.base import HONEST, Game, Group, new_game
 from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic, Gsm8k
-from parley.games.questions import Question
+from parley.games.prompts import QuestionStyle
 from parley.games.registry import GAMES
 from parley.games.replies import FreeText
 from parley.identity import digest
@@ -19,8 +19,12 @@ from parley.text import one_line
 
 TEMPERATURE = 0.7
 PLAIN = "plain"
-# Each way in which a game asks, and the game.
-STYLES: Mapping[str, type[Game]] = {style: game for game in GAMES.values() for style in game.question_styles}
+# Each way in which a game asks, with the game.
+STYLES: Mapping[str, tuple[type[Game], QuestionStyle]] = {
+    style.name: (game, style) for game in GAMES.values() for style in game.prompts.questions
+}
+_AGENTS = 4
+_TASK = "=== YOUR TASK ===\n"  # after it a prompt says what to do, and at its end in which form
 _ANY = Problem("any", "number", "What is 1 + 1?", "2")
 _LARGEST = 1_000_000  # whole numbers up to it can be said in every game
 _PLAIN_TOKENS = 600
@@ -30,6 +34,16 @@ _FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
 _BOXED = re.compile(r"\\boxed\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
 
 Source = Arithmetic | Gsm8k
+
+
+@dataclass(frozen=True)
+class Question(Ask):
+    """A question without a system prompt."""
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages, in OpenAI's form."""
+        return [message for message in super().messages if message["content"]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ class Arm:
 
     def ask(self, problem: Problem, number: int) -> Ask:
         """Return the ask of question `number` of a calibration."""
-        asked = _plain(problem) if self.reply_format is None else self._question(problem)[0]
+        asked = _plain(problem) if self.reply_format is None else self._question(problem)
         sampling = asked.sampling.model_copy(update={"temperature": TEMPERATURE})
         return replace(asked, agent=f"question_{number}", round=1, phase=self.name, sampling=sampling)
 
@@ -61,16 +75,29 @@ class Arm:
             return plain_answer(last.entry.text)
         if last.reply.value is None:
             return None
-        return problem.read(str(last.reply.value.model_dump()[self._question(problem)[1]]))
+        return problem.read(str(last.reply.value.model_dump()[STYLES[self.style][1].answer_field]))
 
     @property
     def exists(self) -> bool:
         """Whether the game asks in this format, and not in another one in its place."""
-        return self.reply_format is None or self._question(_ANY)[0].reply_format == self.reply_format
+        return self.reply_format is None or self._question(_ANY).reply_format == self.reply_format
 
-    def _question(self, problem: Problem) -> tuple[Ask, str]:
-        assert self.reply_format is not None
-        return STYLES[self.style].question(self.style, problem, self.reply_format)
+    def _question(self, problem: Problem) -> Ask:
+        """Return what the first of four honest agents is asked first, by a game that is about the problem.
+
+        For other games it is the question alone, with what the game says of the form of its reply.
+        """
+        game, style = STYLES[self.style]
+        parameters = game.Parameters.model_validate({**style.parameters, "reply_format": self.reply_format})
+        material = None if style.told else problem.as_json()
+        made = new_game(game, parameters, [Group(HONEST, _AGENTS)], style.prompt, 0, material)
+        ask = next(made.play())[0]
+        if not style.told:
+            return ask
+        form = ask.user.rpartition(_TASK)[2].partition("\n")[2]
+        user = f"{problem.question}\n\n{style.told}\n{form}"
+        plain = Question("", ask.role, 1, ask.phase, "", user, ask.reply_model, ask.sampling, None)
+        return replace(plain, reply_format=ask.reply_format, follow_up=ask.follow_up)
 
 
 def all_arms(styles: Iterable[str], formats: Sequence[ReplyFormat]) -> list[Arm]:

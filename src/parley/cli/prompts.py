@@ -206,11 +206,11 @@ def _print_sample(given: _Given) -> None:
     game, role, part = _game(given["game"]), given["role"], given["part"]
     if part == "reply":
         raise UsageError("--part reply: a sample has none; add --study STUDY")
-    prompt, phase = given["prompt"] or next(iter(game.prompts)), given["phase"] or game.prompt_phases[0]
+    prompt, phase = given["prompt"] or next(iter(game.prompts)), given["phase"] or next(iter(game.prompts.phases), "")
     try:
-        text = game.prompt_template(prompt, role, phase, part)
+        text = game.prompts.template(prompt, role, phase, part)
     except UsageError as error:
-        there = ((prompt, game.prompts), (role, game.roles), (phase, game.prompt_phases))
+        there = ((prompt, game.prompts), (role, game.roles), (phase, game.prompts.phases))
         question = next((close for name, known in there if name not in known and (close := meant(name, known))), None)
         raise UsageError(f"{error}; did you mean {question!r}?" if question else str(error)) from None
     if given["template"]:
@@ -218,7 +218,7 @@ def _print_sample(given: _Given) -> None:
     else:
         _refuse_without_place(given, game, (prompt, role, phase, part))
         values = {name: default if given[name] is None else given[name] for name, default in _SAMPLE.items()}
-        text = game.sample_prompt(prompt, role, phase, part, values)
+        text = game.prompts.sample(prompt, role, phase, part, values)
     strategies = given["strategies"]
     click.echo(with_instructions(text, told_to(game, role, part, strategies)) if strategies else text)
 
@@ -233,7 +233,7 @@ def _game(name: str | None) -> "type[Game]":
 def _refuse_without_place(given: _Given, game: "type[Game]", sample: tuple[str, str, str, str]) -> None:
     """Raise UsageError for a value that this sample has no place for."""
     prompt, role, phase, part = sample
-    used = game.sample_values(prompt, role, phase, part)
+    used = game.prompts.sample_values(prompt, role, phase, part)
     with_study = "leave it out, or print what a study sends in a round with --study STUDY"
     by_study = "leave it out, or set it in a study and print what that sends with --study STUDY"
     instead = {name: by_study if name in _SET_IN_STUDY else with_study for name in _SAMPLE if name not in used}

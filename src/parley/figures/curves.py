@@ -49,7 +49,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     that is true of all, the figure says so, and shows them all.
     """
     notes: list[str] = []
-    labels = known_only(table, "measure", labels_of(study.game.measures, spec.of), notes)
+    labels = known_only(table, "measure", labels_of(study.game.evidence.measures, spec.of), notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     table = table[table["measure"].isin(labels)]
@@ -84,7 +84,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
             lines,
             extent,
             width,
-            study.game.round_name,
+            study.game.evidence.round_name,
         )
 
     return panel_rows(study, spec, list(labels.values()), panels, by, (width, _HEIGHT), notes, legend, draw)

@@ -32,7 +32,7 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     If `spec.x` does not vary, the axis with the most values is along x.
     """
     notes: list[str] = []
-    labels = known_only(table, "indicator", labels_of(study.game.indicators, spec.of), notes)
+    labels = known_only(table, "indicator", labels_of(study.game.evidence.indicators, spec.of), notes)
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     names = list(labels)

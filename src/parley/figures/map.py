@@ -67,7 +67,7 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     table = run[run["simulations"] > 0]
     notes: list[str] = []
     not_shown(len(run), len(table), notes)
-    [quantity] = [quantity for quantity in study.game.quantities if quantity.name == name]
+    [quantity] = [quantity for quantity in study.game.evidence.quantities if quantity.name == name]
     if table.empty:
         return empty(study, spec, f"Nothing to draw. No simulation has: {quantity.label}.")
     columns = ("mean", "low", "high")

@@ -36,7 +36,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     table = table[table["share"].isin(spec.of)]
     if table.empty:
         return empty(study, spec, "Nothing to draw: no simulation has shares by threshold.")
-    labels = labels_of(study.game.quantities, spec.of)
+    labels = labels_of(study.game.evidence.quantities, spec.of)
     varying = varied(table, study.axes, notes)
     found = list(alike(table, varying))
     not_shown(len(study.conditions), len(found), notes)

@@ -43,7 +43,7 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
     Raises RecordError if a record is missing or cannot be read.
     """
     chosen, _, _ = few(study, _MOST_PANELS, 1.0, attacked=True)
-    drawn = [study.game.timeline(*read_played(study, simulation)) for simulation in chosen]
+    drawn = [study.game.evidence.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
     cell = _cell_width(drawn, columns)
@@ -55,7 +55,7 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
     legend, looks = _legend(drawn)
 
     def panel(ax: Axes, timeline: Timeline, title: str, agents: int) -> None:
-        draw(ax, timeline, (agents, columns), cell, looks, study.game.round_name)
+        draw(ax, timeline, (agents, columns), cell, looks, study.game.evidence.round_name)
         ax.set_title(title, size=8)
         ax.tick_params(labelleft=True)  # each has agents of its own
 

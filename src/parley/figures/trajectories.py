@@ -23,7 +23,7 @@ from parley.text import one_line
 def trajectories(study: Study, spec: FigureSpec) -> Figure:
     """Draw one panel per chosen simulation: every agent's value, round by round."""
     chosen, titles, notes = few(study, FEW_PANELS, 2.5)
-    drawn = [study.game.trajectory(*read_played(study, simulation)) for simulation in chosen]
+    drawn = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(drawn)
 

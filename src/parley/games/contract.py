@@ -94,7 +94,7 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         for template in templates:
             if not template.startswith(tuple(f"{role}_" for role in declared.roles)):
                 yield f"prompts.{prompt}: {shown(template)}: begin its name with the role that reads it and _"
-    for figure in declared.figures:
+    for figure in game.evidence.figures:
         listed = _OF_FIGURES.get(figure.kind, "")
         known = [*figure.of] if figure.blocks else names.get(listed, [*figure.of])
         for each in figure.of:
@@ -103,7 +103,7 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         hook = _DRAWN_BY.get(figure.kind, "")
         if hook and getattr(game, hook).__func__ is getattr(Game, hook).__func__:
             yield f"figures: {figure.name}: is drawn from {hook}(); write it"
-    if declared.measures and game.series.__func__ is Game.series.__func__:  # type: ignore[attr-defined]
+    if game.evidence.measures and game.series.__func__ is Game.series.__func__:  # type: ignore[attr-defined]
         yield "measures: are told by series(); write it"
 
 
@@ -143,7 +143,7 @@ class _Asked:
     def __init__(self, game: Game) -> None:
         self._name = game.name
         self._seats = {seat.name: seat for seat in game.seats}
-        self._formats = {seat.name: game.format_for(seat) for seat in game.seats}
+        self._formats = {seat.name: game.parameters.format_for(seat) for seat in game.seats}
         self._longest = game.parameters.longest
         self._round = 0
         self._seen: set[tuple[int, str, str]] = set()
@@ -228,10 +228,10 @@ def _no_json(value: Any) -> str:
 
 def _wrong_metrics(game: Game, metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield which metrics are not what the game's indicators and quantities say they are."""
-    for indicator in game.indicators:
+    for indicator in game.evidence.indicators:
         if not isinstance(metrics.get(indicator.name, 0), bool | None):
             yield f"{indicator.name}: an indicator must be there, and be true, false or None"
-    for quantity in game.quantities:
+    for quantity in game.evidence.quantities:
         value = metrics.get(quantity.name, "missing")
         if value is None:
             continue
@@ -241,7 +241,7 @@ def _wrong_metrics(game: Game, metrics: Mapping[str, Any]) -> Iterator[str]:
         most = 1 if quantity.share else metrics.get(quantity.most) if quantity.most else None
         if quantity.bounded and (not isinstance(most, int | float) or most <= 0 or not 0 <= value <= most):
             yield f"{quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
-    for name in game.paired_by:
+    for name in game.evidence.paired_by:
         if name not in metrics:
             yield f"{name}: simulations are paired by it; add it"
 

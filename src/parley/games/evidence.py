@@ -5,9 +5,10 @@ Tables and figures know no game: they follow these descriptions.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from parley.columns import Column
+from parley.games.parameters import Group, P
 
 
 @dataclass(frozen=True)
@@ -184,3 +185,91 @@ class GameColumns:
     metrics: tuple[Column, ...] = ()
     turns: tuple[Column, ...] = ()
     rows: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]] = _no_turns
+
+
+# One round of a simulation as a record has it (JSON).
+Entry = Mapping[str, Any]
+# By name, the points of a line: (x, value in [0, 1]).
+Lines = Mapping[str, Sequence[tuple[float, float]]]
+
+OUTCOME_RATES = FigureSpec(
+    name="outcome_rates",
+    kind="rates",
+    title="Outcomes by group size",
+    caption="Share of simulations per outcome by number of agents, model and prompt, with 95% Wilson intervals.",
+    x="n",
+)
+OUTCOMES_BY_BYZANTINE = FigureSpec(
+    name="outcomes_by_byzantine",
+    kind="stacked",
+    title="Outcomes by number of Byzantine agents",
+    caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are 95% Wilson intervals of the first "
+    "outcome.",
+    x="b",
+)
+
+
+class Evidence(Generic[P]):
+    """What a game shows of its simulations: what is counted and measured, and which figures show it.
+
+    All of it has a default: a game that says nothing shows its outcomes. Metrics are those of `Outcome.metrics`, and a
+    trace is `Outcome.trace` as a record has it.
+    """
+
+    figures: tuple[FigureSpec, ...] = (OUTCOME_RATES, OUTCOMES_BY_BYZANTINE)
+    measures: tuple[Measure, ...] = ()  # by round, from the trace: see `series`
+    indicators: tuple[Indicator, ...] = ()  # metrics that are true, false or None
+    quantities: tuple[Quantity, ...] = ()  # metrics that are numbers or None
+    columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
+    comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
+    paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
+    round_name: str = "round"  # what figures call the rounds of `series`
+    keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
+
+    def shows(self, figure: FigureSpec, parameters: P, groups: Sequence[Group]) -> bool:
+        """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
+
+        It is asked before anything is played: a figure that shows nothing of any condition is not made.
+        """
+        return True
+
+    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.
+
+        By default they are what the rounds of the trace have under `measures`.
+        """
+        return {
+            measure.name: [
+                (entry["round"], float(entry["measures"][measure.name]))
+                for entry in trace
+                if entry["measures"][measure.name] is not None
+            ]
+            for measure in self.measures
+        }
+
+    def trajectory(self, outcome: Entry, trace: Sequence[Entry]) -> Trajectory:
+        """Return a simulation as lines; a game that has a figure of the kind `trajectories` says it."""
+        raise NotImplementedError(f"{type(self).__name__}.trajectory")
+
+    def timeline(self, outcome: Entry, trace: Sequence[Entry]) -> Timeline:
+        """Return what each agent said and did; a game that has a figure of the kind `timeline` says it."""
+        raise NotImplementedError(f"{type(self).__name__}.timeline")
+
+    def sweep(self, metrics: Mapping[str, Any]) -> Lines:
+        """Return the (threshold, share in [0, 1]) points of each share of a simulation, by name.
+
+        A game that has a figure of the kind `sweep` says it.
+        """
+        return {}
+
+    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        """Return, by agent, its values in [0, 1] of quantities that are shares of agents, by the quantity's name.
+
+        The quantity is the mean over these agents; so it can also be told of those alone that one model plays. A game
+        that has such quantities may say it.
+        """
+        return {}
+
+    def transcript(self, outcome: Entry, trace: Sequence[Entry]) -> Sequence[Session]:
+        """Return what was said, for the ledger, in order; a game that `keeps_ledger` says it."""
+        return ()

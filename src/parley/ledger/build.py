@@ -115,7 +115,7 @@ def check_study(study: Study, say: Callable[[str], None]) -> ChainChecker:
 
 
 def _require_ledger(study: Study) -> None:
-    if not study.game.keeps_ledger:
+    if not study.game.evidence.keeps_ledger:
         raise UsageError(f"{study.file}: its game, {study.game.name}, keeps no ledger")
 
 
@@ -156,7 +156,7 @@ def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterato
     """Yield the sessions of one record, signed."""
     game = rebuild_game(record, summary)
     try:
-        sessions = simulation.condition.game.transcript(summary.outcome, read_trace(record))
+        sessions = simulation.condition.game.evidence.transcript(summary.outcome, read_trace(record))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{record}: tells of nothing that was said: {one_line(str(error), 150)}") from None
     nodes = sorted((seat.name for seat in game.seats), key=by_number)

@@ -158,7 +158,7 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         "parameters": condition.parameters.model_dump(mode="json"),
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
-        "prompt_digests": condition.game.prompt_digests(condition.prompt, roles, condition.parameters),
+        "prompt_digests": condition.game.prompts.digests(condition.prompt, roles, condition.parameters),
     }
 
 

@@ -70,7 +70,7 @@ def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
     try:
         return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
     except RecordError as error:
-        prompts = game.prompt_digests(game.prompt, [seat.role for seat in game.seats], game.parameters)
+        prompts = game.prompts.digests(game.prompt, [seat.role for seat in game.seats], game.parameters)
         if summary.simulation.get("prompt_digests", prompts) == prompts:
             raise
         raise RecordError(
@@ -99,7 +99,7 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
                 f"{game.protocol_version}; use the release that made it"
             )
         parameters = game.Parameters.model_validate(simulation["parameters"])
-        game.templates(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
+        game.prompts.files(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
         groups = [Group(g["role"], g["count"], recorded_policy(game, g)) for g in simulation["groups"]]
         seed, material = simulation["seed"], simulation.get("material")
         return new_game(game, parameters, groups, simulation["prompt"], seed, material)

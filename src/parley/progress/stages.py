@@ -99,7 +99,7 @@ def model_stages(study: Study, since: float | None) -> list[FileStage]:
 def last_stages(study: Study, since: float | None) -> list[FileStage]:
     """Return what follows when all is played."""
     stages = [("tables", "tables", "summarize", study.plan)]
-    if study.game.keeps_ledger:
+    if study.game.evidence.keeps_ledger:
         stages.append(("ledger", "ledger", "ledger", study.ledger_plan))
     stages.append(("figures", "figures", "figures", study.plan))
     stages.append(("report", "report", "report", planned_report(study, new=False)))

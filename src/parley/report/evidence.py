@@ -23,7 +23,7 @@ def rate_rows(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[
             for row in here.to_dict("records")
         ]
         rows.append((list(key), cells))
-    return {"labels": [indicator.label for indicator in game.indicators], "rows": rows}
+    return {"labels": [indicator.label for indicator in game.evidence.indicators], "rows": rows}
 
 
 def quantity_rows(quantities: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) 
     """Return the contrasts with the smallest p, at most MOST_CONTRASTS, as text; and how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last")
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
-    labels |= {indicator.name: indicator.label for indicator in game.indicators}
-    labels |= {quantity.name: quantity.label for quantity in game.quantities}
-    numbers = {quantity.name for quantity in game.quantities if not quantity.share}
+    labels |= {indicator.name: indicator.label for indicator in game.evidence.indicators}
+    labels |= {quantity.name: quantity.label for quantity in game.evidence.quantities}
+    numbers = {quantity.name for quantity in game.evidence.quantities if not quantity.share}
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]
     shown = order.head(MOST_CONTRASTS).to_dict("records")
     return {

@@ -144,7 +144,7 @@ class Condition:
         parameters = self.parameters.model_dump(mode="json", exclude=axes)
         groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
         roles = sorted({group.role for group in self.groups})
-        prompts = self.game.prompt_digests(self.prompt, roles, self.parameters)
+        prompts = self.game.prompts.digests(self.prompt, roles, self.parameters)
         own = [self.game.code_sha256] if self.game.code_sha256 else []
         return [self.game.name, self.game.protocol_version, parameters, groups, prompts, *own]
 

@@ -111,10 +111,10 @@ class Study:
         varying = {axis for axis, found in values.items() if len(found) > 1}
         return tuple(
             spec
-            for spec in self.game.figures
+            for spec in self.game.evidence.figures
             if varying.issuperset(spec.needs)
             and (spec.x not in spec.needs or self._compares(spec.x))
-            and any(self.game.shows(spec, each.parameters, each.seating) for each in self.conditions)
+            and any(self.game.evidence.shows(spec, each.parameters, each.seating) for each in self.conditions)
         )
 
     def _compares(self, axis: str) -> bool:
@@ -206,7 +206,7 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
         game = game_class(content.game)
     except (UsageError, GameError) as error:
         raise type(error)(f"{where}: game: {error}") from None
-    if content.ledger is not None and not game.keeps_ledger:
+    if content.ledger is not None and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
     models = load_models(models_file)

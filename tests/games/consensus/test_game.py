@@ -342,7 +342,7 @@ def test_a_trajectory_has_initial_values_and_leaves_silent_byzantine_rounds_out(
         ([42, 42, "abstain"], "continue"),
         ([42, 42, 1], "stop"),
     )
-    drawn = ConsensusGame.trajectory(played.outcome.as_json(), played.outcome.trace)
+    drawn = ConsensusGame.evidence.trajectory(played.outcome.as_json(), played.outcome.trace)
     assert drawn.series == {
         "agent_1": [(0, 20), (1, 20), (2, 42), (3, 42)],
         "agent_2": [(0, 42), (1, 42), (2, 42), (3, 42)],
@@ -355,7 +355,7 @@ def test_a_trajectory_has_initial_values_and_leaves_silent_byzantine_rounds_out(
 
 def test_a_trajectory_that_met_its_deadline_has_no_stop() -> None:
     played = drive(new_consensus("hh", max_rounds=2), ([20, 42], "continue"))
-    assert ConsensusGame.trajectory(played.outcome.as_json(), played.outcome.trace).stopped is None
+    assert ConsensusGame.evidence.trajectory(played.outcome.as_json(), played.outcome.trace).stopped is None
 
 
 # Parameters

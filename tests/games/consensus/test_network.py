@@ -184,8 +184,8 @@ def test_an_agent_without_neighbors_is_told_so() -> None:
 
 def test_the_text_of_the_network_is_part_of_the_identity_where_it_is_told() -> None:
     silent, told = (ConsensusGame.Parameters(disclose_topology=disclosed) for disclosed in (False, True))
-    without = ConsensusGame.prompt_digests("may_exist", ["honest"], silent)
-    with_it = ConsensusGame.prompt_digests("may_exist", ["honest"], told)
+    without = ConsensusGame.prompts.digests("may_exist", ["honest"], silent)
+    with_it = ConsensusGame.prompts.digests("may_exist", ["honest"], told)
     assert set(with_it) - set(without) == {"honest_network"}
     assert {name: with_it[name] for name in without} == without
 

@@ -2,11 +2,12 @@ import hashlib
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from parley.errors import UsageError
-from parley.games.consensus.prompts import FOLDER, PROMPTS, PromptValues, render, sample, template
+from parley.games.consensus.prompts import FOLDER, PROMPTS, PromptValues, places
 
 # The experimental stimulus: Figures 5 to 14 of the paper, word for word. A changed digest is another experiment.
 SHA256 = {
@@ -39,6 +40,8 @@ FIGURES = {
     ("may_exist", "honest", "vote", "system"): "fig13",
     ("none_exist", "honest", "vote", "system"): "fig14",
 }
+template = PROMPTS.template
+sample = PROMPTS.sample
 VALUES = PromptValues(
     agent_id="agent_3",
     round=4,
@@ -58,6 +61,10 @@ every_prompt = pytest.mark.parametrize("key", FIGURES, ids="-".join)
 Key = tuple[str, str, str, str]
 
 
+def render(prompt: str, role: str, phase: str, part: str, values: PromptValues) -> str:
+    return PROMPTS.filled(prompt, role, phase, part, places(values))
+
+
 def test_the_templates_are_the_papers_ten_listings() -> None:
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in FOLDER.glob("*.txt")}
     assert found == SHA256
@@ -66,14 +73,15 @@ def test_the_templates_are_the_papers_ten_listings() -> None:
 @every_prompt
 def test_each_prompt_comes_from_its_figure(key: Key) -> None:
     prompt, role, phase, part = key
-    path = PROMPTS[prompt][f"{role}_{phase}_{part}"]
+    path = PROMPTS.variants[prompt][f"{role}_{phase}_{part}"]
+    assert isinstance(path, Path)
     assert path.name.startswith(FIGURES[key])
     assert template(*key) + "\n" == path.read_text(encoding="utf-8")
 
 
 def test_every_prompt_is_of_some_figure() -> None:
-    known = {(prompt, *name.split("_")) for prompt, names in PROMPTS.items() for name in names}
-    assert known == set(FIGURES)
+    known = {(prompt, *name.split("_")) for prompt, names in PROMPTS.variants.items() for name in names}
+    assert {key for key in known if key[2] != "turn"} == set(FIGURES)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_the_strategy_follows_the_papers_system_prompts_word_for_word(name: str)
             if ask.role == "honest":
                 assert HEADING not in ask.system
                 continue
-            paper = ConsensusGame.prompt_template("may_exist", "byzantine", phase, "system")
+            paper = ConsensusGame.prompts.template("may_exist", "byzantine", phase, "system")
             paper = paper.replace("{agent_id}", ask.agent).replace("{max_rounds}", "50")
             paper = paper.replace("{value_min}", "0").replace("{value_max}", "50")
             assert ask.system == f"{paper}\n{told(name).instructions}"

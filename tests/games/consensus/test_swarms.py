@@ -8,9 +8,8 @@ import pytest
 
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.prompts import Proposal
-from parley.games.consensus.state import Agent
-from parley.games.consensus.swarms.protocol import in_turns
+from parley.games.consensus.state import Agent, Proposal
+from parley.games.consensus.swarms.protocol import SwarmsProtocol, in_turns
 from parley.play.runner import play
 from parley.policies.kinds import PolicyKind
 from parley.policies.scripted import ScriptedPolicy
@@ -141,12 +140,12 @@ def test_the_task_is_what_the_study_says() -> None:
 
 
 def test_an_agent_sees_only_what_its_network_lets_it_see() -> None:
-    class Lonely(ConsensusGame):
+    class Lonely(SwarmsProtocol):
         def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
             return [proposal for proposal in proposals if proposal.agent == agent.name]
 
-    made = new_swarms("hh", "missing_value", max_rounds=2)
-    game = Lonely(made.parameters, made.seats, "may_exist", np.random.default_rng(0))
+    game = new_swarms("hh", "missing_value", max_rounds=2)
+    game.protocol = Lonely(game.parameters, "may_exist", game.agents, game.network)
     for ask in take_turns(game, [(1, GO), (2, GO)]).asks:
         other = {"agent_1": "agent_2", "agent_2": "agent_1"}[ask.agent]
         assert other not in ask.system + ask.user
@@ -335,7 +334,7 @@ def test_agents_are_told_what_they_vote_on_unless_the_vote_is_early() -> None:
 def test_lines_of_a_figure_leave_out_a_first_value_that_was_never_applied() -> None:
     moves = [[(42, GO), (42, GO), (42, GO), ("abstain", GO)], [(42, STOP), (42, STOP), (42, STOP), (7, GO)]]
     outcome = take_turns(new_swarms("hhhb"), *moves).outcome
-    drawn = ConsensusGame.trajectory(outcome.as_json(), outcome.as_json()["trace"])
+    drawn = ConsensusGame.evidence.trajectory(outcome.as_json(), outcome.as_json()["trace"])
     assert dict(drawn.series) == {
         f"agent_{i + 1}": [(0, value), (1, 42), (2, 42)] for i, value in enumerate(INITIAL[:3])
     }

@@ -4,11 +4,11 @@ import hashlib
 from typing import Any
 
 import pytest
+from parley.games.consensus.swarms.prompts import sample
 
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.prompts import FOLDER
-from parley.games.consensus.swarms.prompts import filled, sample, template
+from parley.games.consensus.prompts import FOLDER, PROMPTS
 from support.turns import new_swarms, take_turns
 
 # SHA-256 of the constants as printed on the page, each with a newline at its end.
@@ -45,8 +45,8 @@ def test_templates_are_word_for_word_the_published_ones(name: str) -> None:
 )
 def test_each_role_and_variant_has_its_prompt(prompt: str, role: str, name: str) -> None:
     text = (FOLDER / "swarms" / f"{name}.txt").read_text()
-    assert template(prompt, role, "system", ("early_vote",)) + "\n" == text
-    assert template(prompt, role, "system").startswith(text.rstrip("\n") + "\n\nYour ")
+    assert PROMPTS.template(prompt, role, "turn", "system", early_vote=True) + "\n" == text
+    assert PROMPTS.template(prompt, role, "turn", "system").startswith(text.rstrip("\n") + "\n\nYour ")
 
 
 def test_an_agent_gets_the_published_text_with_its_values() -> None:
@@ -69,34 +69,31 @@ def test_an_agent_gets_the_published_text_with_its_values() -> None:
     assert "initial value" not in byzantine.system
 
 
-def test_fields_are_filled_in_one_pass() -> None:
-    assert filled("{a} {{b}} {b}", {"a": "{b} {{", "b": "}}"}) == "{b} {{ {b} }}"
-    with pytest.raises(KeyError):
-        filled("{a}", {})
-
-
 def test_unknown_prompts_are_one_line() -> None:
     for prompt, role, part in (("x", "honest", "user"), ("may_exist", "x", "user"), ("may_exist", "honest", "x")):
         with pytest.raises(UsageError, match=r"^no prompt for .*turn"):
-            template(prompt, role, part)
+            PROMPTS.template(prompt, role, "turn", part)
+
+
+def sample(role: str, given: dict[str, Any]) -> str:
+    return ConsensusGame.prompts.sample("may_exist", role, "turn", "user", given)
 
 
 def test_samples_have_no_field_left() -> None:
     for prompt in ConsensusGame.prompts:
         for role in ConsensusGame.roles:
             for part in ("system", "user"):
-                text = ConsensusGame.sample_prompt(prompt, role, "turn", part, {**GIVEN, "round_number": 2})
+                text = ConsensusGame.prompts.sample(prompt, role, "turn", part, {**GIVEN, "round_number": 2})
                 assert "{current" not in text
-                assert text == sample(prompt, role, part, {**GIVEN, "round_number": 2})
-    assert "Your current value: 17\n" in sample("may_exist", "honest", "user", GIVEN)
-    assert "Your current value: None\n" in sample("may_exist", "byzantine", "user", GIVEN)
-    assert ConsensusGame.prompt_template("may_exist", "honest", "turn", "user").startswith("Round {round_number}/")
+    assert "Your current value: 17\n" in sample("honest", GIVEN)
+    assert "Your current value: None\n" in sample("byzantine", GIVEN)
+    assert ConsensusGame.prompts.template("may_exist", "honest", "turn", "user").startswith("Round {round_number}/")
     with pytest.raises(UsageError, match="--round 9"):
-        sample("may_exist", "honest", "user", {**GIVEN, "round_number": 9})
+        sample("honest", {**GIVEN, "round_number": 9})
 
 
 def digests(roles: list[str], **parameters: Any) -> dict[str, str]:
-    return ConsensusGame.prompt_digests("may_exist", roles, ConsensusParameters(**parameters))
+    return ConsensusGame.prompts.digests("may_exist", roles, ConsensusParameters(**parameters))
 
 
 def test_digests_are_of_the_templates_that_are_used() -> None:

@@ -1,7 +1,6 @@
 """Which populations the paper's threat model allows, from the game to the tables and the report."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from parley.analysis.tables import read_table
 from parley.figures.make import figures
 from parley.games.base import Group
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.threat import threat_model
 from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
@@ -30,7 +28,7 @@ def by(name: str, **given: Any) -> ChosenPolicy:
 
 def model(honest: int, *byzantine: tuple[int, ChosenPolicy], parameters: Any = GAME) -> str:
     groups = [Group("byzantine", count, policy) for count, policy in byzantine]
-    return threat_model(parameters, [Group("honest", honest, OWN), *groups])
+    return ConsensusGame.threat_model(parameters, [Group("honest", honest, OWN), *groups])
 
 
 def test_without_byzantine_agents_there_is_no_threat() -> None:
@@ -62,8 +60,11 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
 
 def test_a_topology_that_is_not_complete_is_beyond_the_paper() -> None:
     for topology, expected in (("complete", "paper"), ("ring", "beyond: topology ring")):
-        assert model(6, (1, by("silent")), parameters=SimpleNamespace(topology=topology)) == expected
-    assert model(6, parameters=SimpleNamespace(topology="ring")) == "none"
+        assert (
+            model(6, (1, by("silent")), parameters=ConsensusParameters.model_validate({"topology": topology}))
+            == expected
+        )
+    assert model(6, parameters=ConsensusParameters.model_validate({"topology": "ring"})) == "none"
 
 
 def test_the_threat_model_is_a_column_of_the_tables_and_of_the_report(

@@ -150,7 +150,7 @@ def test_confidence_is_not_kept_where_a_later_turn_accepts_nothing() -> None:
     apart = [["Open on Sundays"], ["Lend tools"], ["Buy more books"]]
     game = new_deliberation(problem=CHOICES, turns=2, stop_when_unanimous=False)
     outcome = deliberate(game, [["Lend tools"], ["Lend tools"], ["Open on Sundays"]], apart, apart).outcome.as_json()
-    assert DeliberationGame.series(outcome, outcome["trace"])["confidence"] == [(0, pytest.approx(2 / 3))]
+    assert DeliberationGame.evidence.series(outcome, outcome["trace"])["confidence"] == [(0, pytest.approx(2 / 3))]
 
 
 def test_equal_selections_end_a_deliberation_on_policies_early() -> None:
@@ -355,7 +355,7 @@ def test_measures_are_of_honest_agents_alone() -> None:
 
 def test_a_deliberation_that_ended_keeps_its_last_answers_in_the_curves() -> None:
     outcome = deliberate(new_deliberation(turns=3), ["17", "18", "18"], ["18"] * 3).outcome.as_json()
-    series = DeliberationGame.series(outcome, outcome["trace"])
+    series = DeliberationGame.evidence.series(outcome, outcome["trace"])
     assert series["accuracy"] == [(0, pytest.approx(2 / 3)), (1, 1.0), (2, 1.0), (3, 1.0)]
     assert series["wrong_to_right"] == [(1, 1.0)]
     assert series["confidence"] == []
@@ -364,13 +364,13 @@ def test_a_deliberation_that_ended_keeps_its_last_answers_in_the_curves() -> Non
 def test_curves_are_those_of_the_last_deliberation() -> None:
     game = new_deliberation("hhh", turns=0, panel_size=2, redeliberations=1)
     outcome = deliberate(game, ["16", "17", "15"], ["18"] * 3).outcome.as_json()
-    assert DeliberationGame.series(outcome, outcome["trace"])["accuracy"] == [(0, 1.0)]
+    assert DeliberationGame.evidence.series(outcome, outcome["trace"])["accuracy"] == [(0, 1.0)]
 
 
 def test_the_transcript_has_every_utterance_of_every_deliberation() -> None:
     game = new_deliberation("hhh", turns=1, panel_size=2, redeliberations=1)
     outcome = deliberate(game, ["16", "17", None], ["16", "17", None], ["18"] * 3).outcome.as_json()
-    first, second = DeliberationGame.transcript(outcome, outcome["trace"])
+    first, second = DeliberationGame.evidence.transcript(outcome, outcome["trace"])
     assert (first.agreed, second.agreed) == (False, True)
     assert [utterance.round for utterance in second.utterances] == [2, 2]
     assert second.utterances[0].content == {"answer": "18", "argument": "Because of 18."}

@@ -7,7 +7,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.deliberation.game import DeliberationGame
-from parley.games.deliberation.prompts import PROMPTS, STYLES, template
+from parley.games.deliberation.prompts import PROMPTS, STYLES
 from parley.games.problems.problem import Problem
 from parley.policies import Reply
 from support.deliberating import CARDS, CHOICES, EIGHTEEN, deliberate, new_deliberation
@@ -92,13 +92,13 @@ def test_policies_can_be_named_in_full_however_short_answers_are() -> None:
 def test_an_unknown_prompt_is_an_error_that_names_the_known_ones(wrong: Any) -> None:
     named = {"prompt": "improve", "role": "honest", "style": "cot", **wrong}
     with pytest.raises(UsageError, match="prompts: improve, skeptical; roles: honest, byzantine; phases: cot"):
-        template(named["prompt"], named["role"], named["style"], "user")
+        PROMPTS.template(named["prompt"], named["role"], named["style"], "user")
 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("part", ["system", "user"])
 def test_samples_show_each_prompt_as_an_agent_gets_it(style: str, part: str) -> None:
-    text = DeliberationGame.sample_prompt("improve", "byzantine", style, part, {})
+    text = DeliberationGame.prompts.sample("improve", "byzantine", style, part, {})
     assert not re.search(r"\{[a-z]+\}", text)
     assert ("Reply with JSON that" in text) is (part == "user")
 

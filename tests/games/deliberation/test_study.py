@@ -129,9 +129,9 @@ def test_problems_can_be_an_axis(study_factory: StudyFactory) -> None:
 def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study, quiet: Callable[[str], None]) -> None:
     record = play_all(study, quiet)[-1]
     outcome, trace = read_summary(record).outcome, read_trace(record)
-    series = DeliberationGame.series(outcome, trace)
+    series = DeliberationGame.evidence.series(outcome, trace)
     assert [turn for turn, _ in series["accuracy"]] == [0, 1]
-    [session] = DeliberationGame.transcript(outcome, trace)
+    [session] = DeliberationGame.evidence.transcript(outcome, trace)
     assert len(session.agents) == 4
     assert len(session.utterances) == outcome["metrics"]["utterances"]
 

@@ -95,7 +95,7 @@ def test_recovery_is_a_success_after_a_failure() -> None:
 
 def test_measures_by_round() -> None:
     played = hunt("hhb", "sss", "ssh", "hh-", words=[["stag", "TRUST", "hare"], ["hare", None, "stag"], ["no"] * 3])
-    series = StagHuntGame.series(played.outcome.as_json(), played.outcome.as_json()["trace"])
+    series = StagHuntGame.evidence.series(played.outcome.as_json(), played.outcome.as_json()["trace"])
     assert series == {
         "cooperation": [(1, 1.0), (2, 1.0), (3, 0.0)],
         "success": [(1, 1.0), (2, 0.0), (3, 0.0)],
@@ -103,7 +103,7 @@ def test_measures_by_round() -> None:
         "promises": [(1, 1.0), (2, 0.0), (3, 0.0)],
     }
     silent = hunt("hh", "ss", cheap_talk=False).outcome.as_json()
-    assert StagHuntGame.series(silent, silent["trace"])["promises"] == []
+    assert StagHuntGame.evidence.series(silent, silent["trace"])["promises"] == []
 
 
 def test_cooperative_words_are_a_parameter() -> None:
@@ -117,18 +117,25 @@ def test_cooperative_words_are_a_parameter() -> None:
 
 def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
     played = hunt("hhb", "sss", "ssh", "hhh")
-    for described in (*StagHuntGame.indicators, *StagHuntGame.quantities):
+    for described in (*StagHuntGame.evidence.indicators, *StagHuntGame.evidence.quantities):
         assert played.of[described.name] is not None or described.name in ("recovered",)
-    assert all(played.of[quantity.most] for quantity in StagHuntGame.quantities if quantity.most)
-    names = {name for figure in StagHuntGame.figures for name in figure.of}
-    known = {x.name for x in (*StagHuntGame.measures, *StagHuntGame.indicators, *StagHuntGame.quantities)}
+    assert all(played.of[quantity.most] for quantity in StagHuntGame.evidence.quantities if quantity.most)
+    names = {name for figure in StagHuntGame.evidence.figures for name in figure.of}
+    known = {
+        x.name
+        for x in (
+            *StagHuntGame.evidence.measures,
+            *StagHuntGame.evidence.indicators,
+            *StagHuntGame.evidence.quantities,
+        )
+    }
     assert names <= known
-    bounded = {quantity.name for quantity in StagHuntGame.quantities if quantity.bounded}
+    bounded = {quantity.name for quantity in StagHuntGame.evidence.quantities if quantity.bounded}
     assert {"honest_payoff", "loss"} <= bounded
-    for figure in StagHuntGame.figures:
+    for figure in StagHuntGame.evidence.figures:
         if figure.of and set(figure.of) <= bounded:
             assert "95% Wilson intervals" in " ".join(figure.caption.split()), figure.name
-    assert set(played.outcome.trace[0]["measures"]) == {measure.name for measure in StagHuntGame.measures}
+    assert set(played.outcome.trace[0]["measures"]) == {measure.name for measure in StagHuntGame.evidence.measures}
 
 
 def test_the_trace_has_all_that_a_timeline_needs() -> None:

@@ -13,7 +13,7 @@ from parley.errors import UsageError
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.prompts import PHASES, PROMPTS, template, templates
+from parley.games.stag_hunt.prompts import PHASES
 from parley.games.stag_hunt.state import one_word
 from parley.policies import Ask, Reply
 from parley.policies.parsing import parse_reply
@@ -301,8 +301,10 @@ def hostile_round(text: str) -> list[Ask]:
 def test_identity_has_the_templates_that_are_sent() -> None:
     def sent(**given: Any) -> set[str]:
         parameters = StagHuntParameters(**given)
-        assert {name for name in templates("plain", parameters) if "_reply_" not in name} <= set(PROMPTS["plain"])
-        return set(StagHuntGame.prompt_digests("plain", ["honest"], parameters))
+        assert {name for name in StagHuntGame.prompts.files("plain", parameters) if "_reply_" not in name} <= set(
+            StagHuntGame.prompts.variants["plain"]
+        )
+        return set(StagHuntGame.prompts.digests("plain", ["honest"], parameters))
 
     base = sent()
     assert base == {
@@ -320,7 +322,7 @@ def test_identity_has_the_templates_that_are_sent() -> None:
     assert sent(reply_format="text") - base == {"honest_reply_signal_text", "honest_reply_act_text"}
     assert {name.rpartition("_")[2] for name in sent(reply_format="two_steps") - base} == {"free", "then"}
     assert sent(needed=2) - base == {"honest_payoffs_some"}
-    both = set(StagHuntGame.prompt_digests("plain", ["honest", "byzantine"], StagHuntParameters()))
+    both = set(StagHuntGame.prompts.digests("plain", ["honest", "byzantine"], StagHuntParameters()))
     assert "byzantine_byzantine_aim" in both
 
 
@@ -332,10 +334,10 @@ def test_byzantine_models_have_a_secret_aim_and_honest_ones_have_none() -> None:
 
 def test_samples_and_templates_can_be_printed() -> None:
     for role, phase, part in product(("honest", "byzantine"), PHASES, ("system", "user")):
-        assert StagHuntGame.prompt_template("plain", role, phase, part)
-        assert "{" not in StagHuntGame.sample_prompt("plain", role, phase, part, {}).replace('{"reasoning"', "")
+        assert StagHuntGame.prompts.template("plain", role, phase, part)
+        assert "{" not in StagHuntGame.prompts.sample("plain", role, phase, part, {}).replace('{"reasoning"', "")
     with pytest.raises(UsageError, match="no prompt for plain, honest, vote, user"):
-        template("plain", "honest", "vote", "user")
+        StagHuntGame.prompts.template("plain", "honest", "vote", "user")
 
 
 def test_reasoning_and_sampling_are_parameters() -> None:

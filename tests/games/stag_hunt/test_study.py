@@ -43,11 +43,11 @@ def test_records_replay_and_tables_have_all_metrics(study: Study, quiet: Callabl
         assert replay(record).difference is None
         summary, _ = read_record(record)
         assert rebuilt(record, summary).id == summary.simulation["id"]
-        series = StagHuntGame.series(summary.outcome, read_trace(record))
+        series = StagHuntGame.evidence.series(summary.outcome, read_trace(record))
         assert [number for number, _ in series["cooperation"]] == [1, 2, 3, 4]
     summarize(study, quiet)
     rows = read_table(study.name, "simulations")
-    for described in (*StagHuntGame.indicators, *StagHuntGame.quantities):
+    for described in (*StagHuntGame.evidence.indicators, *StagHuntGame.evidence.quantities):
         assert described.name in rows
     attacked = rows[(rows["b"] == 1) & (rows["model"] == "grim_trigger") & (rows["topology"] == "complete")]
     assert set(attacked["rounds_until_detection"]) == {1}

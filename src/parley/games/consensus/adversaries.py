@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from parley.games.base import BYZANTINE
 from parley.games.consensus.rules import (
     GameValue,
     consensus_kind,
@@ -22,6 +21,7 @@ from parley.games.consensus.rules import (
     stop_when_equal,
 )
 from parley.games.consensus.state import ConsensusView
+from parley.games.parameters import BYZANTINE
 from parley.policies.kinds import PolicyKind, PolicyParameters
 
 _Vote = Literal["continue", "stop", "abstain", "honest"]

@@ -6,16 +6,13 @@ and where `equivocation` is on, a Byzantine agent may send different values to d
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from parley.games.base import BYZANTINE, Seat
 from parley.games.consensus.parameters import ConsensusParameters
-from parley.games.consensus.prompts import FOLDER, Proposal
+from parley.games.consensus.prompts import disclosed_text
+from parley.games.consensus.state import Proposal
 from parley.games.network.links import Links
-
-DISCLOSED = FOLDER / "network" / "disclosed.txt"
+from parley.games.parameters import BYZANTINE, Seat
 
 
 class ConsensusNetwork(Links):
@@ -63,18 +60,3 @@ def peer_values(fields: Mapping[str, Any]) -> dict[str, int | None]:
     return {
         name: None if isinstance(value, str) else value for name, value in told.items() if value != fields["value"]
     }
-
-
-def disclosed_templates(parameters: ConsensusParameters, roles: Sequence[str]) -> dict[str, Path]:
-    """Return the templates of what agents are told of the network, named after each role, where they are told."""
-    return {f"{role}_network": DISCLOSED for role in roles} if parameters.disclose_topology else {}
-
-
-@cache
-def _template() -> str:
-    return DISCLOSED.read_text(encoding="utf-8").rstrip("\n")
-
-
-def disclosed_text(agents: int, neighbors: Sequence[str]) -> str:
-    """Return what an agent with these neighbors, one of so many agents in all, is told of the network."""
-    return _template().replace("{agents}", str(agents)).replace("{neighbors}", ", ".join(neighbors) or "none")

@@ -15,9 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from parley.games.base import BYZANTINE, GameParameters
 from parley.games.consensus.swarms.parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
-from parley.games.share import Share
+from parley.games.parameters import BYZANTINE, GameParameters, Share
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
 

@@ -1,26 +1,39 @@
 """The prompts of the consensus game: Figures 5 to 14 of "Can AI Agents Agree?" (A.3), word for word.
 
 The figures print the Python source of the prompts, f-string expressions and all. The template files keep them as
-printed, since they are the experimental stimulus; each printed expression is known here by its text and
-replaced by a value that was worked out beforehand. Nothing in a template is ever evaluated, and values are not
-searched for expressions again.
+printed, since they are the experimental stimulus; each printed expression is a place that is known by its text.
 
 Two listings lost the text between angle brackets in print (`"value": ,`): `<integer>` is put back there.
+
+The prompts of the swarms protocol are the constants HONEST_PROMPT, COOPERATIVE_PROMPT, BYZANTINE_PROMPT and
+ROUND_PROMPT of the published code, word for word, too (`swarms/protocol.py`), with the doubled braces of Python's
+`str.format`. One sentence is our own, `vote_on_last_round.txt`; it follows the system prompt unless the leak
+`early_vote` is there.
 """
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE
+from parley.games.consensus.parameters import ConsensusParameters
+from parley.games.consensus.state import Proposal
+from parley.games.consensus.swarms.parameters import EARLY_VOTE, SWARMS_DEFAULTS
+from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.prompts import Prompts, QuestionStyle, Template, fill, places_in, text_of
 from parley.games.reply_instructions import instruction, instruction_files, without_json
 from parley.policies import ReplyFormat
+from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
+DISCLOSED = FOLDER / "network" / "disclosed.txt"
+_SWARMS = FOLDER / "swarms"
+_VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
+TURN = "turn"
+_PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
+_ROLES = (HONEST, BYZANTINE)
 
 _SHARED = {
     "honest_propose_user": FOLDER / "fig09_honest_propose_user.txt",
@@ -29,19 +42,25 @@ _SHARED = {
     "byzantine_propose_user": FOLDER / "fig06_byzantine_propose_user.txt",
     "byzantine_vote_user": FOLDER / "fig07_byzantine_vote_user.txt",
     "byzantine_vote_system": FOLDER / "fig08_byzantine_vote_system.txt",
+    "byzantine_turn_system": _SWARMS / "byzantine_prompt.txt",
+    **{f"{role}_turn_user": _SWARMS / "round_prompt.txt" for role in _ROLES},
+    **{f"{role}_{_VOTE_ON_LAST_ROUND}": _SWARMS / "vote_on_last_round.txt" for role in _ROLES},
 }
 
+
 # Whether honest agents are told that Byzantine agents may exist, or that none do (section 4.1).
-PROMPTS: Mapping[str, Mapping[str, Path]] = {
+_VARIANTS = {
     "may_exist": {
         **_SHARED,
         "honest_propose_system": FOLDER / "fig11_honest_may_exist_propose_system.txt",
         "honest_vote_system": FOLDER / "fig13_honest_may_exist_vote_system.txt",
+        "honest_turn_system": _SWARMS / "honest_prompt.txt",
     },
     "none_exist": {
         **_SHARED,
         "honest_propose_system": FOLDER / "fig12_honest_none_exist_propose_system.txt",
         "honest_vote_system": FOLDER / "fig14_honest_none_exist_vote_system.txt",
+        "honest_turn_system": _SWARMS / "cooperative_prompt.txt",
     },
 }
 
@@ -62,17 +81,31 @@ class PromptValues:
     notes: str  # the agent's own private notes, or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What one agent told the others in one round; `value` is None when it was silent.
-
-    `peer_values` are the peers that were told another value, or None, each with what it was told.
-    """
-
-    agent: str
-    value: int | None
-    justification: str = ""
-    peer_values: Mapping[str, int | None] = field(default_factory=dict)
+def places(v: PromptValues) -> dict[str, object]:
+    """Return what stands for each printed expression."""
+    held = f"Your current value: {v.current_value}"
+    first = "(This is round 1 - no previous history)"
+    summary = 'history_summary if history_summary and "(No history{end}" not in history_summary'
+    summary += ' else "(This is round 1 - no previous history)"'
+    return {
+        "agent_id": v.agent_id,
+        "self.agent_id": v.agent_id,
+        "current_round": v.round,
+        "max_rounds": v.max_rounds,
+        "value_min": v.value_min,
+        "value_max": v.value_max,
+        "int(self.initial_value)": v.initial_value,
+        'f"Your current value: {int(self.my_value)}" if self.my_value is not None'
+        ' else "You have not proposed a value yet"': (
+            "You have not proposed a value yet" if v.current_value is None else held
+        ),
+        "history_summary": v.history or "(No history yet)",
+        summary.replace("{end}", ""): v.history or first,
+        summary.replace("{end}", ")"): v.history or first,
+        "current_round_summary": v.this_round,
+        'previous_strategies if previous_strategies else "(No notes yet)"': v.notes or "(No notes yet)",
+        'previous_strategies if previous_strategies else "(No notes)"': v.notes or "(No notes)",
+    }
 
 
 def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
@@ -90,48 +123,18 @@ def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _current_value(values: PromptValues) -> str:
-    if values.current_value is None:
-        return "You have not proposed a value yet"
-    return f"Your current value: {values.current_value}"
+def turn_proposals_text(proposals: Sequence[Proposal]) -> str:
+    """Return one line per proposal, as the published code does; a reason is quoted, so that it can forge nothing."""
+    lines = []
+    for proposal in proposals:
+        why = _quote(proposal.justification) if proposal.justification else ""
+        lines.append(f"- {proposal.agent}: value={proposal.value}, reasoning={why}")
+    return "\n".join(lines) or "- No proposals yet."
 
 
-_NO_HISTORY = "(This is round 1 - no previous history)"
-
-_EXPRESSIONS: Mapping[str, Callable[[PromptValues], str]] = {
-    "{agent_id}": lambda v: v.agent_id,
-    "{self.agent_id}": lambda v: v.agent_id,
-    "{current_round}": lambda v: str(v.round),
-    "{max_rounds}": lambda v: str(v.max_rounds),
-    "{value_min}": lambda v: str(v.value_min),
-    "{value_max}": lambda v: str(v.value_max),
-    "{int(self.initial_value)}": lambda v: str(v.initial_value),
-    '{f"Your current value: {int(self.my_value)}" if self.my_value is not None'
-    ' else "You have not proposed a value yet"}': _current_value,
-    "{history_summary}": lambda v: v.history or "(No history yet)",
-    '{history_summary if history_summary and "(No history" not in history_summary'
-    ' else "(This is round 1 - no previous history)"}': lambda v: v.history or _NO_HISTORY,
-    '{history_summary if history_summary and "(No history)" not in history_summary'
-    ' else "(This is round 1 - no previous history)"}': lambda v: v.history or _NO_HISTORY,
-    "{current_round_summary}": lambda v: v.this_round,
-    '{previous_strategies if previous_strategies else "(No notes yet)"}': lambda v: v.notes or "(No notes yet)",
-    '{previous_strategies if previous_strategies else "(No notes)"}': lambda v: v.notes or "(No notes)",
-}
-_PATTERN = re.compile("|".join(re.escape(e) for e in sorted(_EXPRESSIONS, key=len, reverse=True)))
-
-
-@cache
-def template(prompt: str, role: str, phase: str, part: str) -> str:
-    """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
-    try:
-        path = PROMPTS[prompt][f"{role}_{phase}_{part}"]
-    except KeyError:
-        known = sorted({name.rsplit("_", 2)[0] for name in next(iter(PROMPTS.values()))})
-        raise UsageError(
-            f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(PROMPTS)}; roles: "
-            f"{', '.join(known)}; phases: propose, vote, turn (the swarms protocol); parts: system, user"
-        ) from None
-    return path.read_text(encoding="utf-8").rstrip("\n")
+def disclosed_text(agents: int, neighbors: Sequence[str]) -> str:
+    """Return what an agent with these neighbors, one of so many agents in all, is told of the network."""
+    return fill(text_of(DISCLOSED), {"agents": agents, "neighbors": ", ".join(neighbors) or "none"})
 
 
 def reply_kind(role: str, phase: str) -> str:
@@ -139,41 +142,7 @@ def reply_kind(role: str, phase: str) -> str:
     return f"consensus_{role}_{phase}"
 
 
-def reply_templates(phases: Sequence[str], reply_format: ReplyFormat) -> dict[str, Path]:
-    """Return the files that tell of replies in a format other than the paper's JSON, by role, phase and part."""
-    if reply_format == "json":
-        return {}
-    return {
-        f"{role}_reply_{phase}_{part}": path
-        for role in ("honest", BYZANTINE)
-        for phase in phases
-        for part, path in instruction_files(reply_kind(role, phase), reply_format).items()
-    }
-
-
-def in_format(printed: str, role: str, phase: str, part: str, reply_format: ReplyFormat) -> str:
-    """Return a printed prompt for a reply format: what asks for JSON gives way to the format's own instruction.
-
-    In JSON it stays as printed. The part `follow_up` is the second prompt of two steps; of other formats it is "".
-    """
-    if part == "follow_up":
-        return "" if reply_format == "json" else instruction(reply_kind(role, phase), reply_format).follow_up
-    if reply_format == "json":
-        return printed
-    told = f"\n{instruction(reply_kind(role, phase), reply_format).reply}" if part == "user" else ""
-    return without_json(printed) + told
-
-
-def render(
-    prompt: str, role: str, phase: str, part: str, values: PromptValues, reply_format: ReplyFormat = "json"
-) -> str:
-    """Return one prompt as an agent receives it; each expression is replaced once, in one pass."""
-    printed = template(prompt, role, phase, "user" if part == "follow_up" else part)
-    text = in_format(printed, role, phase, part, reply_format)
-    return _PATTERN.sub(lambda match: _EXPRESSIONS[match.group(0)](values), text)
-
-
-def check_given(given: Mapping[str, int | str | None]) -> None:
+def _check_given(given: Mapping[str, int | str | None]) -> None:
     """Raise UsageError if the values that a user gave for a sample contradict each other."""
     number = int(given["round_number"] or 0)
     if number < 1:
@@ -198,37 +167,133 @@ _SET_BY: Mapping[str, tuple[str, ...]] = {
     "history_summary": (*_ROUND, "agent_id", *_HELD),
     "current_round_summary": ("agent_id", *_HELD),
     "previous_strategies": _ROUND,
+    # Of turns:
+    "round_number": _ROUND,
+    "current_value": _HELD,
+    "proposals": ("agent_id",),
+    "{history}": (*_ROUND, "agent_id"),
+    "private_notes": _ROUND,
 }
 
 
-def sample_values(prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
-    """Return the names of the values that a sample of this prompt depends on."""
-    expressions = _PATTERN.findall(template(prompt, role, phase, part))
-    found = {name for key, names in _SET_BY.items() if any(key in text for text in expressions) for name in names}
-    return frozenset(found - ({"initial_value"} if role == BYZANTINE else set()))
+class ConsensusPrompts(Prompts[ConsensusParameters]):
+    """Two variants, of which the phases of the protocol that is played are sent."""
 
-
-def sample(prompt: str, role: str, phase: str, part: str, given: Mapping[str, int | str | None]) -> str:
-    """Return one prompt filled with sample values, some of which are `given` (for `parley prompts`)."""
-    check_given(given)
-    number = int(given["round_number"] or 1)
-    agent = str(given["agent_id"])
-    initial = given["initial_value"] if role == "honest" else None
-    current = given["current_value"] if given["current_value"] is not None else initial
-    own = Proposal(agent, None if current is None else int(current), "This is close to what most of us said.")
-    peer = Proposal("agent_2" if agent != "agent_2" else "agent_1", 23, "A value in the middle suits all of us.")
-    peers = proposals_text(agent, [own, peer])
-    values = PromptValues(
-        agent_id=agent,
-        round=number,
-        max_rounds=int(given["max_rounds"] or 1),
-        value_min=int(given["value_min"] or 0),
-        value_max=int(given["value_max"] or 0),
-        initial_value=None if initial is None else int(initial),
-        current_value=None if current is None else int(current),
-        history=f"Round {number - 1}:\n{peers}" if number > 1 else "",
-        this_round=peers if phase == "vote" else "",
-        notes=f"Round {number - 1}: Most agents are close to 20." if number > 1 else "",
+    variants = _VARIANTS
+    phases = ("propose", "vote", TURN)
+    questions = (
+        QuestionStyle(
+            "consensus",
+            "may_exist",
+            "value",
+            {"value_max": 1_000_000},  # the answer is a whole number up to it
+            told="The value that you propose is your answer to this question.",
+        ),
     )
-    reply_format: ReplyFormat = given.get("reply_format") or "json"  # type: ignore[assignment]
-    return render(prompt, role, phase, part, values, reply_format)
+
+    def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, Template]:
+        """Return the templates of the protocol that is played, and of what is told of the network and of replies."""
+        phases = _PHASES[parameters.protocol]
+        found = {
+            name: path
+            for name, path in self.variants[prompt].items()
+            if name.split("_")[1] in phases
+            and not (name.endswith(_VOTE_ON_LAST_ROUND) and EARLY_VOTE in parameters.leaks)
+        }
+        if parameters.disclose_topology:
+            found |= {f"{role}_network": DISCLOSED for role in _ROLES}
+        if parameters.reply_format == "json":  # as printed
+            return found
+        return found | {
+            f"{role}_reply_{phase}_{part}": path
+            for role in _ROLES
+            for phase in phases
+            for part, path in instruction_files(reply_kind(role, phase), parameters.reply_format).items()
+        }
+
+    def template(
+        self,
+        prompt: str,
+        role: str,
+        phase: str,
+        part: str,
+        reply_format: ReplyFormat = "json",
+        early_vote: bool = False,
+    ) -> str:
+        """Return the unfilled text of one prompt: in JSON as printed; else the format's own words ask for the reply.
+
+        The part `follow_up` is the second prompt of two steps; in other formats it is "".
+        """
+        told = None if reply_format == "json" else instruction(reply_kind(role, phase), reply_format)
+        if part == "follow_up":
+            return told.follow_up if told else ""
+        text = super().template(prompt, role, phase, part)
+        if told:
+            text = without_json(text) + (f"\n{told.reply}" if part == "user" else "")
+        if phase == TURN and part == "system" and not early_vote:
+            text += f"\n\n{text_of(self.variants[prompt][f'{role}_{_VOTE_ON_LAST_ROUND}'])}"
+        return text
+
+    def filled(
+        self,
+        prompt: str,
+        role: str,
+        phase: str,
+        part: str,
+        values: Mapping[str, object],
+        reply_format: ReplyFormat = "json",
+        early_vote: bool = False,
+    ) -> str:
+        """Return one prompt with its places filled, in a reply format."""
+        text = self.template(prompt, role, phase, part, reply_format, early_vote)
+        return fill(text, values, doubled=phase == TURN)
+
+    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
+        """Return one prompt filled with sample values, and what `neighbors` are told of a network of eight agents."""
+        _check_given(given)
+        agent, number = given["agent_id"], given["round_number"]
+        initial = given["initial_value"] if role == HONEST else None
+        current = initial if given["current_value"] is None else given["current_value"]
+        own = Proposal(agent, current, "This is close to what most of us said.")
+        peer = Proposal("agent_2" if agent != "agent_2" else "agent_1", 23, "A value in the middle suits all of us.")
+        note = "Most agents are close to 20."
+        if phase == TURN:
+            values: dict[str, object] = {
+                **given,
+                "task": SWARMS_DEFAULTS["task"],
+                "current_value": current,
+                "proposals": turn_proposals_text([peer]),
+                "history": turn_proposals_text([peer]) if number > 1 else "No previous rounds.",
+                "private_notes": note if number > 1 else "None.",
+            }
+        else:
+            peers = proposals_text(agent, [own, peer])
+            values = places(
+                PromptValues(
+                    agent_id=agent,
+                    round=number,
+                    max_rounds=given["max_rounds"],
+                    value_min=given["value_min"],
+                    value_max=given["value_max"],
+                    initial_value=initial,
+                    current_value=current,
+                    history=f"Round {number - 1}:\n{peers}" if number > 1 else "",
+                    this_round=peers if phase == "vote" else "",
+                    notes=f"Round {number - 1}: {note}" if number > 1 else "",
+                )
+            )
+        text = self.filled(prompt, role, phase, part, values, given.get("reply_format") or "json")
+        if phase == TURN or part == "user" or not given.get("neighbors"):
+            return text
+        return f"{text}\n{disclosed_text(8, [one_line(name) for name in given['neighbors'].split(',')])}"
+
+    def sample_values(self, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
+        """Return the names of the values that a sample of this prompt depends on."""
+        there = places_in(self.template(prompt, role, phase, part), _EXPRESSIONS)
+        found = {name for key, names in _SET_BY.items() if any(key in place for place in there) for name in names}
+        found -= {"initial_value"} if role == BYZANTINE else set()
+        return frozenset(found | {"reply_format"} | ({"neighbors"} if phase != TURN and part == "system" else set()))
+
+
+_EXPRESSIONS = tuple(places(PromptValues("", 0, 0, 0, 0, None, None, "", "", "")))
+PROMPTS = ConsensusPrompts()

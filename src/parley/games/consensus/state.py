@@ -1,9 +1,9 @@
-"""What the consensus game keeps of its agents, and what one of them may see as data."""
+"""What the consensus game keeps of its agents, what they say, and what one of them may see as data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parley.games.base import HONEST, Seat
+from parley.games.parameters import HONEST, Seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,8 @@ class ConsensusView:
     """What one agent may see when it is asked, as data.
 
     `last_round` and `this_round` map names of agents to their proposals, or None where one was silent;
-    `this_round` is empty in the propose phase. Both hold the agent and its neighbors, no others.
+    `this_round` is empty in the propose phase. Both hold the agent and its neighbors, no others. In a turn of the
+    swarms protocol they are what was public a round ago, and what is public now.
     """
 
     phase: str
@@ -25,6 +26,7 @@ class ConsensusView:
     last_round: Mapping[str, int | None]
     this_round: Mapping[str, int | None]
     neighbors: tuple[str, ...] = ()  # whom it hears, and who hears it
+    early_vote: bool = False  # of a turn: whether its vote is about what is public now
 
 
 @dataclass
@@ -46,3 +48,16 @@ class Agent:
     def honest(self) -> bool:
         """Whether it is honest."""
         return self.seat.role == HONEST
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one agent told the others in one round; `value` is None when it was silent.
+
+    `peer_values` are the peers that were told another value, or None, each with what it was told.
+    """
+
+    agent: str
+    value: int | None
+    justification: str = ""
+    peer_values: Mapping[str, int | None] = field(default_factory=dict)

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from parley.games.base import BYZANTINE
 from parley.games.consensus.prompts import FOLDER
 from parley.games.consensus.rules import GameValue, outside_range
+from parley.games.parameters import BYZANTINE
 from parley.policies.kinds import PolicyKind, PolicyParameters
 
 Strategy = Literal["stall", "split", "anchor", "impersonate", "inject"]

@@ -1,21 +1,11 @@
-"""What is shown of the deliberation game: its outcomes, measures, indicators and figures (after the paper's VIII)."""
+"""What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity, Session, Utterance
-
-CORRECT = "correct_consensus"
-WRONG = "wrong_consensus"
-GRADED = "graded_consensus"
-HUNG = "hung"
-
-OUTCOMES = (
-    OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),
-    OutcomeClass(WRONG, "unanimous and wrong", "#D55E00", "///"),
-    OutcomeClass(GRADED, "policies accepted", "#009E73", "\\\\"),
-    OutcomeClass(HUNG, "hung", "#D9D9D9", ".."),
-)
+from parley.games.deliberation.columns import COLUMNS
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.evidence import Entry, Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
+from parley.games.parameters import Group
 
 MEASURES = (
     Measure("accuracy", "right answers"),
@@ -124,55 +114,65 @@ FIGURES = (
 )
 
 
-def hidden(definitive: bool) -> frozenset[str]:
-    """Return the names of the figures that have nothing to show of definitive, or of prioritized, problems."""
-    return frozenset({"confidence_by_turn"} if definitive else {"accuracy_by_turn", "deliberation_gain"})
+# What they show needs problems that have a right answer, or that have none.
+_OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
+_OF_POLICIES = ("confidence_by_turn",)
 
 
-def possible(definitive: bool) -> frozenset[str]:
-    """Return the names of the outcomes that a deliberation on definitive, or on prioritized, problems can have."""
-    return frozenset({CORRECT, WRONG, HUNG} if definitive else {GRADED, HUNG})
+class DeliberationEvidence(Evidence[DeliberationParameters]):
+    """What the deliberation game shows, and what it gives the ledger."""
 
+    columns = COLUMNS
 
-def series(
-    outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Sequence[tuple[int, float]]]:
-    """Return the points of each measure by turn, of the last deliberation on the problem.
+    figures = FIGURES
+    measures = MEASURES
+    indicators = INDICATORS
+    quantities = QUANTITIES
+    comparisons = COMPARISONS
+    paired_by = ("problem",)
+    round_name = "turn"
+    keeps_ledger = True
 
-    One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they were,
-    and nobody changes.
-    """
-    last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
-    found: dict[str, list[tuple[int, float]]] = {}
-    for measure in MEASURES:
-        points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
-        kept = [(turn, float(value)) for turn, value in points if value is not None]
-        # What a turn without a point left open stays open.
-        held = kept and kept[-1][0] == last[-1]["turn"]
-        if held and measure.name in ("accuracy", "participation", "confidence"):
-            kept += [(turn, kept[-1][1]) for turn in range(kept[-1][0] + 1, outcome["metrics"]["turns"] + 1)]
-        found[measure.name] = kept
-    return found
+    def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
+        """Return whether the figure is of right answers, or of policies, as the problems are."""
+        return figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
+    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Return the points of each measure by turn, of the last deliberation on the problem.
 
-def transcript(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
-    """Return the deliberations of one simulation, for the ledger."""
-    sessions = []
-    for number in range(trace[-1]["session"] + 1):
-        entries = [entry for entry in trace if entry["session"] == number]
-        sessions.append(
-            Session(
-                subject=entries[0]["subject"],
-                agents=tuple(entries[0]["answers"]),
-                parameters=entries[0]["rules"],
-                utterances=tuple(
-                    Utterance(entry["round"], agent, said)
-                    for entry in entries
-                    for agent, said in entry["said"].items()
-                    if said is not None
-                ),
-                agreed=entries[-1]["verdict"]["agreed"],
-                verdict=entries[-1]["verdict"],
+        One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they
+        were, and nobody changes.
+        """
+        last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
+        found: dict[str, list[tuple[int, float]]] = {}
+        for measure in self.measures:
+            points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
+            kept = [(turn, float(value)) for turn, value in points if value is not None]
+            # What a turn without a point left open stays open.
+            held = kept and kept[-1][0] == last[-1]["turn"]
+            if held and measure.name in ("accuracy", "participation", "confidence"):
+                kept += [(turn, kept[-1][1]) for turn in range(kept[-1][0] + 1, outcome["metrics"]["turns"] + 1)]
+            found[measure.name] = kept
+        return found
+
+    def transcript(self, outcome: Entry, trace: Sequence[Entry]) -> Sequence[Session]:
+        """Return the deliberations of one simulation, for the ledger."""
+        sessions = []
+        for number in range(trace[-1]["session"] + 1):
+            entries = [entry for entry in trace if entry["session"] == number]
+            sessions.append(
+                Session(
+                    subject=entries[0]["subject"],
+                    agents=tuple(entries[0]["answers"]),
+                    parameters=entries[0]["rules"],
+                    utterances=tuple(
+                        Utterance(entry["round"], agent, said)
+                        for entry in entries
+                        for agent, said in entry["said"].items()
+                        if said is not None
+                    ),
+                    agreed=entries[-1]["verdict"]["agreed"],
+                    verdict=entries[-1]["verdict"],
+                )
             )
-        )
-    return sessions
+        return sessions

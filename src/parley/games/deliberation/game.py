@@ -9,29 +9,28 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import floor
-from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome
-from parley.games.deliberation import evidence
-from parley.games.deliberation import prompts as texts
-from parley.games.deliberation.columns import COLUMNS
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
+from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.hung import HungSet, Panels, panels
 from parley.games.deliberation.parameters import DeliberationParameters, reply_model
+from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, told_reply
 from parley.games.deliberation.rules import POLICIES
 from parley.games.deliberation.state import Agent, Answer, DeliberationView, Value
 from parley.games.deliberation.turns import Turn, heard_by, reached, turn_measures
 from parley.games.deliberation.verdict import graded, plurality, unanimous
-from parley.games.evidence import FigureSpec, GameColumns, Indicator, Measure, OutcomeClass, Quantity, Session
 from parley.games.problems.matching import MATCHING
 from parley.games.problems.problem import Problem
-from parley.games.questions import first_ask
-from parley.policies import Ask, Reply, ReplyFormat
-from parley.policies.kinds import PolicyKind, with_instructions
+from parley.policies import Ask, Reply
+from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line
+
+CORRECT = "correct_consensus"
+WRONG = "wrong_consensus"
+GRADED = "graded_consensus"
+HUNG = "hung"
 
 
 @dataclass(frozen=True)
@@ -49,30 +48,21 @@ class _Ended:
         return [agent.name for agent in self.panel if agent.honest]
 
 
-class DeliberationGame(Game):
+class DeliberationGame(Game[DeliberationParameters]):
     """N agents, B of them malicious, deliberate on a problem until they are unanimous, or hang."""
 
-    name: ClassVar[str] = "deliberation"
-    protocol_version: ClassVar[int] = 1
-    roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
-    outcomes: ClassVar[tuple[OutcomeClass, ...]] = evidence.OUTCOMES
-    figures: ClassVar[tuple[FigureSpec, ...]] = evidence.FIGURES
-    measures: ClassVar[tuple[Measure, ...]] = evidence.MEASURES
-    indicators: ClassVar[tuple[Indicator, ...]] = evidence.INDICATORS
-    quantities: ClassVar[tuple[Quantity, ...]] = evidence.QUANTITIES
-    columns: ClassVar[GameColumns] = COLUMNS
-    paired_by: ClassVar[tuple[str, ...]] = ("problem",)
-    round_name: ClassVar[str] = "turn"
-    comparisons: ClassVar[tuple[tuple[str, str], ...]] = evidence.COMPARISONS
-    read_texts: ClassVar[frozenset[str]] = frozenset({"answer"})
-    keeps_ledger: ClassVar[bool] = True
-    Parameters: ClassVar[type[GameParameters]] = DeliberationParameters
-    prompts = texts.PROMPTS
-    prompt_phases: ClassVar[tuple[str, ...]] = texts.STYLES
-    question_styles: ClassVar[tuple[str, ...]] = ("deliberation_cot", "deliberation_zero_shot")
-    policies: ClassVar[Mapping[str, PolicyKind]] = POLICIES
-
-    parameters: DeliberationParameters
+    name = "deliberation"
+    outcomes = (
+        OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),
+        OutcomeClass(WRONG, "unanimous and wrong", "#D55E00", "///"),
+        OutcomeClass(GRADED, "policies accepted", "#009E73", "\\\\"),
+        OutcomeClass(HUNG, "hung", "#D9D9D9", ".."),
+    )
+    Parameters = DeliberationParameters
+    policies = POLICIES
+    read_texts = frozenset({"answer"})
+    prompts = PROMPTS
+    evidence = DeliberationEvidence()
 
     def set_up(self) -> None:
         """Read the problem; draw the wrong answer that adversaries push, and who answers first by chain of thought.
@@ -109,10 +99,9 @@ class DeliberationGame(Game):
         return self._outcome(ended)
 
     @classmethod
-    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
+    def check(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if there are no such problems or networks, or too few panels to deliberate again."""
         super().check(parameters, groups)
-        assert isinstance(parameters, DeliberationParameters)
         counts = {role: sum(group.count for group in groups if group.role == role) for role in cls.roles}
         if not counts[HONEST]:
             raise UsageError("deliberation needs an honest agent; raise n or lower b")
@@ -131,68 +120,22 @@ class DeliberationGame(Game):
         parameters.problems.check()
 
     @classmethod
-    def draw_material(cls, parameters: GameParameters, seed: int) -> Any:
+    def draw_material(cls, parameters: DeliberationParameters, seed: int) -> Any:
         """Return the problem of this seed; raises UsageError if its source cannot be read."""
-        assert isinstance(parameters, DeliberationParameters)
         return parameters.problems.problem(seed).as_json()
 
     @classmethod
-    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+    def possible_outcomes(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> frozenset[str]:
         """Return the outcomes that the kind of the problems allows: among policies none is right or wrong."""
-        assert isinstance(parameters, DeliberationParameters)
-        return evidence.possible(parameters.problems.problem_kind != "policies")
+        return frozenset({CORRECT, WRONG, HUNG} if parameters.definitive else {GRADED, HUNG})
 
     @classmethod
-    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
-        """Return whether the figure is of right answers, or of policies, as the problems are."""
-        assert isinstance(parameters, DeliberationParameters)
-        return figure.name not in evidence.hidden(parameters.problems.problem_kind != "policies")
-
-    @classmethod
-    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+    def threat_model(cls, parameters: DeliberationParameters, groups: Sequence[Group]) -> str:
         """Return "paper" with malicious agents, whom Definition XI.3 allows in any number and of any kind."""
         adversaries = [group for group in groups if group.role == BYZANTINE and group.count]
         if any(group.policy.kind.is_plugin for group in adversaries):
             return "unknown: own policy"
         return "paper" if adversaries else "none"
-
-    @classmethod
-    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
-        """Return the files that are sent with these problems, in this format."""
-        assert isinstance(parameters, DeliberationParameters)
-        definitive = parameters.problems.problem_kind != "policies"
-        return texts.templates(prompt, definitive, parameters.reply_format)
-
-    @classmethod
-    def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
-        """Return the unrendered text of one prompt; the phases are cot, zero_shot and reflect."""
-        return texts.template(prompt, role, phase, part)
-
-    @classmethod
-    def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt filled with the first problem of the default source; the reply format is `given`."""
-        problem = DeliberationParameters().problems.problem(0)
-        target = problem.wrong(np.random.default_rng(0))
-        return texts.sample(prompt, role, phase, part, problem, target, given.get("reply_format", "json"))
-
-    @classmethod
-    def question(cls, style: str, problem: Problem, reply_format: ReplyFormat) -> tuple[Ask, str]:
-        """Return what the first agent of a deliberation on the problem is asked first."""
-        share = Fraction(style == "deliberation_cot")
-        parameters = DeliberationParameters(cot_share=share, reply_format=reply_format)
-        return first_ask(cls, parameters, "improve", problem.as_json()), "answer"
-
-    @classmethod
-    def series(
-        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
-    ) -> Mapping[str, Sequence[tuple[int, float]]]:
-        """Return the points of each measure by turn, of the last deliberation on the problem."""
-        return evidence.series(outcome, trace)
-
-    @classmethod
-    def transcript(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
-        """Return the deliberations on the problem, for the ledger."""
-        return evidence.transcript(outcome, trace)
 
     # One deliberation
 
@@ -235,22 +178,24 @@ class DeliberationGame(Game):
         others = [before.answers[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
         target = self.target if role == BYZANTINE else None
-        reply_format = texts.format_of(style, self.format_for(seat))
-        told_reply = texts.told_reply(style, self.problem.definitive, reply_format)
-        values = texts.PromptValues(
-            agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars, told_reply.reply
+        reply_format = format_of(style, p.format_for(seat))
+        told = told_reply(style, self.problem.definitive, reply_format)
+        values = places(
+            PromptValues(
+                agent.name, agents, number, p.turns, self.problem, own, others, target, p.shown_chars, told.reply
+            )
         )
         return Ask(
             agent=agent.name,
             role=role,
             round=session * (p.turns + 1) + number,
             phase="reflect" if before else "initial",
-            system=with_instructions(texts.render(self.prompt, role, style, "system", values), seat.policy),
-            user=texts.render(self.prompt, role, style, "user", values),
+            system=with_instructions(PROMPTS.filled(self.prompt, role, style, "system", values), seat.policy),
+            user=PROMPTS.filled(self.prompt, role, style, "user", values),
             reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, p.argument_chars),
             sampling=p.reflect if before else p.initial,
             reply_format=reply_format,
-            follow_up=told_reply.follow_up,
+            follow_up=told.follow_up,
             view=DeliberationView(
                 phase="reflect" if before else "initial",
                 agent=agent.name,
@@ -335,11 +280,11 @@ class DeliberationGame(Game):
         right = self.problem.answer
         agreed = ended.detail is None
         if not agreed:
-            name = evidence.HUNG
+            name = HUNG
         elif not self.problem.definitive:
-            name = evidence.GRADED
+            name = GRADED
         else:
-            name = evidence.CORRECT if ended.value == right else evidence.WRONG
+            name = CORRECT if ended.value == right else WRONG
         everyone = [agent.name for agent in ended.panel]
 
         def is_right(value: Value | None) -> bool | None:
@@ -361,7 +306,7 @@ class DeliberationGame(Game):
                 "single_correct": is_right(first.answers[ended.honest[0]].value),
                 "first_majority_correct": is_right(plurality(first.values(everyone))),
                 "last_majority_correct": is_right(plurality(last.values(everyone))),
-                "consensus_correct": None if right is None else name == evidence.CORRECT,
+                "consensus_correct": None if right is None else name == CORRECT,
                 "agreed": agreed,
                 "turns": self.parameters.turns,
                 "turn_of_consensus": self._turn_of_consensus(ended) if agreed else None,

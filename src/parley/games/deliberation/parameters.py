@@ -11,11 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from parley.games.base import GameParameters
 from parley.games.network.topology import Complete, Topology
+from parley.games.parameters import GameParameters, Share, ShareOrNone
 from parley.games.problems.problem import Kind
 from parley.games.problems.sources import Arithmetic, ProblemSource
-from parley.games.share import Share, ShareOrNone
 from parley.policies import ReplyFormat, Sampling
 from parley.policies.reply_text import ReplyModel
 from parley.text import one_line
@@ -94,6 +93,11 @@ class DeliberationParameters(GameParameters):
     def longest(self) -> int:
         """Rounds of the longest possible game."""
         return self.turns + 1
+
+    @property
+    def definitive(self) -> bool:
+        """Whether the problems have a right answer; among policies none is right."""
+        return self.problems.problem_kind != "policies"
 
     @model_validator(mode="after")
     def _another_panel(self) -> "DeliberationParameters":

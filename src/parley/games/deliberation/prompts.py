@@ -1,20 +1,18 @@
-"""The prompts of the deliberation game. The paper prints none: these are Parley's own, after its Algorithms 1 and 2.
-
-Their placeholders are replaced once, in one pass, by values that were worked out beforehand; nothing is ever
-evaluated.
-"""
+"""The prompts of the deliberation game: Parley's own, after Algorithms 1 and 2 of the paper, which prints none."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from typing import Any
 
-from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST
+import numpy as np
+
+from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Answer, Value
+from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem
+from parley.games.prompts import Prompts, QuestionStyle, Template, fill
 from parley.games.reply_instructions import Instruction, instruction, instruction_files
 from parley.policies import ReplyFormat
 from parley.text import one_line
@@ -31,13 +29,6 @@ def _variant(reflect: str) -> dict[str, Path]:
         for role in (HONEST, BYZANTINE)
         for name, file in {"system": f"{role}_system", **users}.items()
     }
-
-
-# What an agent is told to do with the answers of others: to improve its own, or to be slow to give it up.
-PROMPTS: Mapping[str, Mapping[str, Path]] = {
-    "improve": _variant("reflect_improve_user"),
-    "skeptical": _variant("reflect_skeptical_user"),
-}
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,7 @@ def value_text(value: Value | None) -> str:
 
 def _form(problem: Problem) -> str:
     options = "\n".join(f"- {one_line(option)}" for option in problem.options)
-    return _FORMS[problem.kind].replace("{options}", options)
+    return fill(_FORMS[problem.kind], {"options": options})
 
 
 def _kind(style: str, definitive: bool) -> str:
@@ -98,73 +89,62 @@ def told_reply(style: str, definitive: bool, reply_format: ReplyFormat) -> Instr
     return instruction(_kind(style, definitive), format_of(style, reply_format))
 
 
-def templates(prompt: str, definitive: bool, reply_format: ReplyFormat) -> Mapping[str, Path]:
-    """Return the files that are sent, by name; raises KeyError for an unknown prompt."""
-    replies = {
-        f"{role}_reply_{_kind(style, definitive)}_{part}": path
-        for role in (HONEST, BYZANTINE)
-        for style in STYLES
-        for part, path in instruction_files(_kind(style, definitive), format_of(style, reply_format)).items()
+def places(values: PromptValues) -> dict[str, object]:
+    """Return what stands for each place of a template."""
+    own, shown = values.own, values.shown_chars
+    heard = [answer_text(answer, answer.agent, shown) for answer in values.heard]
+    return {
+        "agent": values.agent,
+        "agents": values.agents,
+        "turn": values.turn,
+        "turns": values.turns,
+        "problem": values.problem.question,
+        "form": _form(values.problem),
+        "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you", shown),
+        "heard": "\n".join(heard) or "  (nobody's answer reached you)",
+        "target": value_text(values.target),
+        "reply": values.reply,
     }
-    return {**PROMPTS[prompt], **replies}
 
 
-_PLACEHOLDER = re.compile(r"\{(agent|agents|turn|turns|problem|form|own|heard|target|reply)\}")
+# What an agent is told to do with the answers of others: to improve its own, or to be slow to give it up.
+_VARIANTS = {"improve": _variant("reflect_improve_user"), "skeptical": _variant("reflect_skeptical_user")}
 
 
-def template(prompt: str, role: str, style: str, part: str) -> str:
-    """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
-    name = f"{role}_system" if part == "system" else f"{role}_{style}_user"
-    try:
-        path = PROMPTS[prompt][name]
-    except KeyError:
-        path = None
-    if path is None or style not in STYLES:
-        raise UsageError(
-            f"no prompt for {prompt}, {role}, {style}, {part}; prompts: {', '.join(PROMPTS)}; roles: {HONEST}, "
-            f"{BYZANTINE}; phases: {', '.join(STYLES)}; parts: system, user"
-        )
-    return _text(path)
+class DeliberationPrompts(Prompts[DeliberationParameters]):
+    """Two variants, with the answers' form as the problems and the reply format want it."""
+
+    variants = _VARIANTS
+    phases = STYLES
+    questions = (
+        QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
+        QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
+    )
+
+    def files(self, prompt: str, parameters: DeliberationParameters) -> Mapping[str, Template]:
+        """Return the files that are sent with these problems, in this format."""
+        replies = {
+            f"{role}_reply_{kind}_{part}": path
+            for role in (HONEST, BYZANTINE)
+            for style in STYLES
+            for kind in [_kind(style, parameters.definitive)]
+            for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
+        }
+        return {**self.variants[prompt], **replies}
+
+    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
+        """Return one prompt filled with the first problem of the default source; the reply format is `given`."""
+        problem = DeliberationParameters().problems.problem(0)
+        target = value_text(problem.wrong(np.random.default_rng(0)))
+        value = problem.answer or "; ".join(problem.options[:1])
+        own = Answer("agent_1", value, value, "I worked it out step by step.")
+        peers = [
+            Answer("agent_2", target, target, "I read the question another way."),
+            Answer("agent_3", None, silent=True),
+        ]
+        reply = told_reply(phase, problem.definitive, given.get("reply_format", "json")).reply
+        values = PromptValues("agent_1", 3, 1, 2, problem, own, peers, target, 300, reply)
+        return self.filled(prompt, role, phase, part, places(values))
 
 
-@cache
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8").rstrip("\n")
-
-
-def render(prompt: str, role: str, style: str, part: str, values: PromptValues) -> str:
-    """Return one prompt as an agent receives it."""
-    filled = {
-        "agent": lambda: values.agent,
-        "agents": lambda: str(values.agents),
-        "turn": lambda: str(values.turn),
-        "turns": lambda: str(values.turns),
-        "problem": lambda: values.problem.question,
-        "form": lambda: _form(values.problem),
-        "own": lambda: (
-            answer_text(values.own, "you", values.shown_chars) if values.own is not None else f"  you: {_NO_ANSWER}"
-        ),
-        "heard": lambda: (
-            "\n".join(answer_text(answer, answer.agent, values.shown_chars) for answer in values.heard)
-            or "  (nobody's answer reached you)"
-        ),
-        "target": lambda: value_text(values.target),
-        "reply": lambda: values.reply,
-    }
-    return _PLACEHOLDER.sub(lambda match: filled[match[1]](), template(prompt, role, style, part))
-
-
-def sample(
-    prompt: str, role: str, style: str, part: str, problem: Problem, target: Value, reply_format: ReplyFormat
-) -> str:
-    """Return one prompt filled with sample values (for `parley prompts`)."""
-    value = problem.answer or "; ".join(problem.options[:1])
-    own = Answer("agent_1", value, value, "I worked it out step by step.")
-    peers = [
-        Answer("agent_2", value_text(target), value_text(target), "I read the question another way."),
-        Answer("agent_3", None, silent=True),
-    ]
-    pushed = target if role == BYZANTINE else None
-    reply = told_reply(style, problem.definitive, reply_format).reply
-    values = PromptValues("agent_1", 3, 1, 2, problem, own, peers, pushed, 300, reply)
-    return render(prompt, role, style, part, values)
+PROMPTS = DeliberationPrompts()

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from parley.games.base import BYZANTINE
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.state import DeliberationView, Value
 from parley.games.deliberation.verdict import plurality
+from parley.games.parameters import BYZANTINE
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
 
 _ADVERSARY = (BYZANTINE,)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from parley.games.base import HONEST, Seat
+from parley.games.parameters import HONEST, Seat
 from parley.games.problems.problem import Problem
 
 # The normal form of an answer: a number or a selection of cards as text, or policies. Equal answers are equal values.

@@ -1,34 +1,25 @@
-"""What is shown of the stag hunt: its outcomes, measures, indicators, quantities and figures."""
+"""What is shown of the stag hunt: its measures, indicators, quantities and figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.games.evidence import (
+    Evidence,
     FigureSpec,
     Indicator,
     Mark,
     Measure,
-    OutcomeClass,
     Quantity,
     State,
     Timeline,
     TimelineCell,
 )
+from parley.games.parameters import BYZANTINE, Group
 from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED
+from parley.games.stag_hunt.columns import COLUMNS
+from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.games.stag_hunt.state import HARE, STAG
 from parley.text import by_number
-
-COOPERATION = "cooperation"
-PARTIAL = "partial_cooperation"
-EXPLOITED = "exploited"
-DEFECTION = "defection"
-
-OUTCOMES = (
-    OutcomeClass(COOPERATION, "all honest players hunt the stag, and get it", "#0072B2", ""),
-    OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
-    OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
-    OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
-)
 
 IDLE = "idle"
 NO_WORD = "–"  # under cheap talk, from a player whose text was not one word
@@ -211,90 +202,78 @@ FIGURES = (
     ),
 )
 
-
-def hidden(betrayal: bool) -> frozenset[str]:
-    """Return the names of the figures that have nothing to show: without betrayal, those of betrayed players."""
-    return frozenset() if betrayal else frozenset({"archetypes", "archetypes_by_threshold"})
+# What they show needs somebody who was betrayed, and played on.
+_OF_BETRAYED = ("archetypes", "archetypes_by_threshold")
 
 
-def series(
-    outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Sequence[tuple[int, float]]]:
-    """Return the points of each measure by round; rounds where it has none, as words without cheap talk, are out."""
-    return {
-        measure.name: [
-            (entry["round"], float(entry["measures"][measure.name]))
-            for entry in trace
-            if entry["measures"][measure.name] is not None
-        ]
-        for measure in MEASURES
-    }
+class StagHuntEvidence(Evidence[StagHuntParameters]):
+    """What the stag hunt shows; the measures are in the trace."""
 
+    columns = COLUMNS
 
-def sweep(metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
-    """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
-    shares: dict[str, list[tuple[float, float]]] = {}
-    for threshold, found in metrics["archetypes_by_threshold"].items():
-        for kind, share in found.items():
-            shares.setdefault(kind, []).append((float(threshold), float(share)))
-    return shares
+    figures = FIGURES
+    measures = MEASURES
+    indicators = INDICATORS
+    quantities = QUANTITIES
 
+    def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
+        """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
+        betrayers = any(group.role == BYZANTINE and group.count for group in groups)
+        return figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1)
 
-def of_agents(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-    """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
-    return {
-        name: {
-            "kept_hunting": float(after["kept"]),
-            **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
+    def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
+        shares: dict[str, list[tuple[float, float]]] = {}
+        for threshold, found in metrics["archetypes_by_threshold"].items():
+            for kind, share in found.items():
+                shares.setdefault(kind, []).append((float(threshold), float(share)))
+        return shares
+
+    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
+        return {
+            name: {
+                "kept_hunting": float(after["kept"]),
+                **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
+            }
+            for name, after in metrics["after_betrayal"].items()
         }
-        for name, after in metrics["after_betrayal"].items()
-    }
 
-
-def timeline(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
-    """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
-    metrics = outcome["metrics"]
-    byzantine = frozenset(metrics["byzantine_players"])
-    names = sorted(trace[0]["actions"], key=lambda name: (name in byzantine, by_number(name)))
-    first = metrics["first_betrayal_round"]
-    betrayals = [
-        Mark(name, first, "first betrayal")
-        for entry in trace
-        for name in names
-        if entry["round"] == first and name in byzantine and entry["actions"][name] == HARE
-    ]
-    changes = [
-        Mark(name, after["changed"], "first other word or action of a player that saw one")
-        for name, after in metrics["after_betrayal"].items()
-        if after["changed"] is not None
-    ]
-    return Timeline(
-        agents={name: name for name in names},
-        framed=byzantine,
-        framed_label="Byzantine player",
-        cells={
-            (name, entry["round"]): TimelineCell(
-                entry["actions"][name] or IDLE, (entry["words"][name] or NO_WORD) if entry["words"] else ""
-            )
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+        """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
+        metrics = outcome["metrics"]
+        byzantine = frozenset(metrics["byzantine_players"])
+        names = sorted(trace[0]["actions"], key=lambda name: (name in byzantine, by_number(name)))
+        first = metrics["first_betrayal_round"]
+        betrayals = [
+            Mark(name, first, "first betrayal")
             for entry in trace
             for name in names
-        },
-        states=ACTIONS,
-        marks=(*betrayals, *changes),
-        results={entry["round"]: _stag_points(entry) for entry in trace},
-        results_label="stag pays",
-    )
+            if entry["round"] == first and name in byzantine and entry["actions"][name] == HARE
+        ]
+        changes = [
+            Mark(name, after["changed"], "first other word or action of a player that saw one")
+            for name, after in metrics["after_betrayal"].items()
+            if after["changed"] is not None
+        ]
+        return Timeline(
+            agents={name: name for name in names},
+            framed=byzantine,
+            framed_label="Byzantine player",
+            cells={
+                (name, entry["round"]): TimelineCell(
+                    entry["actions"][name] or IDLE, (entry["words"][name] or NO_WORD) if entry["words"] else ""
+                )
+                for entry in trace
+                for name in names
+            },
+            states=ACTIONS,
+            marks=(*betrayals, *changes),
+            results={entry["round"]: _stag_points(entry) for entry in trace},
+            results_label="stag pays",
+        )
 
 
 def _stag_points(entry: Mapping[str, Any]) -> str:
     """Return what each stag hunter got in a round; all of them get the same."""
     return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)
-
-
-def outcome_name(success: bool, hunting: int, honest: int) -> str:
-    """Return the outcome of a last round in which `hunting` of `honest` players hunted the stag."""
-    if not hunting:
-        return DEFECTION
-    if not success:
-        return EXPLOITED
-    return COOPERATION if hunting == honest else PARTIAL

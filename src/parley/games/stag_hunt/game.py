@@ -7,47 +7,43 @@ takes all of them, and the hare, which takes nobody else. Words and actions are 
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, GameParameters, Group, Outcome
-from parley.games.evidence import FigureSpec, GameColumns, Indicator, Measure, OutcomeClass, Quantity, Timeline
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
 from parley.games.network.links import Links
-from parley.games.problems.problem import Problem
-from parley.games.questions import first_ask, in_form_of
-from parley.games.stag_hunt import evidence
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
-from parley.games.stag_hunt.columns import COLUMNS
+from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
 from parley.games.stag_hunt.rules import POLICIES
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
-from parley.policies import Ask, Reply, ReplyFormat
-from parley.policies.kinds import PolicyKind, with_instructions
+from parley.policies import Ask, Reply
+from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line
 
+COOPERATION = "cooperation"
+PARTIAL = "partial_cooperation"
+EXPLOITED = "exploited"
+DEFECTION = "defection"
 
-class StagHuntGame(Game):
+
+class StagHuntGame(Game[StagHuntParameters]):
     """N players, B of them Byzantine, hunt a stag together, or hares alone."""
 
-    name: ClassVar[str] = "stag_hunt"
-    protocol_version: ClassVar[int] = 3
-    roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
-    outcomes: ClassVar[tuple[OutcomeClass, ...]] = evidence.OUTCOMES
-    figures: ClassVar[tuple[FigureSpec, ...]] = evidence.FIGURES
-    measures: ClassVar[tuple[Measure, ...]] = evidence.MEASURES
-    indicators: ClassVar[tuple[Indicator, ...]] = evidence.INDICATORS
-    quantities: ClassVar[tuple[Quantity, ...]] = evidence.QUANTITIES
-    columns: ClassVar[GameColumns] = COLUMNS
-    read_texts: ClassVar[frozenset[str]] = frozenset({"word"})
-    Parameters: ClassVar[type[GameParameters]] = StagHuntParameters
-    prompts = texts.PROMPTS
-    prompt_phases: ClassVar[tuple[str, ...]] = texts.PHASES
-    question_styles: ClassVar[tuple[str, ...]] = ("stag_hunt",)
-    policies: ClassVar[Mapping[str, PolicyKind]] = POLICIES
-
-    parameters: StagHuntParameters
+    name = "stag_hunt"
+    protocol_version = 3
+    outcomes = (
+        OutcomeClass(COOPERATION, "all honest players hunt the stag, and get it", "#0072B2", ""),
+        OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
+        OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
+        OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
+    )
+    Parameters = StagHuntParameters
+    policies = POLICIES
+    read_texts = frozenset({"word"})
+    prompts = texts.StagHuntPrompts()
+    evidence = StagHuntEvidence()
 
     def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
@@ -75,10 +71,9 @@ class StagHuntGame(Game):
         return self._outcome()
 
     @classmethod
-    def check(cls, parameters: GameParameters, groups: Sequence[Group]) -> None:
+    def check(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if there is no such network, or if the hunt needs more players than there are."""
         super().check(parameters, groups)
-        assert isinstance(parameters, StagHuntParameters)
         n = sum(group.count for group in groups)
         if n < 2:
             raise UsageError(f"a stag hunt needs two players (n = {n}); raise n")
@@ -88,20 +83,19 @@ class StagHuntGame(Game):
             raise UsageError(f"needed: {parameters.needed}: more than the players (n = {n}); lower it")
 
     @classmethod
-    def possible_outcomes(cls, parameters: GameParameters, groups: Sequence[Group]) -> frozenset[str]:
+    def possible_outcomes(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> frozenset[str]:
         """Return the outcomes that the number of hunters needed allows; Byzantine players may hunt the stag, too."""
-        assert isinstance(parameters, StagHuntParameters)
         n = sum(group.count for group in groups)
         honest = sum(group.count for group in groups if group.role == HONEST)
         needed, impossible = parameters.hunters_needed(n), set()
         if needed == n or honest == 1:  # a hunt that succeeds has some honest player in it, and not all of them
-            impossible.add(evidence.PARTIAL)
+            impossible.add(PARTIAL)
         if needed == 1:  # nobody hunts in vain
-            impossible.add(evidence.EXPLOITED)
+            impossible.add(EXPLOITED)
         return super().possible_outcomes(parameters, groups) - impossible
 
     @classmethod
-    def threat_model(cls, parameters: GameParameters, groups: Sequence[Group]) -> str:
+    def threat_model(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> str:
         """Return "paper" if all Byzantine players are scripted betrayers, as in the paper (A.5); else what is not."""
         kinds = [group.policy.kind for group in groups if group.role == BYZANTINE and group.count]
         reasons = {"asks a model" if kind.asks_model else kind.beyond for kind in kinds} - {""}
@@ -110,59 +104,6 @@ class StagHuntGame(Game):
         if any(kind.is_plugin for kind in kinds):
             return "unknown: own policy"
         return "paper" if kinds else "none"
-
-    @classmethod
-    def shows(cls, figure: FigureSpec, parameters: GameParameters, groups: Sequence[Group]) -> bool:
-        """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
-        assert isinstance(parameters, StagHuntParameters)
-        betrayers = any(group.role == BYZANTINE and group.count for group in groups)
-        return figure.name not in evidence.hidden(betrayers and parameters.rounds > 1)
-
-    @classmethod
-    def templates(cls, prompt: str, parameters: GameParameters) -> Mapping[str, Path]:
-        """Return the files of the pieces that are sent with these parameters."""
-        assert isinstance(parameters, StagHuntParameters)
-        return texts.templates(prompt, parameters)
-
-    @classmethod
-    def prompt_template(cls, prompt: str, role: str, phase: str, part: str) -> str:
-        """Return the unrendered text of one prompt; the phases are signal and act."""
-        return texts.template(prompt, role, phase, part)
-
-    @classmethod
-    def sample_prompt(cls, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt of the default game, of its second round; only the reply format is `given`."""
-        texts.template(prompt, role, phase, part)
-        return texts.sample(role, phase, part, given.get("reply_format", "json"))
-
-    @classmethod
-    def question(cls, style: str, problem: Problem, reply_format: ReplyFormat) -> tuple[Ask, str]:
-        """Return a question whose answer is the word that is broadcast."""
-        ask = first_ask(cls, StagHuntParameters(reply_format=reply_format), texts.PLAIN)
-        told = "The word that you broadcast is your answer to this question."
-        return in_form_of(ask, problem.question, told, reply_format), "word"
-
-    @classmethod
-    def series(
-        cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]
-    ) -> Mapping[str, Sequence[tuple[int, float]]]:
-        """Return the points of each measure by round."""
-        return evidence.series(outcome, trace)
-
-    @classmethod
-    def timeline(cls, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
-        """Return the words and actions of each player."""
-        return evidence.timeline(outcome, trace)
-
-    @classmethod
-    def sweep(cls, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """Return the share of each archetype by the threshold."""
-        return evidence.sweep(metrics)
-
-    @classmethod
-    def of_agents(cls, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-        """Return the archetype of each betrayed player, as shares of 0 and 1."""
-        return evidence.of_agents(metrics)
 
     # What a player is asked, and what it sees
 
@@ -177,7 +118,7 @@ class StagHuntGame(Game):
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
         history = self._history[name][max(0, len(self.rounds) - kept) :]
         others = [label for label in known.values() if label != YOU]
-        reply_format = self.format_for(seat)
+        reply_format = p.format_for(seat)
         told_reply = texts.told_reply(phase, reply_format)
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
         return Ask(
@@ -257,7 +198,7 @@ class StagHuntGame(Game):
     def _outcome(self) -> Outcome:
         last, honest, rounds = self.rounds[-1], self.honest, self.rounds
         hunting = sum(last.actions[name] == STAG for name in honest)
-        name = evidence.outcome_name(last.success, hunting, len(honest))
+        name = _outcome_name(last.success, hunting, len(honest))
         choices = [r.actions[name] for r in rounds for name in honest]
         payoff = sum(r.points[name] for r in rounds for name in honest) / len(choices)
         failed = next((r.number for r in rounds if not r.success), None)
@@ -277,7 +218,7 @@ class StagHuntGame(Game):
                 "loss": self.parameters.stag - payoff,
                 "full_payoff": self.parameters.stag,
                 "successes": sum(r.success for r in rounds),
-                "last_round_cooperative": name == evidence.COOPERATION,
+                "last_round_cooperative": name == COOPERATION,
                 "first_failure_round": failed,
                 "idle": sum(action is None for r in rounds for action in r.actions.values()),
                 "no_words": sum(word is None for r in rounds for word in r.words.values()),
@@ -304,3 +245,12 @@ def _action(reply: Reply) -> Action | None:
     """Return the action; None for a player without a usable reply, which hunts nothing."""
     said = _field(reply, "action")
     return None if said is None else STAG if said == STAG else HARE
+
+
+def _outcome_name(success: bool, hunting: int, honest: int) -> str:
+    """Return the outcome of a last round in which `hunting` of `honest` players hunted the stag."""
+    if not hunting:
+        return DEFECTION
+    if not success:
+        return EXPLOITED
+    return COOPERATION if hunting == honest else PARTIAL

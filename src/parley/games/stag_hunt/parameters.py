@@ -11,9 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
-from parley.games.base import GameParameters
 from parley.games.network.topology import Complete
-from parley.games.share import Share
+from parley.games.parameters import GameParameters, Share
 from parley.games.stag_hunt.state import Action, one_word
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel

@@ -1,18 +1,16 @@
 """The prompts of the stag hunt: Parley's own words, after the fragments in the paper's appendix A.
 
-Their placeholders are replaced once, in one pass, by values that were worked out beforehand; nothing is ever
-evaluated. Each piece of the rules is a file, so that the identity of a simulation has those that were sent.
+Each piece of the rules is a file, so that the identity of a simulation has those that were sent.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from typing import Any
 
-from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST
+from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.prompts import Prompts, QuestionStyle, Template, fill, text_of
 from parley.games.reply_instructions import Instruction, instruction, instruction_files
 from parley.games.stag_hunt.parameters import ALL, StagHuntParameters
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen
@@ -23,8 +21,6 @@ PHASES = ("signal", "act")
 PLAIN = "plain"
 _REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.reply_instructions)
 _ROLES = (HONEST, BYZANTINE)
-_ALL_FILES = {f"{role}_{path.stem}": path for role in _ROLES for path in sorted(FOLDER.glob("*.txt"))}
-PROMPTS: Mapping[str, Mapping[str, Path]] = {PLAIN: _ALL_FILES}
 
 _ACTIONS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
 
@@ -56,45 +52,13 @@ def _names(parameters: StagHuntParameters) -> list[str]:
     ]
 
 
-def templates(prompt: str, parameters: StagHuntParameters) -> Mapping[str, Path]:
-    """Return the files of the templates that are sent, by name; raises KeyError for an unknown prompt."""
-    names = [f"{role}_{name}" for role in _ROLES for name in _names(parameters)]
-    replies = {
-        f"{role}_reply_{phase}_{part}": path
-        for role in _ROLES
-        for phase in PHASES
-        if phase == "act" or parameters.cheap_talk
-        for part, path in instruction_files(_REPLIES[phase], parameters.reply_format).items()
-    }
-    return {name: PROMPTS[prompt][name] for name in [*names, f"{BYZANTINE}_byzantine_aim"]} | replies
-
-
 def told_reply(phase: str, reply_format: ReplyFormat) -> Instruction:
     """Return what is said of the form of the reply in a phase."""
     return instruction(_REPLIES[phase], reply_format)
 
 
-def template(prompt: str, role: str, phase: str, part: str) -> str:
-    """Return the unrendered text of one prompt; raises UsageError for an unknown one."""
-    if prompt not in PROMPTS or role not in _ROLES or phase not in PHASES or part not in ("system", "user"):
-        raise UsageError(
-            f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(PROMPTS)}; roles: "
-            f"{', '.join(_ROLES)}; phases: {', '.join(PHASES)}; parts: system, user"
-        )
-    users = {"signal": "signal_user", "act": "act_after_words_user"}
-    return _text("system" if part == "system" else users[phase])
-
-
-@cache
-def _text(name: str) -> str:
-    return (FOLDER / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
-
-
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-
-
 def _filled(name: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], _text(name))
+    return fill(text_of(FOLDER / f"{name}.txt"), values)
 
 
 def render_system(role: str, parameters: StagHuntParameters, values: PromptValues) -> str:
@@ -153,14 +117,45 @@ def _word(word: str | None) -> str:
     return "(no word)" if word is None else json.dumps(word, ensure_ascii=False)
 
 
-def sample(role: str, phase: str, part: str, reply_format: ReplyFormat) -> str:
-    """Return one prompt of the default game filled with sample values (for `parley prompts`)."""
-    others = ("player_1", "player_2", "player_3")
-    names = (YOU, *others)
-    actions: dict[str, Action | None] = {**dict.fromkeys(names, STAG), others[2]: HARE}
-    words: dict[str, str | None] = {**dict.fromkeys(names, "stag"), others[0]: "together"}
-    values = PromptValues(4, others, [round_text(Seen(1, words, actions, None))], 2, words if phase == "act" else {})
-    parameters = StagHuntParameters()
-    if part == "system":
-        return render_system(role, parameters, values)
-    return render_user(phase, parameters, values, told_reply(phase, reply_format).reply)
+_VARIANTS = {PLAIN: {f"{role}_{path.stem}": path for role in _ROLES for path in sorted(FOLDER.glob("*.txt"))}}
+
+
+class StagHuntPrompts(Prompts[StagHuntParameters]):
+    """One variant, whose pieces depend on the parameters."""
+
+    variants = _VARIANTS
+    phases = PHASES
+    questions = (
+        QuestionStyle("stag_hunt", PLAIN, "word", told="The word that you broadcast is your answer to this question."),
+    )
+
+    def files(self, prompt: str, parameters: StagHuntParameters) -> Mapping[str, Template]:
+        """Return the pieces that are sent with these parameters."""
+        names = [f"{role}_{name}" for role in _ROLES for name in _names(parameters)]
+        replies = {
+            f"{role}_reply_{phase}_{part}": path
+            for role in _ROLES
+            for phase in PHASES
+            if phase == "act" or parameters.cheap_talk
+            for part, path in instruction_files(_REPLIES[phase], parameters.reply_format).items()
+        }
+        return {name: self.variants[prompt][name] for name in [*names, f"{BYZANTINE}_byzantine_aim"]} | replies
+
+    def template(self, prompt: str, role: str, phase: str, part: str) -> str:
+        """Return the unfilled text of one prompt: of actions the one after words."""
+        text = super().template(prompt, role, phase, part)
+        return text_of(FOLDER / "act_after_words_user.txt") if (phase, part) == ("act", "user") else text
+
+    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
+        """Return one prompt of the default game, of its second round; only the reply format is `given`."""
+        self.template(prompt, role, phase, part)
+        others = ("player_1", "player_2", "player_3")
+        names = (YOU, *others)
+        actions: dict[str, Action | None] = {**dict.fromkeys(names, STAG), others[2]: HARE}
+        words: dict[str, str | None] = {**dict.fromkeys(names, "stag"), others[0]: "together"}
+        history = [round_text(Seen(1, words, actions, None))]
+        values = PromptValues(4, others, history, 2, words if phase == "act" else {})
+        if part == "system":
+            return render_system(role, StagHuntParameters(), values)
+        reply = told_reply(phase, given.get("reply_format", "json")).reply
+        return render_user(phase, StagHuntParameters(), values, reply)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from parley.games.base import BYZANTINE
+from parley.games.parameters import BYZANTINE
 from parley.games.stag_hunt.parameters import HARE_WORD, LONGEST_WORD
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen, StagHuntView, one_word
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind

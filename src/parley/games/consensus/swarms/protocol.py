@@ -25,91 +25,69 @@ vote is none, which counts as not stop. A Byzantine agent that abstains keeps it
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from parley.games.base import Outcome
-from parley.games.consensus.parameters import turn_model
-from parley.games.consensus.prompts import Proposal
-from parley.games.consensus.state import Agent, ConsensusView
+from parley.games.consensus.parameters import ConsensusParameters, turn_model
+from parley.games.consensus.prompts import TURN, turn_proposals_text
+from parley.games.consensus.protocol import Protocol
+from parley.games.consensus.state import Agent, ConsensusView, Proposal
 from parley.games.consensus.swarms.parameters import EARLY_VOTE, MISSING_VALUE
-from parley.games.consensus.swarms.prompts import filled, format_proposals, template
+from parley.games.network.graph import Network
 from parley.policies import Ask, Reply
-from parley.policies.kinds import PolicyKind, Rule, with_instructions
+from parley.policies.kinds import PolicyKind, Rule
 from parley.text import one_line
 
-if TYPE_CHECKING:
-    from parley.games.consensus.game import ConsensusGame
 
+class SwarmsProtocol(Protocol):
+    """In each round one agent after the other proposes and votes, seeing what is public when its turn comes."""
 
-def play(game: "ConsensusGame") -> Generator[list[Ask], list[Reply], Outcome]:
-    """Play rounds of turns until enough agents vote to stop, or the deadline."""
-    parameters = game.parameters
-    rounds = _Rounds(game)
-    for number in range(1, parameters.max_rounds + 1):
-        proposals, votes = [], {}
-        rounds.begin()
-        for agent in game.agents:
-            [reply] = yield [rounds.ask(agent, number)]
-            proposals.append(rounds.take(agent, number, reply))
-            votes[agent.name] = None if reply.value is None else str(reply.value.model_dump()["vote"])
-        stop_votes = sum(vote == "stop" for vote in votes.values())
-        stopped = rounds.votes_count(number) and Fraction(stop_votes, len(votes)) >= parameters.stop_threshold
-        if stopped and EARLY_VOTE not in parameters.leaks:
-            rounds.undo()
-        game.close_round(number, proposals, votes, stopped)
-        rounds.end()
-        if stopped:
-            return game.outcome(number, stopped=True)
-    return game.outcome(parameters.max_rounds, stopped=False)
-
-
-class _Rounds:
-    """What is public while a game is played, turn by turn."""
-
-    def __init__(self, game: "ConsensusGame") -> None:
-        self._game = game
+    def __init__(
+        self, parameters: ConsensusParameters, prompt: str, agents: Sequence[Agent], network: Network
+    ) -> None:
+        super().__init__(parameters, prompt, agents, network)
+        self._early_vote = EARLY_VOTE in parameters.leaks
         self._public: dict[str, Proposal] = {}  # the last value that each agent has told, with its message of now
-        if MISSING_VALUE in game.parameters.leaks:
-            self._public = {agent.name: Proposal(agent.name, agent.initial_value) for agent in game.agents}
-        self._history: list[list[Proposal]] = []  # what was public at the end of each round
-        self._before: list[tuple[Agent, int | None, int]] = []
+        if MISSING_VALUE in parameters.leaks:
+            self._public = {agent.name: Proposal(agent.name, agent.initial_value) for agent in agents}
 
-    def begin(self) -> None:
-        """Begin a round: the messages of the one before are history."""
-        self._public = {name: replace(said, justification="") for name, said in self._public.items()}
-        self._before = [(agent, agent.current_value, agent.changes) for agent in self._game.agents]
+    def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
+        """Play rounds of turns until enough agents vote to stop, or the deadline."""
+        for number in range(1, self.parameters.max_rounds + 1):
+            before = [(agent, agent.current_value, agent.changes) for agent in self.agents]
+            # The messages of the round before are history.
+            self._public = {name: replace(said, justification="") for name, said in self._public.items()}
+            proposals, votes = [], {}
+            for agent in self.agents:
+                [reply] = yield [self._ask(agent, number)]
+                proposals.append(self._take(agent, number, reply))
+                votes[agent.name] = None if reply.value is None else str(reply.value.model_dump()["vote"])
+            # Votes of round 1 are about nothing, unless they count at once.
+            stopped = (number > 1 or self._early_vote) and self.stops(votes)
+            if stopped and not self._early_vote:
+                for agent, value, changes in before:
+                    agent.current_value, agent.changes = value, changes
+            self.close_round(number, proposals, votes, stopped)
+            if stopped:
+                return number, True
+            self.history.append(self._listed())
+        return self.parameters.max_rounds, False
 
-    def take(self, agent: Agent, number: int, reply: Reply) -> Proposal:
+    def _take(self, agent: Agent, number: int, reply: Reply) -> Proposal:
         """Apply one reply, and return what it proposed."""
-        proposal = self._game.take_proposal(agent, number, reply)
+        proposal = self.take_proposal(agent, number, reply)
         if proposal.value is not None:
             self._public[agent.name] = proposal
         elif reply.value is not None and agent.name in self._public:
-            message = one_line(reply.value.model_dump()["public_reasoning"], self._game.parameters.justification_chars)
+            message = one_line(reply.value.model_dump()["public_reasoning"], self.parameters.justification_chars)
             self._public[agent.name] = replace(self._public[agent.name], justification=message)
         return proposal
 
-    def votes_count(self, number: int) -> bool:
-        """Whether the votes of a round are about something."""
-        return number > 1 or EARLY_VOTE in self._game.parameters.leaks
-
-    def undo(self) -> None:
-        """Give all agents the values back that they held before this round."""
-        for agent, value, changes in self._before:
-            agent.current_value, agent.changes = value, changes
-
-    def end(self) -> None:
-        """End a round: what is public now is what history says of it."""
-        self._history.append(self._listed())
-
-    def ask(self, agent: Agent, number: int) -> Ask:
+    def _ask(self, agent: Agent, number: int) -> Ask:
         """Return what one agent is asked when its turn comes."""
-        game, p, role = self._game, self._game.parameters, agent.seat.role
+        p, now = self.parameters, self._listed()
         values = {
             "agent_id": agent.name,
             "task": p.task,
@@ -118,58 +96,23 @@ class _Rounds:
             "max_rounds": p.max_rounds,
             "initial_value": agent.initial_value,
             "round_number": number,
-            "proposals": format_proposals(game.visible(agent, self._listed())),
+            "proposals": turn_proposals_text(self.visible(agent, now)),
             "history": self._history_text(agent),
             "current_value": agent.current_value,
             "private_notes": _last_note(agent, number) or "None.",
         }
-        written = game.format_for(agent.seat)
-        prompted = partial(template, game.prompt, role, leaks=p.leaks, reply_format=written)
-        return Ask(
-            agent=agent.name,
-            role=role,
-            round=number,
-            phase="turn",
-            system=with_instructions(filled(prompted("system"), values), agent.seat.policy),
-            user=filled(prompted("user"), values),
-            follow_up=filled(prompted("follow_up"), values),
-            reply_format=written,
-            reply_model=turn_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars),
-            sampling=p.turn,
-            view=self._view(agent, number),
-        )
+        model = turn_model(agent.seat.role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars)
+        return self.ask(agent, number, TURN, values, now, model, p.turn)
 
     def _listed(self) -> list[Proposal]:
-        return [self._public[agent.name] for agent in self._game.agents if agent.name in self._public]
+        return [self._public[agent.name] for agent in self.agents if agent.name in self._public]
 
     def _history_text(self, agent: Agent) -> str:
-        shown = self._history[-self._game.parameters.history_rounds :] if self._game.parameters.history_rounds else []
-        if self._history and not shown:
+        shown = self.history[-self.parameters.history_rounds :] if self.parameters.history_rounds else []
+        if self.history and not shown:
             return "Earlier rounds are not shown."
-        blocks = [format_proposals(self._game.visible(agent, listed)) for listed in shown]
+        blocks = [turn_proposals_text(self.visible(agent, listed)) for listed in shown]
         return "\n".join(blocks) or "No previous rounds."
-
-    def _view(self, agent: Agent, number: int) -> "TurnView":
-        p = self._game.parameters
-        last = self._history[-1] if self._history and p.history_rounds else []
-        return TurnView(
-            phase="turn",
-            agent=agent.name,
-            role=agent.seat.role,
-            round=number,
-            value_min=p.value_min,
-            value_max=p.value_max,
-            initial_value=agent.initial_value,
-            current_value=agent.current_value,
-            last_round=_values(self._game.visible(agent, last)),
-            this_round=_values(self._game.visible(agent, self._listed())),
-            neighbors=self._game.links.neighbors(agent.name),
-            early_vote=EARLY_VOTE in p.leaks,
-        )
-
-
-def _values(proposals: Sequence[Proposal]) -> dict[str, int | None]:
-    return {proposal.agent: proposal.value for proposal in proposals}
 
 
 def _last_note(agent: Agent, number: int) -> str:
@@ -179,22 +122,12 @@ def _last_note(agent: Agent, number: int) -> str:
 # Scripted policies, whose rules know proposals and votes
 
 
-@dataclass(frozen=True, slots=True)
-class TurnView(ConsensusView):
-    """What one agent may see in its turn: `this_round` is what is public now, `last_round` what was a round ago."""
-
-    early_vote: bool = False
-
-    def proposing(self) -> ConsensusView:
-        """Return the view from which the value is proposed."""
-        return replace(self, phase="propose")
-
-    def voting(self, value: object) -> ConsensusView:
-        """Return the view from which the vote follows: the values that it is about."""
-        if not self.early_vote:
-            return replace(self, phase="vote", this_round=self.last_round)
-        mine = {self.agent: value} if isinstance(value, int) else {}
-        return replace(self, phase="vote", this_round={**self.this_round, **mine})
+def _voting(view: ConsensusView, value: object) -> ConsensusView:
+    """Return the view of a turn from which the vote follows: the values that it is about."""
+    if not view.early_vote:
+        return replace(view, phase="vote", this_round=view.last_round)
+    mine = {view.agent: value} if isinstance(value, int) else {}
+    return replace(view, phase="vote", this_round={**view.this_round, **mine})
 
 
 def in_turns(kinds: Mapping[str, PolicyKind]) -> dict[str, PolicyKind]:
@@ -210,10 +143,10 @@ def _in_turns(kind: PolicyKind) -> PolicyKind:
 
 def _turn_rule(rule: Rule) -> Rule:
     def answer(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
-        if not isinstance(view, TurnView):
+        if view.phase != TURN:
             return rule(view, rng)
-        proposal = rule(view.proposing(), rng)
-        vote = rule(view.voting(proposal["value"]), rng)
+        proposal = rule(replace(view, phase="propose"), rng)
+        vote = rule(_voting(view, proposal["value"]), rng)
         return {**proposal, "vote": vote["decision"]}
 
     return answer

@@ -1,0 +1,203 @@
+"""How a game of consensus goes: the protocol of the paper (A.2), and what every protocol keeps and does."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel
+
+from parley.games.consensus.network import ConsensusNetwork, peer_values
+from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
+from parley.games.consensus.prompts import PROMPTS, PromptValues, places, proposals_text
+from parley.games.consensus.state import Agent, ConsensusView, Proposal
+from parley.games.consensus.swarms.parameters import EARLY_VOTE
+from parley.games.network.graph import Network
+from parley.games.parameters import BYZANTINE
+from parley.policies import Ask, Reply, Sampling
+from parley.policies.kinds import with_instructions
+from parley.text import one_line
+
+
+class Protocol(ABC):
+    """Who is asked what, in which order, and when votes end the game; with the agents, the history and the trace."""
+
+    def __init__(
+        self, parameters: ConsensusParameters, prompt: str, agents: Sequence[Agent], network: Network
+    ) -> None:
+        """`agents` are in the order in which they are asked, which says nothing about roles, and so is `network`."""
+        self.parameters = parameters
+        self.prompt = prompt
+        self.agents = agents
+        self.honest = [agent for agent in agents if agent.honest]
+        self.links = ConsensusNetwork([agent.name for agent in agents], network)
+        self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
+        self.trace: list[dict[str, Any]] = []
+
+    @abstractmethod
+    def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
+        """Play to the end; return how many rounds were played, and whether votes stopped the game."""
+
+    def stops(self, votes: Mapping[str, str | None]) -> bool:
+        """Return whether enough of all agents vote to stop."""
+        stop_votes = sum(vote == "stop" for vote in votes.values())
+        return Fraction(stop_votes, len(votes)) >= self.parameters.stop_threshold
+
+    # What an agent is asked
+
+    def ask(
+        self,
+        agent: Agent,
+        number: int,
+        phase: str,
+        values: Mapping[str, object],
+        now: Sequence[Proposal],
+        reply_model: type[BaseModel],
+        sampling: Sampling,
+    ) -> Ask:
+        """Return what an agent is asked; `now` is what was proposed in this round, as far as it may be known."""
+        p, role = self.parameters, agent.seat.role
+        written, early = p.format_for(agent.seat), EARLY_VOTE in p.leaks
+        prompted = partial(
+            PROMPTS.filled, self.prompt, role, phase, values=values, reply_format=written, early_vote=early
+        )
+        last = self.history[-1] if self.history and p.history_rounds else []
+        return Ask(
+            agent=agent.name,
+            role=role,
+            round=number,
+            phase=phase,
+            system=with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy),
+            user=prompted("user"),
+            follow_up=prompted("follow_up"),
+            reply_format=written,
+            reply_model=reply_model,
+            sampling=sampling,
+            view=ConsensusView(
+                phase=phase,
+                agent=agent.name,
+                role=role,
+                round=number,
+                value_min=p.value_min,
+                value_max=p.value_max,
+                initial_value=agent.initial_value,
+                current_value=agent.current_value,
+                last_round={proposal.agent: proposal.value for proposal in self.visible(agent, last)},
+                this_round={proposal.agent: proposal.value for proposal in self.visible(agent, now)},
+                neighbors=self.links.neighbors(agent.name),
+                early_vote=early,
+            ),
+        )
+
+    def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
+        """Return what `agent` sees of the proposals of one round."""
+        return self.links.visible(agent.name, proposals)
+
+    def _told_of_network(self, agent: Agent) -> str:
+        """Return what follows an agent's system prompt where the topology is disclosed, on lines of its own."""
+        return f"\n{self.links.disclosed(agent.name)}" if self.parameters.disclose_topology else ""
+
+    # What a reply does
+
+    def take_proposal(self, agent: Agent, number: int, reply: Reply) -> Proposal:
+        """Apply one proposal; after a failed or withheld one the agent keeps its value and is silent."""
+        if reply.value is None:
+            return Proposal(agent.name, None)
+        fields = reply.value.model_dump()
+        note = one_line(fields["internal_strategy"], self.parameters.strategy_chars)
+        if note:
+            agent.notes.append((number, note))
+        justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
+        told = peer_values(fields)
+        if fields["value"] == "abstain":
+            return Proposal(agent.name, None, justification if told else "", told)
+        if agent.current_value is not None and fields["value"] != agent.current_value:
+            agent.changes += 1
+        agent.current_value = fields["value"]
+        return Proposal(agent.name, fields["value"], justification, told)
+
+    def close_round(
+        self, number: int, proposals: Sequence[Proposal], votes: Mapping[str, str | None], stopped: bool
+    ) -> None:
+        """Add a round to the trace."""
+        held = self.honest_values()
+        self.trace.append(
+            {
+                "round": number,
+                "proposals": {proposal.agent: proposal.value for proposal in proposals},
+                "values": {agent.name: agent.current_value for agent in self.agents},
+                "votes": dict(votes),
+                "stop_votes": sum(vote == "stop" for vote in votes.values()),
+                "stopped": stopped,
+                "honest_share": max(Counter(held).values()) / len(held) if held else None,
+                "honest_spread": max(held) - min(held) if held else None,
+                **self.links.told(number, proposals),
+            }
+        )
+
+    def honest_values(self) -> list[int]:
+        """Return the values that the honest agents hold."""
+        return [agent.current_value for agent in self.honest if agent.current_value is not None]
+
+
+class PaperProtocol(Protocol):
+    """In each round all agents propose at once, see the proposals, and vote at once."""
+
+    def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
+        """Play rounds of proposals and votes until enough agents vote to stop, or the deadline."""
+        for number in range(1, self.parameters.max_rounds + 1):
+            replies = yield [self._ask(agent, number, "propose", []) for agent in self.agents]
+            proposals = [
+                self.take_proposal(agent, number, reply) for agent, reply in zip(self.agents, replies, strict=True)
+            ]
+            replies = yield [self._ask(agent, number, "vote", proposals) for agent in self.agents]
+            votes = {agent.name: _decision(reply) for agent, reply in zip(self.agents, replies, strict=True)}
+            stopped = self.stops(votes)
+            self.history.append(proposals)
+            self.close_round(number, proposals, votes, stopped)
+            if stopped:
+                return number, True
+        return self.parameters.max_rounds, False
+
+    def _ask(self, agent: Agent, number: int, phase: str, proposals: Sequence[Proposal]) -> Ask:
+        p, role = self.parameters, agent.seat.role
+        values = PromptValues(
+            agent_id=agent.name,
+            round=number,
+            max_rounds=p.max_rounds,
+            value_min=p.value_min,
+            value_max=p.value_max,
+            initial_value=agent.initial_value,
+            current_value=agent.current_value,
+            history=self._history_text(agent),
+            this_round=proposals_text(agent.name, self.visible(agent, proposals)),
+            notes=self._notes_text(agent),
+        )
+        if phase == "propose":
+            peers = self.links.peers_of(agent.seat, p)
+            model = proposal_model(role, p.value_min, p.value_max, p.strategy_chars, p.reasoning_chars, peers)
+            return self.ask(agent, number, phase, places(values), proposals, model, p.propose)
+        vote = ByzantineVote if role == BYZANTINE else HonestVote
+        return self.ask(agent, number, phase, places(values), proposals, vote, p.vote)
+
+    def _history_text(self, agent: Agent) -> str:
+        """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
+        if self.history and not self.parameters.history_rounds:
+            return "(Earlier rounds are not shown)"
+        numbered = list(enumerate(self.history, 1))[-self.parameters.history_rounds :]
+        return "\n".join(
+            f"Round {number}:\n{proposals_text(agent.name, self.visible(agent, proposals))}"
+            for number, proposals in reversed(numbered)
+        )
+
+    def _notes_text(self, agent: Agent) -> str:
+        """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""
+        shown = agent.notes[-max(1, self.parameters.history_rounds) :]
+        return "\n".join(f"Round {number}: {note}" for number, note in shown)
+
+
+def _decision(reply: Reply) -> str | None:
+    """Return the vote; None for an agent that did not answer, which counts as continue."""
+    return None if reply.value is None else str(reply.value.model_dump()["decision"])

@@ -1,0 +1,108 @@
+"""What every game is given: its parameters, and who plays it. With the types that parameters of games share."""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from typing_extensions import TypeVar
+
+from parley.games.network.topology import Complete, Topology
+from parley.policies import ReplyFormat
+from parley.policies.kinds import BY_MODEL, ChosenPolicy
+
+# The roles that games share: who keeps to the rules, and who may break them.
+HONEST = "honest"
+BYZANTINE = "byzantine"
+
+
+class GameParameters(BaseModel):
+    """Parameters that every game has; each game adds its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    retries: int = Field(
+        default=3, ge=0, le=20, description="How often an unusable reply is asked for again, with a new seed."
+    )
+    topology: Topology = Field(
+        default=Complete(), description="Who hears whom: a name, or a kind with its parameters. Drawn for each seed."
+    )
+    reply_format: ReplyFormat = Field(
+        default="json",
+        description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
+        "then in JSON (two_steps).",
+        exclude_if=lambda value: bool(value == "json"),  # identities are older than this parameter
+    )
+
+    @property
+    def longest(self) -> int | None:
+        """Rounds of the longest possible game; None if nothing bounds them."""
+        return None
+
+    def format_for(self, seat: "Seat") -> ReplyFormat:
+        """Return how a seat replies: a language model in the study's format, a rule or the user's own code in JSON."""
+        return self.reply_format if seat.policy.kind.asks_model else "json"
+
+
+# The parameters of one game; `Game` alone stands for a game of any.
+P = TypeVar("P", bound=GameParameters, default=Any)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One agent as the game knows it: its name, its role, and what plays it; `group` counts the study's groups."""
+
+    name: str
+    role: str
+    policy: ChosenPolicy = BY_MODEL
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Agents of one role that are played alike."""
+
+    role: str
+    count: int
+    policy: ChosenPolicy = BY_MODEL
+
+
+# Shares are written as a number or as a fraction, and compared exactly.
+# Short, so that nobody's exponent makes an integer of a billion digits.
+_SHARE = re.compile(r"-?\d{1,9}(\.\d{1,40})?(e-\d{1,2})?|-?\d{1,9}\s*/\s*\d{1,9}")
+
+
+def _exact_share(value: Any) -> Fraction:
+    """Read 0.66, "0.66" or "2/3" as the exact number that is written there."""
+    if isinstance(value, Fraction):
+        return value
+    text = str(value).strip()
+    plain = isinstance(value, int | float | str) and not isinstance(value, bool) and _SHARE.fullmatch(text)
+    try:
+        if plain:
+            return Fraction(text)
+    except ZeroDivisionError:
+        pass
+    raise ValueError("must be a number or a fraction like '2/3'")
+
+
+_READ = BeforeValidator(_exact_share)
+_WRITTEN = PlainSerializer(str, return_type=str)
+
+# A share in (0, 1].
+Share = Annotated[
+    Fraction,
+    _READ,
+    Field(gt=0, le=1),
+    _WRITTEN,
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"type": "string"}]}),
+]
+# A share in [0, 1].
+ShareOrNone = Annotated[
+    Fraction,
+    _READ,
+    Field(ge=0, le=1),
+    _WRITTEN,
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}]}),
+]

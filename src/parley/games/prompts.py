@@ -1,0 +1,118 @@
+"""The prompts of games: templates with places, which are data, and values that are filled in once.
+
+Nothing in a template is ever evaluated, and nothing in a value is searched for places.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic
+
+from parley.errors import UsageError
+from parley.games.parameters import BYZANTINE, HONEST, P
+
+# A file with the text, or the text itself.
+Template = Path | str
+
+_WORD = r"\{\w+\}"
+_DOUBLED = {"{{": "{", "}}": "}"}
+
+
+@cache
+def text_of(template: Template) -> str:
+    """Return the text of a template, without the line breaks at its end."""
+    return (template if isinstance(template, str) else template.read_text(encoding="utf-8")).rstrip("\n")
+
+
+def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> str:
+    """Return a template with each of its places replaced, all in one pass: values are hostile, and never searched.
+
+    A place is a key of `values` in braces. With `doubled`, a doubled brace stands for a single one. Raises KeyError
+    for a word in braces that is no key.
+    """
+    found = _places(tuple(values), doubled)
+    return found.sub(lambda match: _DOUBLED.get(match[0]) or str(values[match[0][1:-1]]), text)
+
+
+def places_in(text: str, names: Iterable[str]) -> list[str]:
+    """Return the places of a template, braces and all: those called `names`, and any word in braces."""
+    return _places(tuple(names), False).findall(text)
+
+
+@cache
+def _places(names: tuple[str, ...], doubled: bool) -> re.Pattern[str]:
+    known = [re.escape(f"{{{name}}}") for name in sorted(names, key=len, reverse=True)]
+    return re.compile("|".join([*(map(re.escape, _DOUBLED) if doubled else ()), *known, _WORD]))
+
+
+@dataclass(frozen=True)
+class QuestionStyle:
+    """A way in which a game asks a question that is not its own, for calibrations.
+
+    The first of four honest agents is asked it, by a game with these parameters. `answer_field` of the reply has the
+    answer, and `told` says so in the prompt; "" if the question is what the game is about.
+    """
+
+    name: str
+    prompt: str
+    answer_field: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    told: str = ""
+
+
+class Prompts(Generic[P]):
+    """The prompts of a game; all of it has a default, for a game that makes its prompts by itself.
+
+    `variants` are the prompts that a study may choose, each with its templates by name: `ROLE_PHASE_PART`, or
+    `ROLE_PART` for all phases, where the part is `system` or `user`. Whatever is sent besides is named after its role,
+    too.
+    """
+
+    variants: Mapping[str, Mapping[str, Template]] = {"plain": {}}
+    phases: tuple[str, ...] = ()  # those that `template` knows
+    questions: tuple[QuestionStyle, ...] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the variants."""
+        return iter(self.variants)
+
+    def files(self, prompt: str, parameters: P) -> Mapping[str, Template]:
+        """Return the templates that agents are sent, by name; raises KeyError for an unknown prompt."""
+        return self.variants[prompt]
+
+    def digests(self, prompt: str, roles: Iterable[str], parameters: P) -> dict[str, str]:
+        """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
+
+        These hashes are part of a simulation's identity.
+        """
+        return {
+            name: hashlib.sha256(text.encode() if isinstance(text, str) else text.read_bytes()).hexdigest()
+            for name, text in sorted(self.files(prompt, parameters).items())
+            if name.startswith(tuple(f"{role}_" for role in roles))
+        }
+
+    def template(self, prompt: str, role: str, phase: str, part: str) -> str:
+        """Return the unfilled text of one prompt; raises UsageError for an unknown one."""
+        known = self.variants.get(prompt, {})
+        found = known.get(f"{role}_{phase}_{part}", known.get(f"{role}_{part}"))
+        if found is None or phase not in self.phases or part not in ("system", "user"):
+            raise UsageError(
+                f"no prompt for {prompt}, {role}, {phase}, {part}; prompts: {', '.join(self)}; roles: {HONEST}, "
+                f"{BYZANTINE}; phases: {', '.join(self.phases)}; parts: system, user"
+            )
+        return text_of(found)
+
+    def filled(self, prompt: str, role: str, phase: str, part: str, values: Mapping[str, object]) -> str:
+        """Return one prompt with its places filled; raises UsageError for an unknown one, KeyError for a place."""
+        return fill(self.template(prompt, role, phase, part), values)
+
+    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
+        """Return one prompt filled with sample values, some of them `given`; raises UsageError if there is none."""
+        raise UsageError("this game has no samples of its prompts; print what a study sends with --study STUDY")
+
+    def sample_values(self, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
+        """Return the names of the values that a sample of this prompt reads from `given`."""
+        return frozenset({"reply_format"} if part == "user" else ())

@@ -1,0 +1,65 @@
+"""Templates are data: their places are filled once, and what fills them is never searched for places."""
+
+from pathlib import Path
+
+import pytest
+
+from parley.errors import UsageError
+from parley.games.base import GameParameters
+from parley.games.prompts import Prompts, fill, places_in, text_of
+
+EVIL = "{a} {b} {{ }} \\g<0> \\1 %s {c}"
+
+
+def test_a_value_is_never_searched_for_places() -> None:
+    assert fill("{a}, {b}; {a}", {"a": EVIL, "b": "{a}"}) == f"{EVIL}, {{a}}; {EVIL}"
+    assert fill("{a} {{b}} {b}", {"a": "{b} {{", "b": "}}"}, doubled=True) == "{b} {{ {b} }}"
+
+
+def test_the_longest_place_is_taken_and_braces_of_json_stay() -> None:
+    assert fill('{x if x else "-"} {x}', {"x": 1, 'x if x else "-"': 2}) == "2 1"
+    assert fill('{"value": {a}}\n{\n}', {"a": 3}) == '{"value": 3}\n{\n}'
+
+
+@pytest.mark.parametrize("doubled", [False, True])
+def test_a_word_in_braces_without_a_value_is_an_error(doubled: bool) -> None:
+    with pytest.raises(KeyError, match="b"):
+        fill("{a} {b}", {"a": 1}, doubled=doubled)
+
+
+def test_places_are_found_as_they_stand() -> None:
+    assert places_in("{a} {b.c} {d}", ["b.c"]) == ["{a}", "{b.c}", "{d}"]
+
+
+class Greeting(Prompts[GameParameters]):
+    phases = ("hello",)
+
+    def __init__(self, file: Path) -> None:
+        self.variants = {"plain": {"honest_system": "You are {agent}.\n", "honest_hello_user": file}}
+
+
+def test_a_template_is_a_file_or_a_text(tmp_path: Path) -> None:
+    file = tmp_path / "hello.txt"
+    file.write_text("Say {word}\n\n")
+    prompts = Greeting(file)
+    assert text_of(file) == "Say {word}"
+    assert list(prompts) == ["plain"]
+    assert prompts.filled("plain", "honest", "hello", "user", {"word": EVIL}) == f"Say {EVIL}"
+    assert prompts.filled("plain", "honest", "hello", "system", {"agent": "agent_1"}) == "You are agent_1."
+    before = prompts.digests("plain", ["honest"], GameParameters())
+    file.write_text("Say {word}!\n")
+    after = prompts.digests("plain", ["honest"], GameParameters())
+    assert {name for name in before if before[name] != after[name]} == {"honest_hello_user"}
+    assert len(before) == 2
+    assert prompts.digests("plain", ["byzantine"], GameParameters()) == {}
+
+
+@pytest.mark.parametrize("asked", [("x", "honest", "hello", "user"), ("plain", "x", "hello", "user")])
+def test_an_unknown_prompt_names_those_there_are(asked: tuple[str, str, str, str], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^no prompt for .*prompts: plain; .*phases: hello"):
+        Greeting(tmp_path).template(*asked)
+
+
+def test_a_phase_that_is_not_the_games_has_no_system_prompt(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no prompt for plain, honest, bye, system"):
+        Greeting(tmp_path).template("plain", "honest", "bye", "system")

@@ -54,7 +54,9 @@ def write_pages(app: Sphinx) -> None:
     offered = "```{eval-rst}\n.. automodule:: parley\n   :members:\n```\n" if hasattr(parley, "__all__") else ""
     _write(folder / "python.md", offered)
     for name in ELSEWHERE:
-        _write(DOCS / site_links.place(name), site_links.moved((root / name).read_text(encoding="utf-8"), name))
+        copy = site_links.place(name)
+        text = (root / name).read_text(encoding="utf-8")
+        _write(DOCS / copy, site_links.relinked(text, name, f"docs/{copy}", ELSEWHERE, root))
 
 
 def _write(path: Path, text: str) -> None:
@@ -66,7 +68,8 @@ def _write(path: Path, text: str) -> None:
 def show_copies(app: Sphinx, page: str, source: list[str]) -> None:
     """Make links to pages that lie elsewhere links to their copies in the site."""
     if not page.startswith("_generated/"):
-        source[0] = site_links.to_copies(source[0], f"docs/{page}.md", ELSEWHERE)
+        name = f"docs/{page}.md"
+        source[0] = site_links.relinked(source[0], name, name, ELSEWHERE, DOCS.parent)
 
 
 def adapt_docstring(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:

@@ -199,11 +199,14 @@ def test_examples_of_commands_are_code() -> None:
     assert lines == ["Print ``x``.", "", "Examples::", "", "    parley show a/*", "    parley show b", ""]
 
 
-def test_links_to_pages_outside_lead_to_their_copies_and_back() -> None:
-    text = "[e](../../envs/README.md#models) [s](run.md) [w](https://x.example)"
-    there = site_links.to_copies(text, "docs/how-to/models.md", ["envs/README.md"])
-    assert there == "[e](../_generated/project/envs.md#models) [s](run.md) [w](https://x.example)"
-    back = site_links.moved("[c](../docs/how-to/cluster.md)", "envs/README.md")
+def test_links_to_pages_outside_lead_to_their_copies_and_back(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    copied = ["envs/README.md"]
+    text = "[e](../../envs/README.md#models) [s](run.md) [w](https://x.example) [`f`](../../examples)"
+    there = site_links.relinked(text, "docs/how-to/models.md", "docs/how-to/models.md", copied, tmp_path)
+    assert there == "[e](../_generated/project/envs.md#models) [s](run.md) [w](https://x.example) `f`"
+    copy = f"docs/{site_links.place('envs/README.md')}"
+    back = site_links.relinked("[c](../docs/how-to/cluster.md)", "envs/README.md", copy, copied, tmp_path)
     assert back == "[c](../../how-to/cluster.md)"
 
 

@@ -2,9 +2,10 @@
 
 import os.path
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from pathlib import Path
 
-_LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def place(name: str) -> str:
@@ -13,19 +14,19 @@ def place(name: str) -> str:
     return f"_generated/project/{stem}.md"
 
 
-def moved(text: str, name: str) -> str:
-    """Return the text of the page `name` with links that are right in its copy."""
-    return _relinked(text, name, f"docs/{place(name)}", lambda target: target)
+def relinked(text: str, old: str, new: str, copied: Collection[str], root: Path) -> str:
+    """Return the text of a page that moves from `old` to `new` (paths in the repository `root`) with links that are right.
 
+    Links to the pages `copied` lead to their copies. A link to a folder becomes its text: the site has no folders.
+    """
 
-def to_copies(text: str, name: str, copied: Collection[str]) -> str:
-    """Return the text of the page `name` with links to the copies of the pages `copied`."""
-    return _relinked(text, name, name, lambda target: f"docs/{place(target)}" if target in copied else target)
-
-
-def _relinked(text: str, old: str, new: str, change: Callable[[str], str]) -> str:
     def link(match: re.Match[str]) -> str:
-        target = change(os.path.normpath(os.path.join(os.path.dirname(old), match[1])))
-        return f"]({os.path.relpath(target, os.path.dirname(new))}{match[2] or ''})"
+        words, path, anchor = match.groups()
+        target = os.path.normpath(os.path.join(os.path.dirname(old), path))
+        if (root / target).is_dir():
+            return words
+        if target in copied:
+            target = f"docs/{place(target)}"
+        return f"[{words}]({os.path.relpath(target, os.path.dirname(new))}{anchor or ''})"
 
     return _LINK.sub(link, text)

@@ -115,6 +115,14 @@ def test_every_page_that_a_file_names_is_there() -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", ["docs/verification.md", "docs/explanation/reliability.md"])
+def test_every_test_that_a_promise_names_is_there(page: str) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    named = {name.removeprefix("tests/") for name in re.findall(r"[\w/]*\btest_\w+\.py", text)}
+    assert len(named) > 30
+    assert {name for name in named if not (REPOSITORY / "tests" / name).exists()} == set()
+
+
 # What is shown works
 
 

@@ -15,7 +15,7 @@ def place(name: str) -> str:
 
 
 def relinked(text: str, old: str, new: str, copied: Collection[str], root: Path) -> str:
-    """Return the text of a page that moves from `old` to `new`, paths in the repository `root`, with links that are right.
+    """Return a page's text with links that are right after its move from `old` to `new`, paths in the folder `root`.
 
     Links to the pages `copied` lead to their copies. A link to a folder becomes its text: the site has no folders.
     """

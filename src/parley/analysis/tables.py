@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parley import paths
@@ -43,16 +44,15 @@ def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
 
 
 def csv_text(table: pa.Table, header: bool = True) -> str:
-    """Return a table as CSV, in which no cell can be taken for a formula; what is missing is empty."""
+    """Return a table as CSV: what is missing is empty, TRUE and FALSE are as R has them, no cell is a formula."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_boolean(field.type):
+            table = table.set_column(place, field.name, pc.utf8_upper(table.column(place).cast(pa.string())))
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get, ignore_metadata=True)
     for name in frame:
         if not pd.api.types.is_numeric_dtype(frame[name]):
-            frame[name] = frame[name].map(_harmless_value)
+            frame[name] = [harmless(cell) if isinstance(cell, str) else cell for cell in frame[name]]
     return str(frame.to_csv(index=False, header=header))
-
-
-def _harmless_value(value: object) -> object:
-    return harmless(value) if isinstance(value, str) else value
 
 
 def harmless(cell: str) -> str:

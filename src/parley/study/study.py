@@ -18,7 +18,7 @@ from parley.games.base import Game
 from parley.games.evidence import FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
-from parley.study.axes import axis_names
+from parley.study.axes import axes_text, axis_names
 from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
@@ -152,10 +152,8 @@ class Study:
         meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
         found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]
         if not found:
-            asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-            raise UsageError(
-                f"{self.file}: no condition has {asked}; {self._meant(axes)}`parley expand {self.file}` lists them"
-            )
+            remedy = f"{self._meant(axes)}`parley expand {self.file}` lists them"
+            raise UsageError(f"{self.file}: no condition has {axes_text(axes)}; {remedy}")
         return found
 
     def _meant(self, axes: Mapping[str, Any]) -> str:

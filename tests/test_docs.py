@@ -17,6 +17,7 @@ from markdown_it.token import Token
 
 from parley import paths
 from parley.cli.program import commands
+from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.study import load_study
 
 REPOSITORY = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
@@ -159,6 +160,12 @@ def test_the_policy_in_the_tutorial_plays(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.delitem(sys.modules, "low", raising=False)
     played = CliRunner().invoke(commands, ["play", "low.yaml", "--model", "Low", "--b", "0"], catch_exceptions=False)
     assert played.output.splitlines()[-1] == "Outcome: valid_consensus, after 2 rounds"
+
+
+def test_the_page_of_the_models_file_has_every_argument_that_concerns_the_machine() -> None:
+    page = (DOCS / "reference" / "models.md").read_text(encoding="utf-8")
+    table = page.split("| what | arguments |\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"`([\w-]+)`", table)) == set(MACHINE_ARGUMENTS)
 
 
 # What is generated

@@ -17,7 +17,7 @@ from parley.analysis.summarize import summarize
 from parley.columns import Column, find
 from parley.errors import UsageError
 from parley.games.base import Game
-from parley.games.evidence import Indicator
+from parley.games.evidence import Evidence, Indicator
 from parley.games.registry import GAMES
 from parley.ledger.build import build
 from parley.ledger.export import export
@@ -77,7 +77,7 @@ def played(study: Study, rule: str) -> Study:
         finished = play(simulation.id, game, answers)
         write_record(simulation.record(study.name), simulation, finished, provenance(datetime.now(UTC), {}))
     summarize(study, lambda text: None)
-    if study.game.keeps_ledger:
+    if study.game.evidence.keeps_ledger:
         build(study, lambda text: None)
     return study
 
@@ -102,7 +102,10 @@ def studies(made: tuple[Path, list[Study]], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def described(columns: list[Column], study: Study, name: str) -> Column | None:
-    words = {"outcome": [o.name for o in study.game.outcomes], "indicator": [i.name for i in study.game.indicators]}
+    words = {
+        "outcome": [o.name for o in study.game.outcomes],
+        "indicator": [i.name for i in study.game.evidence.indicators],
+    }
     return find(columns, name, words)
 
 
@@ -118,7 +121,7 @@ def test_all_columns_of_tables_are_described_and_all_that_is_described_is_there(
     found: dict[str, set[str]] = {table.name: set() for table in TABLES}
     expected: dict[str, set[str]] = {table.name: set() for table in TABLES}
     for study in studies:
-        for name in [*paths.TABLES, *(["ledger"] if study.game.keeps_ledger else [])]:
+        for name in [*paths.TABLES, *(["ledger"] if study.game.evidence.keeps_ledger else [])]:
             names = pq.read_schema(paths.table(study.name, name, ".parquet")).names
             assert paths.table(study.name, name, ".csv").read_text().splitlines()[0].split(",") == names
             for column in names:
@@ -177,7 +180,7 @@ def test_all_axes_are_described(studies: list[Study]) -> None:
 
 
 def test_all_columns_of_an_exported_ledger_are_described(studies: list[Study]) -> None:
-    [study] = [study for study in studies if study.game.keeps_ledger]
+    [study] = [study for study in studies if study.game.evidence.keeps_ledger]
     header = next(export(paths.ledger(study.name), "csv")).strip().split(",")
     assert [find(UTTERANCES.columns, name, {}) is not None for name in header] == [True] * len(header)
     assert {"content.<key>" if name.startswith("content.") else name for name in header} == {
@@ -187,12 +190,16 @@ def test_all_columns_of_an_exported_ledger_are_described(studies: list[Study]) -
 
 def test_games_describe_their_indicators_and_quantities_as_metrics() -> None:
     for game in GAMES.values():
-        assert {i.name for i in (*game.indicators, *game.quantities)} <= {c.name for c in game.columns.metrics}
+        shown = game.evidence
+        assert {i.name for i in (*shown.indicators, *shown.quantities)} <= {c.name for c in shown.columns.metrics}
 
 
 def test_a_metric_that_a_game_names_as_an_indicator_alone_has_its_label() -> None:
-    class Own(Game):
+    class OwnEvidence(Evidence[Any]):
         indicators = (Indicator("happy", "all are happy"),)
+
+    class Own(Game[Any]):
+        evidence = OwnEvidence()
         outcomes = ()
 
     found = describe("simulations", "happy", [], Own)

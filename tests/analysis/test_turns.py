@@ -3,7 +3,7 @@
 import csv
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -16,6 +16,7 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.columns import Column
 from parley.errors import RecordError
+from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import GameColumns
 from parley.games.registry import GAMES
@@ -36,7 +37,7 @@ def played(study: Study) -> pd.DataFrame:
 def test_each_agent_has_a_row_in_each_round_with_what_the_trace_has(study_factory: Callable[..., Study]) -> None:
     study = study_factory({"n": 4, "b": 1, "byzantine": ["random", "silent"]}, seeds=2, parameters={"max_rounds": 3})
     table = played(study)
-    games = [column.name for game in GAMES.values() for column in game.columns.turns]
+    games = [column.name for game in GAMES.values() for column in game.evidence.columns.turns]
     assert list(table.columns) == [*study.axes, *COMMON, *games]
     expected = []
     for simulation in study.simulations():
@@ -102,7 +103,7 @@ def test_the_table_is_the_same_whatever_the_size_of_its_pieces(
     assert sum(sizes) == len(whole)
 
 
-class OwnGame(ConsensusGame):
+class OwnEvidence(ConsensusEvidence):
     """Agents who say what a hostile model would, in columns of the game's own."""
 
     @staticmethod
@@ -116,7 +117,11 @@ class OwnGame(ConsensusGame):
                 "mood": {"calm": 1},
             }
 
-    columns: ClassVar[GameColumns] = GameColumns((), (Column("mood", "string", "its mood", "JSON"),), _rows)
+    columns = GameColumns((), (Column("mood", "string", "its mood", "JSON"),), _rows)
+
+
+class OwnGame(ConsensusGame):
+    evidence = OwnEvidence()
 
 
 def own(study: Study, game: type[ConsensusGame]) -> Study:
@@ -146,8 +151,11 @@ def test_texts_are_cleaned_and_a_game_of_ones_own_adds_columns(study_factory: Ca
     ],
 )
 def test_what_is_no_row_is_told(study_factory: Callable[..., Study], row: dict[str, Any], told: str) -> None:
+    class BrokenEvidence(ConsensusEvidence):
+        columns = GameColumns(rows=lambda outcome, trace: [row], turns=OwnEvidence.columns.turns)
+
     class Broken(ConsensusGame):
-        columns: ClassVar[GameColumns] = GameColumns(rows=lambda outcome, trace: [row], turns=OwnGame.columns.turns)
+        evidence = BrokenEvidence()
 
     study = study_factory(seeds=1)
     played(study)

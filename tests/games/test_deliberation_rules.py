@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deliberating import CHOICES, EIGHTEEN, deliberate, new_deliberation
-from parley.games.deliberation.rules import POLICIES
+from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.state import DeliberationView, Value
 from parley.games.problems.problem import Problem
 from parley.policies.kinds import ChosenPolicy

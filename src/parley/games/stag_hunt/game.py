@@ -16,7 +16,7 @@ from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions

@@ -18,7 +18,7 @@ from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import DeliberationParameters, reply_model
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, told_reply
-from parley.games.deliberation.state import Agent, Answer, DeliberationView, Value
+from parley.games.deliberation.state import Agent, Answer, DeliberationView, Round, Value, Verdict
 from parley.games.deliberation.turns import Turn, graded, heard_by, plurality, reached, turn_measures
 from parley.games.deliberation.verdict import Ended, verdict
 from parley.games.problems.matching import MATCHING
@@ -64,7 +64,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         honest = [seat.name for seat in self.seats if seat.role == HONEST]
         self._panels = Panels(names, honest, self.parameters.panel_size or len(self.seats), self.rng)
         self._reach = reached(self.network, names)
-        self.trace: list[dict[str, Any]] = []
+        self.trace: list[Round] = []
 
     @property
     def about(self) -> str:
@@ -208,7 +208,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         """Add a turn to the trace."""
         p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
         honest = [agent.name for agent in panel if agent.honest]
-        entry: dict[str, Any] = {
+        entry: Round = {
             "round": session * (p.turns + 1) + now.number,
             "session": session,
             "turn": now.number,
@@ -226,13 +226,9 @@ class DeliberationGame(Game[DeliberationParameters]):
             levels = graded(now.values(honest), p.theta).levels
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}
         if ended is not None:
-            graded_too = {} if self.problem.definitive else {"levels": entry["levels"]}
-            entry["verdict"] = {
-                **graded_too,
-                "agreed": ended.detail is None,
-                "value": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
-                "detail": ended.detail,
-            }
+            value = list(ended.value) if isinstance(ended.value, tuple) else ended.value
+            judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
+            entry["verdict"] = judged if self.problem.definitive else {"levels": entry["levels"], **judged}
         self.trace.append(entry)
 
     # How it ended

@@ -9,7 +9,7 @@ from parley.games.base import Group, new_game
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
 from support.hunting import hunt, new_hunt
 

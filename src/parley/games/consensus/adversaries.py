@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from parley.games.consensus.rules import (
+from parley.games.consensus.policies import (
     GameValue,
     consensus_kind,
     held_value,

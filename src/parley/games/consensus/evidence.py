@@ -1,10 +1,12 @@
 """What the consensus game shows: the measure of agreement, and the figures (after Figures 2 to 4 of the paper)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parley.games.consensus.columns import COLUMNS
 from parley.games.consensus.parameters import ConsensusParameters
-from parley.games.evidence import Entry, Evidence, FigureSpec, Measure, Trajectory
+from parley.games.consensus.state import Round
+from parley.games.evidence import Evidence, FigureSpec, Measure, Trajectory
 from parley.text import by_number
 
 FIGURES = (
@@ -62,7 +64,7 @@ FIGURES = (
 )
 
 
-class ConsensusEvidence(Evidence[ConsensusParameters]):
+class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     """Agreement by round, and the values of single simulations."""
 
     columns = COLUMNS
@@ -70,14 +72,14 @@ class ConsensusEvidence(Evidence[ConsensusParameters]):
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents"),)
 
-    def trajectory(self, outcome: Entry, trace: Sequence[Entry]) -> Trajectory:
+    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
         series: dict[str, list[tuple[int, float]]] = {name: [(0, v)] for name, v in initial.items()}
         for entry in trace:
             for name, value in entry["values"].items():
                 # What a Byzantine agent proposed in the round that stops a game is not always applied (swarms).
-                if name in initial or (entry["proposals"][name] is not None and value is not None):
+                if value is not None and (name in initial or entry["proposals"][name] is not None):
                     series.setdefault(name, []).append((entry["round"], value))
         return Trajectory(
             series=dict(sorted(series.items(), key=lambda item: by_number(item[0]))),
@@ -87,7 +89,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters]):
             stopped=outcome["rounds"] if outcome["finished_early"] else None,
         )
 
-    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}

@@ -1,10 +1,12 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
-from parley.games.evidence import Entry, Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
+from parley.games.deliberation.state import Round
+from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
 from parley.games.parameters import Group
 
 MEASURES = (
@@ -119,7 +121,7 @@ _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
-class DeliberationEvidence(Evidence[DeliberationParameters]):
+class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     """What the deliberation game shows, and what it gives the ledger."""
 
     columns = COLUMNS
@@ -137,7 +139,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters]):
         """Return whether the figure is of right answers, or of policies, as the problems are."""
         return figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
-    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by turn, of the last deliberation on the problem.
 
         One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they
@@ -155,7 +157,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters]):
             found[measure.name] = kept
         return found
 
-    def transcript(self, outcome: Entry, trace: Sequence[Entry]) -> Sequence[Session]:
+    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""
         sessions = []
         for number in range(trace[-1]["session"] + 1):

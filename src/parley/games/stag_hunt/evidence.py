@@ -18,7 +18,7 @@ from parley.games.parameters import BYZANTINE, Group
 from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED
 from parley.games.stag_hunt.columns import COLUMNS
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.state import HARE, STAG
+from parley.games.stag_hunt.state import HARE, STAG, Round
 from parley.text import by_number
 
 IDLE = "idle"
@@ -206,7 +206,7 @@ FIGURES = (
 _OF_BETRAYED = ("archetypes", "archetypes_by_threshold")
 
 
-class StagHuntEvidence(Evidence[StagHuntParameters]):
+class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     """What the stag hunt shows; the measures are in the trace."""
 
     columns = COLUMNS
@@ -239,7 +239,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters]):
             for name, after in metrics["after_betrayal"].items()
         }
 
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
         """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
         metrics = outcome["metrics"]
         byzantine = frozenset(metrics["byzantine_players"])
@@ -274,6 +274,6 @@ class StagHuntEvidence(Evidence[StagHuntParameters]):
         )
 
 
-def _stag_points(entry: Mapping[str, Any]) -> str:
+def _stag_points(entry: Round) -> str:
     """Return what each stag hunter got in a round; all of them get the same."""
     return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)

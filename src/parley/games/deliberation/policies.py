@@ -5,7 +5,6 @@ text it returns goes through the same strict parser as a model's.
 """
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from pydantic import Field
 
 from parley.games.deliberation.prompts import FOLDER
 from parley.games.deliberation.state import DeliberationView, Value
-from parley.games.deliberation.verdict import plurality
+from parley.games.deliberation.turns import plurality
 from parley.games.parameters import BYZANTINE
+from parley.games.prompts import text_of
 from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
 
 _ADVERSARY = (BYZANTINE,)
@@ -112,13 +112,9 @@ def random(view: DeliberationView, rng: np.random.Generator, given: PolicyParame
     return _reply(view, (wrong,) if view.problem.kind == "policies" else wrong, "It must be this.")
 
 
-@cache
-def _told(name: str) -> str:
-    return (FOLDER / "strategies" / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
-
-
 def _llm_adversary(name: str, summary: str) -> PolicyKind:
-    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=lambda given: _told(name))
+    told = FOLDER / "strategies" / f"{name}.txt"
+    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=lambda given: text_of(told))
 
 
 POLICIES: Mapping[str, PolicyKind] = {

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.games.deliberation.rules import POLICIES
+from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.state import DeliberationView, Value
 from parley.games.problems.problem import Problem
 from parley.policies.kinds import ChosenPolicy

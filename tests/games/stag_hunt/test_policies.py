@@ -10,7 +10,7 @@ from parley.games.base import Group
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen, StagHuntView
 from support.hunting import chosen, letters, new_hunt
 from support.scripted import play_scripted

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model
-from parley.games.consensus.rules import Majority, majority, random, stubborn
+from parley.games.consensus.policies import Majority, majority, random, stubborn
 from parley.games.consensus.state import ConsensusView
 from parley.policies.parsing import parse_reply
 from support.playing import RULES, new_consensus

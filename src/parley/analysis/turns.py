@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -41,20 +42,29 @@ def write_turns(study: Study, recorded: Iterable[Recorded]) -> None:
     write_atomically(paths.table(study.name, NAME, ".parquet"), write)
 
 
+def turn_table(study: Study, recorded: Iterable[Recorded]) -> pd.DataFrame:
+    """Return the table in memory; nothing is written."""
+    whole: pd.DataFrame = pa.concat_tables([turn_schema(study).empty_table(), *_pieces(study, recorded)]).to_pandas()
+    return whole
+
+
 def _write(study: Study, recorded: Iterable[Recorded], parquet: BinaryIO, csv: BinaryIO) -> None:
     schema = turn_schema(study)
-    rows = (row for simulation, summary, trace in recorded for row in turn_rows(simulation, summary, trace))
     csv.write(csv_text(schema.empty_table()).encode())
     with pq.ParquetWriter(parquet, schema) as writer:
-        while piece := list(islice(rows, _ROWS)):
-            try:
-                table = pa.Table.from_pylist(piece, schema)
-            except pa.ArrowException as error:
-                raise RecordError(
-                    f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}"
-                ) from None
+        for table in _pieces(study, recorded):
             writer.write_table(table)
             csv.write(csv_text(table, header=False).encode())
+
+
+def _pieces(study: Study, recorded: Iterable[Recorded]) -> Iterator[pa.Table]:
+    schema = turn_schema(study)
+    rows = (row for simulation, summary, trace in recorded for row in turn_rows(simulation, summary, trace))
+    while piece := list(islice(rows, _ROWS)):
+        try:
+            yield pa.Table.from_pylist(piece, schema)
+        except pa.ArrowException as error:
+            raise RecordError(f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}") from None
 
 
 def turn_schema(study: Study) -> pa.Schema:

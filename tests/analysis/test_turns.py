@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,7 +14,7 @@ from parley import paths
 from parley.analysis import turns
 from parley.analysis.columns import columns_of
 from parley.analysis.summarize import summarize
-from parley.analysis.tables import read_table
+from parley.analysis.tables import csv_text, read_table
 from parley.columns import Column
 from parley.errors import RecordError
 from parley.games.consensus.evidence import ConsensusEvidence
@@ -140,6 +141,15 @@ def test_texts_are_cleaned_and_a_game_of_ones_own_adds_columns(study_factory: Ca
     with paths.table("small", "turns", ".csv").open() as file:
         assert {row["message"] for row in csv.DictReader(file)} == {"'=HYPERLINK(1) [31mred"}
     assert [c.name for c in columns_of("turns", [], OwnGame)][-1] == "mood"
+
+
+def test_no_cell_of_a_csv_is_a_formula_or_a_true_that_r_does_not_read() -> None:
+    texts = ["=1+1", "@x", "-2", "+1/2", "a=b", None]
+    plain = pa.table({"declared": pa.array(texts), "other": pa.array(texts, pa.large_string())})
+    assert csv_text(plain).splitlines()[1:] == [
+        ",".join([cell, cell]) for cell in ("'=1+1", "'@x", "-2", "+1/2", "a=b", "")
+    ]
+    assert csv_text(pa.table({"a": [True, None, False], "b": [1, None, 2]}), header=False) == "TRUE,1\n,\nFALSE,2\n"
 
 
 @pytest.mark.parametrize(

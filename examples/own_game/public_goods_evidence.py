@@ -33,7 +33,7 @@ FIGURES = (
         name="contributions_by_round",
         kind="curves",
         title="Contributions by round",
-        caption="Mean contribution of honest agents and share of free riders among them, by round, with 95% Wilson "
+        caption="Mean contribution of honest agents and share of free riders among them, by round, with Wilson "
         "intervals over simulations.",
         of=("contribution", "free_riders"),
     ),
@@ -41,7 +41,7 @@ FIGURES = (
         name="earnings",
         kind="quantities",
         title="Contributions and earnings",
-        caption="Mean contribution and earnings of an honest agent per round, with 95% Wilson intervals.",
+        caption="Mean contribution and earnings of an honest agent per round, with Wilson intervals.",
         x="b",
         of=("contribution", "earned"),
     ),
@@ -49,7 +49,7 @@ FIGURES = (
         name="outcomes",
         kind="stacked",
         title="Outcomes by number of Byzantine agents",
-        caption="Outcomes, stacked to 100%; the bars are 95% Wilson intervals of the first one.",
+        caption="Outcomes, stacked to 100%; the bars are Wilson intervals of the first one.",
         x="b",
     ),
     FigureSpec(

@@ -84,7 +84,7 @@ class FigureSpec:
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
     shares in `of`, whose labels are those of quantities, by a threshold that `x` names). A figure is drawn for studies
-    in which all axes of `needs` vary.
+    in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
     """
 
     name: str
@@ -198,14 +198,14 @@ OUTCOME_RATES = FigureSpec(
     name="outcome_rates",
     kind="rates",
     title="Outcomes by group size",
-    caption="Share of simulations per outcome by number of agents, model and prompt, with 95% Wilson intervals.",
+    caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson intervals.",
     x="n",
 )
 OUTCOMES_BY_BYZANTINE = FigureSpec(
     name="outcomes_by_byzantine",
     kind="stacked",
     title="Outcomes by number of Byzantine agents",
-    caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are 95% Wilson intervals of the first "
+    caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of the first "
     "outcome.",
     x="b",
 )

@@ -134,7 +134,7 @@ def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
     assert {"honest_payoff", "loss"} <= bounded
     for figure in StagHuntGame.evidence.figures:
         if figure.of and set(figure.of) <= bounded:
-            assert "95% Wilson intervals" in " ".join(figure.caption.split()), figure.name
+            assert "Wilson intervals" in " ".join(figure.caption.split()), figure.name
     assert set(played.outcome.trace[0]["measures"]) == {measure.name for measure in StagHuntGame.evidence.measures}
 
 

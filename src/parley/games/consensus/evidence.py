@@ -14,7 +14,7 @@ FIGURES = (
         name="outcome_rates",
         kind="rates",
         title="Outcomes by group size",
-        caption="Share of simulations per outcome by number of agents, model and prompt, with 95% Wilson "
+        caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson "
         "intervals (after Figure 2 of the paper).",
         x="n",
     ),
@@ -22,7 +22,7 @@ FIGURES = (
         name="outcomes_by_byzantine",
         kind="stacked",
         title="Outcomes by number of Byzantine agents",
-        caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are 95% Wilson intervals of "
+        caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of "
         "valid consensus (after Figure 3 of the paper).",
         x="b",
     ),
@@ -30,7 +30,7 @@ FIGURES = (
         name="valid_by_adversary",
         kind="map",
         title="Valid consensus by adversary",
-        caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with 95% "
+        caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with "
         "Wilson intervals; without honest agents there is none.",
         x="b",
         needs=("b", "byzantine"),
@@ -39,7 +39,7 @@ FIGURES = (
         name="valid_by_topology",
         kind="map",
         title="Valid consensus by topology",
-        caption="Rate of valid consensus by topology, with 95% Wilson intervals.",
+        caption="Rate of valid consensus by topology, with Wilson intervals.",
         x="topology",
         needs=("topology",),
     ),
@@ -48,7 +48,7 @@ FIGURES = (
         kind="curves",
         title="Agreement by round",
         caption="Share of the honest agents that hold their most frequent value after each round: mean over "
-        "simulations, with 95% Wilson intervals. What an agent says needs as many rounds as the network's "
+        "simulations, with Wilson intervals. What an agent says needs as many rounds as the network's "
         "diameter to reach everybody.",
         x="topology",
         needs=("topology",),

@@ -78,7 +78,7 @@ PLAYED = sorted({mark_of(record) for record in UNPLAYED})
 # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake milliseconds.
 UNFINISHED = MISSING + PLAYED
 # What the ledger rule marks; nothing for a game that keeps none.
-LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.keeps_ledger else []
+LEDGER = [str(paths.stamp(STUDY.name, "ledger", STUDY.ledger_plan))] if STUDY.game.evidence.keeps_ledger else []
 # The report shows the calibrations of the study's models, too: another one makes another plan.
 try:
     REPORT_PLAN = planned_report(STUDY, new=workflow.is_main_process)

@@ -1,4 +1,4 @@
-if STUDY.game.keeps_ledger:
+if STUDY.game.evidence.keeps_ledger:
 
     rule ledger:
         """Chain what was said. The stamp names the set of simulations and how the ledger is made."""

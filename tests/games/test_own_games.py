@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
 from parley.games import plugin
@@ -136,6 +136,12 @@ def test_the_example_has_tables_figures_and_a_report(monkeypatch: pytest.MonkeyP
     page = report(study).read_text()
     assert f"{OWN}, protocol version 1" in page
     assert "earnings of an honest agent per round" in page
+
+
+def test_the_example_has_ten_games_of_a_model() -> None:
+    study = load_study(EXAMPLES / "public_goods_model.yaml", EXAMPLES.parents[1] / "config" / "models.yaml")
+    assert len(ids(study)) == 10
+    assert {model for condition in study.conditions for model in condition.models} == {"smollm2-135m"}
 
 
 def test_the_commands_in_the_studies_of_the_example_are_right() -> None:

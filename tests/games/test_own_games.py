@@ -1,5 +1,6 @@
 """Games of the user's own: how a study names them, what their identity covers, and what is told where one is none."""
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -79,6 +80,11 @@ def played(study: Study) -> Path:
 
 def ids(study: Study) -> list[str]:
     return [simulation.id for simulation in study.simulations()]
+
+
+def first_asked(study: Study) -> str:
+    [simulation] = study.simulations()
+    return next(simulation.game().play())[0].system
 
 
 # The numbers that theory says
@@ -202,6 +208,7 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
     for file in EXAMPLES.glob("prompts/*"):
         (Path("prompts") / file.name).write_bytes(file.read_bytes())
     before = write()
+    assert "Think well." not in first_asked(before)
     with Path("public_goods_evidence.py").open("a") as file:
         file.write("# changed\n")
     assert ids(write()) == ids(before)
@@ -209,6 +216,7 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
         file.write("Think well.\n")
     told = write()
     assert ids(told) != ids(before)
+    assert "Think well." in first_asked(told)
     with Path("public_goods.py").open("a") as file:
         file.write("# changed\n")
     assert ids(write()) not in (ids(before), ids(told))
@@ -231,11 +239,11 @@ def test_of_a_package_every_source_and_text_counts(write: Write, changed: str, c
 
 def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write) -> None:
     """Both are as long and written in the same second, which is all that Python's own cache looks at."""
-    for outcome in ("cooperation", "free_riding"):
-        policy = "cooperate" if outcome == "cooperation" else "free_ride"
-        game = module("mine", f'policies = {{**PublicGoods.policies, "it": scripted_kind({policy})}}'.ljust(120))
-        Path("mine.py").write_text(Path("mine.py").read_text().replace('"it"', f'"{policy}"'))
-        study = write(game, name=policy, grids=[{"model": policy}])
+    for share, outcome in ((1, "cooperation"), (0, "free_riding")):
+        rule = f"def it(view, rng, given):\n    'It.'\n    return {{'reasoning': '', 'contribution': {share} * 20}}"
+        game = module("mine", "policies = {kind.name: kind for kind in (LLM, scripted_kind(it))}", before=rule)
+        os.utime("mine.py", (1e9, 1e9))
+        study = write(game, name=outcome, grids=[{"model": "it"}])
         assert read_summary(played(study)).outcome["name"] == outcome
 
 
@@ -391,10 +399,8 @@ AFTER = "after round 1, contribute: "
         ),
         ("asks = [replace(a, phase='a b') for a in asks]", "a round is a number from 0 on, and a phase a name of"),
         ("asks = [replace(a, round='2') for a in asks]", "a round is a number from 0 on, and a phase a name of"),
-        (
-            "asks = [replace(a, round=11) for a in asks]",
-            "comes after round 1: rounds count up, and at most Parameters.l",
-        ),
+        ("asks = [replace(a, round=0) for a in asks]", "comes after round 1: rounds count up, and at most Para"),
+        ("asks = [replace(a, round=11) for a in asks]", "comes after round 1: rounds count up, and at most Para"),
         ("asks[0] = replace(asks[0], system=None)", "its prompts must be texts"),
         ("asks[0] = replace(asks[0], reply_model=dict)", "reply_model: <class 'dict'>: must be a pydantic model"),
         ("asks[0] = replace(asks[0], sampling=None)", "sampling: None: must be a parley.policies.Sampling"),

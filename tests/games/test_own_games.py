@@ -237,12 +237,13 @@ def test_of_a_package_every_source_and_text_counts(write: Write, changed: str, c
     assert (ids(write("mine.game:Mine")) != before) == counts
 
 
-def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write) -> None:
+def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are as long and written in the same second, which is all that Python's own cache looks at."""
     for share, outcome in ((1, "cooperation"), (0, "free_riding")):
         rule = f"def it(view, rng, given):\n    'It.'\n    return {{'reasoning': '', 'contribution': {share} * 20}}"
         game = module("mine", "policies = {kind.name: kind for kind in (LLM, scripted_kind(it))}", before=rule)
         os.utime("mine.py", (1e9, 1e9))
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
         study = write(game, name=outcome, grids=[{"model": "it"}])
         assert read_summary(played(study)).outcome["name"] == outcome
 

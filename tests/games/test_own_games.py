@@ -1,5 +1,6 @@
 """Games of the user's own: how a study names them, what their identity covers, and what is told where one is none."""
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -23,12 +24,12 @@ from parley.play.simulate import simulate, simulate_shard
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.schema import schemas
-from support import REPOSITORY
 from support.commands import Parley, one_line_error
 
-EXAMPLES = REPOSITORY / "examples" / "own_game"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
 OWN = "public_goods:PublicGoods"
+BASE = "from parley.games.base import Game"
 GRID = {"model": "cooperate", "n": 3, "prompt": "plain"}
 
 Write = Callable[..., Study]
@@ -65,7 +66,7 @@ def write(folder: Path) -> Write:
 def module(name: str, *body: str, base: str = "PublicGoods", before: str = "") -> str:
     """Write a module with a game that is the example's but for `body`; return what a study calls it."""
     text = indent("\n".join(body) or "pass", "    ")
-    source = f"from public_goods import *\nfrom public_goods import _contribution\n{before}\n"
+    source = f"from dataclasses import replace\nfrom public_goods import *\n{before}\n"
     Path(f"{name}.py").write_text(f"{source}\n\nclass Broken({base}):\n{text}\n")
     return f"{name}:Broken"
 
@@ -79,6 +80,11 @@ def played(study: Study) -> Path:
 
 def ids(study: Study) -> list[str]:
     return [simulation.id for simulation in study.simulations()]
+
+
+def first_asked(study: Study) -> str:
+    [simulation] = study.simulations()
+    return next(simulation.game().play())[0].system
 
 
 # The numbers that theory says
@@ -132,10 +138,16 @@ def test_the_example_has_tables_figures_and_a_report(monkeypatch: pytest.MonkeyP
     table = summarize(study, lambda text: None, strict=True)
     assert len(table) == len(study.conditions) == 6
     drawn = {path.stem for path in figures(study)}
-    assert drawn == {figure.name for figure in study.game.evidence.figures} >= {"contributions_by_round", "timeline"}
+    assert drawn == {figure.name for figure in study.game.evidence.figures} >= {"contributions", "timeline"}
     page = report(study).read_text()
     assert f"{OWN}, protocol version 1" in page
     assert "earnings of an honest agent per round" in page
+
+
+def test_the_example_has_ten_games_of_a_model() -> None:
+    study = load_study(EXAMPLES / "public_goods_model.yaml", EXAMPLES.parents[1] / "config" / "models.yaml")
+    assert len(ids(study)) == 10
+    assert {model for condition in study.conditions for model in condition.models} == {"smollm2-135m"}
 
 
 def test_the_commands_in_the_studies_of_the_example_are_right() -> None:
@@ -174,7 +186,7 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     where = ("--models", "models.yaml", "--part", "user", "--round", "2", "--where", "model=free_ride")
     sent = parley("prompts", "--study", SCRIPTED, *where)
     assert sent.status == 0
-    assert "Round 1: you put in 0 and earned 20" in sent.out
+    assert "; agent_2 put in 0 and earned 20" in sent.out
     assert "match_others  (any agents, scripted)" in parley("policies", "--game", OWN).out
     assert "{multiplier}" in parley("prompts", "--game", OWN, "--template").out
 
@@ -196,13 +208,15 @@ def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is
     for file in EXAMPLES.glob("prompts/*"):
         (Path("prompts") / file.name).write_bytes(file.read_bytes())
     before = write()
+    assert "Think well." not in first_asked(before)
     with Path("public_goods_evidence.py").open("a") as file:
         file.write("# changed\n")
     assert ids(write()) == ids(before)
-    with Path("prompts/honest_system.txt").open("a") as file:
+    with Path("prompts/system.txt").open("a") as file:
         file.write("Think well.\n")
     told = write()
     assert ids(told) != ids(before)
+    assert "Think well." in first_asked(told)
     with Path("public_goods.py").open("a") as file:
         file.write("# changed\n")
     assert ids(write()) not in (ids(before), ids(told))
@@ -223,13 +237,14 @@ def test_of_a_package_every_source_and_text_counts(write: Write, changed: str, c
     assert (ids(write("mine.game:Mine")) != before) == counts
 
 
-def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write) -> None:
+def test_a_changed_source_is_what_is_played_in_the_same_process(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are as long and written in the same second, which is all that Python's own cache looks at."""
-    for outcome in ("cooperation", "free_riding"):
-        policy = "cooperate" if outcome == "cooperation" else "free_ride"
-        game = module("mine", f'policies = {{**PublicGoods.policies, "it": scripted_kind({policy})}}'.ljust(120))
-        Path("mine.py").write_text(Path("mine.py").read_text().replace('"it"', f'"{policy}"'))
-        study = write(game, name=policy, grids=[{"model": policy}])
+    for share, outcome in ((1, "cooperation"), (0, "free_riding")):
+        rule = f"def it(view, rng, given):\n    'It.'\n    return {{'reasoning': '', 'contribution': {share} * 20}}"
+        game = module("mine", "policies = {kind.name: kind for kind in (LLM, scripted_kind(it))}", before=rule)
+        os.utime("mine.py", (1e9, 1e9))
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
+        study = write(game, name=outcome, grids=[{"model": "it"}])
         assert read_summary(played(study)).outcome["name"] == outcome
 
 
@@ -279,7 +294,12 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
             1,
         ),
         ("from parley.games.base import Game as Game1", "is no game; name a class derived from", 1),
-        ("from parley.games.base import Game\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play", 1),
+        (f"{BASE}\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play", 1),
+        (
+            "from parley.games.base import Game\nclass Game1(Game):\n    def play(self): ...",
+            "outcomes: missing; add it",
+            1,
+        ),
     ],
 )
 def test_what_is_no_game_is_told_in_one_line(
@@ -296,17 +316,40 @@ def test_what_is_no_game_is_told_in_one_line(
     ("body", "words"),
     [
         ("protocol_version = 0", "protocol_version: 0: input should be greater than or equal to 1"),
-        ("roles = ()", "roles: (): tuple should have at least 1 item"),
+        ("roles = ()", "roles: (): tuple should have at least 2 items"),
         ('outcomes = ("won",)', "outcomes.0: 'won': input should be an instance of OutcomeClass"),
         ("outcomes = PublicGoods.outcomes * 2", "outcomes: 'cooperation': give each a name of its own"),
         ("Parameters = dict", "Parameters: <class 'dict'>: input should be a subclass of GameParameters"),
         ("Parameters = Needy", "Parameters: secret: missing; add it; give it a default"),
         ("policies = {}", "policies: lacks llm; add parley.policies.kinds.LLM"),
         ('policies = {**PublicGoods.policies, "x": LLM}', "policies: 'x': its policy is called 'llm'; name it alike"),
+        ("prompts = 3", "prompts: 3: input should be a valid dictionary or object to extract fields from"),
+        ("prompts = Prompts(); prompts.variants = {}", "prompts.variants: {}: dictionary should have at least 1 item"),
+        (
+            "prompts = Prompts(); prompts.variants = {'a': {'user': 'x'}}",
+            "prompts: a: 'user': begin its name with the",
+        ),
+        (
+            "prompts = Prompts(); prompts.variants = {'a': {'honest_user': Path('x')}}",
+            "prompts: a: honest_user: x: no",
+        ),
+        ("evidence = Spec('../x', 'rates')", "figures: '../x': give each a name of its own, of letters, digits, "),
+        (
+            "evidence = Spec('x', 'curves', 'votes')",
+            "figures: x: 'votes': none of its measures; choose one of: con",
+        ),
+        ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from sweep() of its evidence; write it"),
     ],
 )
 def test_what_it_says_of_itself_is_checked(write: Write, body: str, words: str) -> None:
-    before = "class Needy(GameParameters):\n    secret: int"
+    before = (
+        "from parley.games.evidence import FigureSpec\n"
+        "class Needy(GameParameters):\n    secret: int\n"
+        "def Spec(name, kind, *of):\n"
+        "    made = PublicGoodsEvidence()\n"
+        "    made.figures = (FigureSpec(name, kind, '', '', of=of),)\n"
+        "    return made\n"
+    )
     with pytest.raises(GameError) as caught:
         write(module("mine", body, before=before))
     assert str(caught.value).startswith(f"goods.yaml: game: mine:Broken: {words}")
@@ -321,14 +364,13 @@ def broken_play(*body: str) -> str:
     return "\n".join(
         [
             "def play(self):",
-            "    asks = [self._ask(seat, 1) for seat in self.seats]",
+            "    asks = [self._ask(seat, 1, []) for seat in self.seats]",
             "    replies = yield asks",
-            "    said = {seat.name: _contribution(reply) for seat, reply in zip(self.seats, replies)}",
-            "    self._share(1, said)",
-            "    asks = [self._ask(seat, 2) for seat in self.seats]",
+            "    trace = self.trace = [{'round': 1, **self._shared(replies)}]",
+            "    asks = [self._ask(seat, 2, trace) for seat in self.seats]",
             *(f"    {line}" for line in body),
             "    yield asks",
-            "    return self._outcome()",
+            "    return self._outcome(trace)",
         ]
     )
 
@@ -343,7 +385,10 @@ AFTER = "after round 1, contribute: "
         ("asks = None", AFTER + "yields None; "),
         ("asks[1] = 'agent_1'", AFTER + "yields 'agent_1' among its asks; yield Asks alone"),
         ("asks.append(asks[0])", "round 2, contribute, agent_1: asks the agent twice in this phase; ask once"),
-        ("asks = [self._ask(self.seats[0], 1)]", "round 1, contribute, agent_1: asks the agent twice in this phase"),
+        (
+            "asks = [self._ask(self.seats[0], 1, [])]",
+            "round 1, contribute, agent_1: asks the agent twice",
+        ),
         (
             "asks[0] = replace(asks[0], agent='bob')",
             "round 2, contribute, bob: asks an unknown agent; choose one of: a",
@@ -355,40 +400,39 @@ AFTER = "after round 1, contribute: "
         ),
         ("asks = [replace(a, phase='a b') for a in asks]", "a round is a number from 0 on, and a phase a name of"),
         ("asks = [replace(a, round='2') for a in asks]", "a round is a number from 0 on, and a phase a name of"),
-        (
-            "asks = [replace(a, round=11) for a in asks]",
-            "comes after round 1: rounds count up, and at most Parameters.l",
-        ),
+        ("asks = [replace(a, round=0) for a in asks]", "comes after round 1: rounds count up, and at most Para"),
+        ("asks = [replace(a, round=11) for a in asks]", "comes after round 1: rounds count up, and at most Para"),
         ("asks[0] = replace(asks[0], system=None)", "its prompts must be texts"),
         ("asks[0] = replace(asks[0], reply_model=dict)", "reply_model: <class 'dict'>: must be a pydantic model"),
         ("asks[0] = replace(asks[0], sampling=None)", "sampling: None: must be a parley.policies.Sampling"),
         (
             "asks[0] = replace(asks[0], reply_format='text')",
-            "asks in 'text', and the study for 'json'; ask in format_f",
+            "asks in 'text', and the study for 'json'; ask in p",
         ),
         ("{}['value']", AFTER + "KeyError: 'value' (mine.py, line 13)"),
         ("return 'won'", "outcome after round 1, contribute: returns 'won'; return an Outcome"),
         (
-            "return replace(self._outcome(), name='draw')",
+            "return self._ended(name='draw')",
             "'draw' is none of its outcomes; choose one of: cooperation, ",
         ),
-        ("return replace(self._outcome(), rounds=-1)", "rounds must be a number from 0 on"),
-        ("return replace(self._outcome(), detail=3)", "detail and diagnosis must be texts or None"),
-        ("return replace(self._outcome(), metrics=[])", "metrics: []: must be a dict"),
-        ("return replace(self._outcome(), trace=3)", "trace must be a tuple with a dict for each round"),
+        ("return self._ended(rounds=-1)", "rounds must be a number from 0 on"),
+        ("return self._ended(detail=3)", "detail and diagnosis must be texts or None"),
+        ("return self._ended(metrics=[])", "metrics: []: must be a dict"),
+        ("return self._ended(trace=3)", "trace must be a tuple with a dict for each round"),
         ("return self._with(seen={1})", "metrics: {'seen': {1}} is no JSON: Object of type set is not JSON"),
         (
             "return self._with(mean=float('nan'))",
             "metrics: {'mean': nan} is no JSON: Out of range float values are not",
         ),
-        ("return self._with(contribution=1.5)", "contribution: 1.5: must be from 0 to 1"),
         (
-            "return self._with(contribution='all')",
-            "contribution: 'all': a quantity must be there, and be a number or N",
+            "return self._ended(trace=({'round': 1, 'measures': {'contribution': 1.5}},))",
+            "measure contribution, round 1: 1.5: must be from 0 to 1",
         ),
+        ("return self._ended(trace=({'round': 1},))", "evidence.series: KeyError: 'measures'"),
+        ("return self._with(earned='all')", "earned: 'all': a quantity must be there, and be a number or None"),
         ("return self._with(earned=99)", "earned: 99: must be from 0 to most_earned (32.0)"),
-        ("return replace(self._outcome(), metrics={})", "a quantity must be there"),
-        ("return replace(self._outcome(), trace=({'a': {1}},))", "trace, entry 0: {'a': {1}} is no JSON"),
+        ("return self._ended(metrics={})", "a quantity must be there"),
+        ("return self._ended(trace=({'a': {1}},))", "trace, entry 0: {'a': {1}} is no JSON"),
     ],
 )
 def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line(
@@ -398,11 +442,14 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line(
         "@classmethod",
         "def seat_names(cls, parameters, roles, rng):",
         "    return [f'agent_{place + 1}' for place in range(len(roles))]",
+        "def _ended(self, **changes):",
+        "    return replace(self._outcome(self.trace), **changes)",
         "def _with(self, **metrics):",
-        "    found = self._outcome()",
-        "    return replace(found, metrics={**found.metrics, **metrics})",
+        "    return self._ended(metrics={**self._ended().metrics, **metrics})",
+        "Parameters = Short",
     )
-    game = module("mine", broken_play(body), *more, before="from dataclasses import replace")
+    before = "class Short(PublicGoodsParameters):\n    longest = property(lambda self: self.rounds)"
+    game = module("mine", broken_play(body), *more, before=before)
     study = write(game)
     [simulation] = study.simulations()
     error = one_line_error(parley("simulate", "goods.yaml", simulation.record(study.name)), 1)
@@ -415,7 +462,7 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line(
     ("body", "words"),
     [
         (
-            "def play(self):\n    return self._outcome()",
+            "def play(self):\n    return self._outcome([])",
             "play(): IndexError: list index out of range (public_goods.py, line ",
         ),
         ("def play(self):\n    return 3", "play() is no generator; it must yield the asks of each phase"),
@@ -434,7 +481,7 @@ def test_a_game_that_does_not_begin_or_end_as_it_must_says_so(write: Write, body
 
 
 def test_a_rule_that_raises_is_named(write: Write) -> None:
-    before = "def clever(view, rng, given):\n    'Is too clever.'\n    return view.history[0]"
+    before = "def clever(view, rng, given):\n    'Is too clever.'\n    return view['history'][0]"
     game = module("mine", 'policies = {**PublicGoods.policies, "clever": scripted_kind(clever)}', before=before)
     with pytest.raises(GameError, match=r"mine:Broken: policy clever: IndexError: .* \(mine.py, line 5\)"):
         played(write(game, grids=[{"model": "clever"}]))
@@ -477,8 +524,10 @@ def test_the_journal_keeps_what_was_said_before_it_broke(write: Write) -> None:
 
 
 def test_evidence_that_raises_is_named(write: Write, parley: Parley) -> None:
-    game = module("mine", "@classmethod\ndef series(cls, outcome, trace):\n    return trace[0]['votes']")
-    study = write(game)
-    played(study)
-    error = one_line_error(parley("summarize", "goods.yaml"), 1)
-    assert "mine:Broken: series: KeyError: 'votes' (mine.py, line " in error
+    before = (
+        "class Worse(PublicGoodsEvidence):\n    def timeline(self, outcome, trace):\n        return trace[0]['votes']"
+    )
+    played(write(module("mine", "evidence = Worse()", before=before)))
+    assert parley("summarize", "goods.yaml").status == 0
+    error = one_line_error(parley("figures", "goods.yaml"), 1)
+    assert "mine:Broken: evidence.timeline: KeyError: 'votes' (mine.py, line 5)" in error

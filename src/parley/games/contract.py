@@ -8,12 +8,12 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FilePath, InstanceOf, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 import parley
 from parley.errors import GameError, ParleyError
 from parley.games.base import Game, GameParameters, Group, Outcome
-from parley.games.evidence import FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import LLM, PolicyKind
@@ -36,22 +36,34 @@ def told(error: Exception) -> str:
 # What a game says of itself
 
 
-class _Declared(BaseModel):
-    """What every game says of itself, as attributes of its class."""
-
+class _DeclaredPrompts(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
-    protocol_version: Annotated[int, Field(ge=1)]
-    roles: Annotated[tuple[Slug, ...], Field(min_length=1)]
-    outcomes: Annotated[tuple[InstanceOf[OutcomeClass], ...], Field(min_length=1)]
+    variants: Annotated[dict[Slug, dict[str, InstanceOf[Path] | InstanceOf[str]]], Field(min_length=1)]
+    phases: tuple[Slug, ...]
+
+
+class _DeclaredEvidence(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
     figures: tuple[InstanceOf[FigureSpec], ...]
     measures: tuple[InstanceOf[Measure], ...]
     indicators: tuple[InstanceOf[Indicator], ...]
     quantities: tuple[InstanceOf[Quantity], ...]
+
+
+class _Declared(BaseModel):
+    """What every game says of itself, as attributes of its class and of two objects that it has."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    protocol_version: Annotated[int, Field(ge=1)]
+    roles: Annotated[tuple[Slug, ...], Field(min_length=2)]
+    outcomes: Annotated[tuple[InstanceOf[OutcomeClass], ...], Field(min_length=1)]
     Parameters: type[GameParameters]
-    prompts: Annotated[dict[Slug, dict[str, FilePath]], Field(min_length=1)]
-    prompt_phases: Annotated[tuple[Slug, ...], Field(min_length=1)]
     policies: dict[str, InstanceOf[PolicyKind]]
+    prompts: _DeclaredPrompts
+    evidence: _DeclaredEvidence
 
 
 def check_declared(name: str, game: type[Game]) -> None:
@@ -79,32 +91,33 @@ def _first(error: ValidationError) -> str:
 
 def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
     """Yield what does not fit together in what a game says of itself."""
-    names: dict[str, list[str]] = {}
-    for what in ("outcomes", "figures", "measures", "indicators", "quantities"):
-        names[what] = [each.name for each in getattr(declared, what)]
-        for each in names[what]:
-            if not is_slug(each) or names[what].count(each) > 1:
+    evidence = declared.evidence
+    named = {"outcomes": declared.outcomes, **{what: getattr(evidence, what) for what in type(evidence).model_fields}}
+    names = {what: [each.name for each in found] for what, found in named.items()}
+    for what, found in names.items():
+        for each in found:
+            if not is_slug(each) or found.count(each) > 1:
                 yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
     if LLM.name not in declared.policies:
         yield "policies: lacks llm; add parley.policies.kinds.LLM"
     for key, kind in declared.policies.items():
         if key != kind.name:
             yield f"policies: {shown(key)}: its policy is called {shown(kind.name)}; name it alike"
-    for prompt, templates in declared.prompts.items():
-        for template in templates:
+    for prompt, templates in declared.prompts.variants.items():
+        for template, text in templates.items():
             if not template.startswith(tuple(f"{role}_" for role in declared.roles)):
-                yield f"prompts.{prompt}: {shown(template)}: begin its name with the role that reads it and _"
-    for figure in game.evidence.figures:
+                yield f"prompts: {prompt}: {shown(template)}: begin its name with the role that reads it and _"
+            if isinstance(text, Path) and not text.is_file():
+                yield f"prompts: {prompt}: {template}: {text}: no such file"
+    for figure in evidence.figures:
         listed = _OF_FIGURES.get(figure.kind, "")
         known = [*figure.of] if figure.blocks else names.get(listed, [*figure.of])
         for each in figure.of:
             if each not in known:
                 yield f"figures: {figure.name}: {shown(each)}: none of its {listed}; {choose(each, known)}"
         hook = _DRAWN_BY.get(figure.kind, "")
-        if hook and getattr(game, hook).__func__ is getattr(Game, hook).__func__:
-            yield f"figures: {figure.name}: is drawn from {hook}(); write it"
-    if game.evidence.measures and game.series.__func__ is Game.series.__func__:  # type: ignore[attr-defined]
-        yield "measures: are told by series(); write it"
+        if hook and getattr(type(game.evidence), hook) is getattr(Evidence, hook):
+            yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
 
 
 # What a game does in play
@@ -186,7 +199,7 @@ class _Asked:
         elif ask.reply_format != self._formats[ask.agent]:
             yield (
                 f"asks in {shown(ask.reply_format)}, and the study for {shown(self._formats[ask.agent])}; ask in "
-                "format_for(seat), or refuse other formats in check()"
+                "parameters.format_for(seat), or refuse other formats in check()"
             )
 
 
@@ -215,6 +228,10 @@ def _wrong_outcome(game: Game, outcome: Any) -> Iterator[str]:
         f"trace, entry {place}: {problem}" for place, entry in enumerate(outcome.trace) if (problem := _no_json(entry))
     )
     yield from (f"metrics: {problem}" for problem in _wrong_metrics(game, outcome.metrics))
+    for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
+        yield from (
+            f"measure {name}, round {x}: {shown(y)}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1
+        )
 
 
 def _no_json(value: Any) -> str:

@@ -6,7 +6,8 @@ have. What a game allows is told by its code, so loading a study that names one 
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game
 from parley.games.contract import check_declared, told
+from parley.games.prompts import text_of
 from parley.policies.kinds import PolicyKind
 from parley.policies.own_code import Source, forget, source_of
 from parley.text.suggest import choose
@@ -21,11 +23,9 @@ from parley.text.suggest import choose
 ENTRY_POINTS = "parley.games"
 
 # What is asked of a game besides playing it, for tables, figures and prompts: an error in one says which it was.
-_HOOKS = (
-    *("check", "draw_network", "draw_material", "seat_names", "threat_model", "possible_outcomes", "shows"),
-    *("prompt_template", "sample_prompt", "sample_values", "prompt_digests", "question"),
-    *("trajectory", "timeline", "series", "sweep", "of_agents", "transcript"),
-)
+_OF_CLASS = ("check", "draw_material", "threat_model", "possible_outcomes", "seat_names")
+_OF_PROMPTS = ("digests", "template", "filled", "sample", "sample_values")
+_OF_EVIDENCE = ("shows", "series", "trajectory", "timeline", "sweep", "of_agents", "transcript")
 _loaded: dict[str, tuple[str, type[Game]]] = {}  # by name: the SHA-256 of the source, and the game
 
 
@@ -40,6 +40,7 @@ def load_game(name: str) -> type[Game]:
     Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
     """
     source = game_source(name)
+    text_of.cache_clear()  # its templates are files that may have changed, too
     known, game = _loaded.get(name, ("", None))
     if game is None or known != source.sha256:
         if known:
@@ -75,12 +76,14 @@ def _as_game(name: str, found: Any, source: Source) -> type[Game]:
     own: dict[str, Any] = {
         "name": name,
         "code_sha256": source.sha256,
+        "prompts": _guarded_object(name, "prompts", found.prompts, _OF_PROMPTS),
+        "evidence": _guarded_object(name, "evidence", found.evidence, _OF_EVIDENCE),
         "policies": {kind.name: _guarded_kind(name, kind) for kind in found.policies.values()},
         "set_up": _guarded(name, "set_up", found.set_up),
         "__module__": found.__module__,
         "__doc__": found.__doc__,
     }
-    for hook in _HOOKS:
+    for hook in _OF_CLASS:
         own[hook] = classmethod(_guarded(name, hook, getattr(found, hook).__func__))
     game: type[Game] = type(found)(found.__name__, (found,), own)
     return game
@@ -98,6 +101,14 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
         except Exception as error:  # whatever the user's code raises
             raise GameError(f"{name}: {what}: {told(error)}") from error
 
+    return guarded
+
+
+def _guarded_object(name: str, what: str, found: Any, hooks: Sequence[str]) -> Any:
+    """Return a copy of the user's object whose `hooks` say which it was when they raise."""
+    guarded = copy(found)
+    for hook in hooks:
+        setattr(guarded, hook, _guarded(name, f"{what}.{hook}", getattr(found, hook)))
     return guarded
 
 

@@ -9,7 +9,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Tag, ValidationError
 
 from parley.errors import UsageError
-from parley.files import open_regular
+from parley.files import read_regular
 from parley.text import one_line
 from parley.text.suggest import choose, meant
 
@@ -88,17 +88,13 @@ def _refusal(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
     try:
-        with open_regular(path) as file:
-            content = file.read(_MOST_BYTES + 1)
-        text = content.decode("utf-8")
+        text = read_regular(path, _MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
-    if len(content) > _MOST_BYTES:
-        raise UsageError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")
     try:
         return _content(text)
     except yaml.MarkedYAMLError as error:

@@ -24,9 +24,10 @@ from parley.play.simulate import simulate, simulate_shard
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.schema import schemas
+from support import REPOSITORY
 from support.commands import Parley, one_line_error
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "own_game"
+EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
 OWN = "public_goods:PublicGoods"
 BASE = "from parley.games.base import Game"

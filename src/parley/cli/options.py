@@ -1,7 +1,5 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
-import os
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,6 @@ import click
 from parley import paths
 from parley.errors import ParleyError, UsageError
 from parley.text import one_line
-
-_MOST_FILES = 200_000  # that are looked at in a folder
 
 STUDY = click.argument("study")
 MODELS = click.option(
@@ -86,33 +82,10 @@ def say(text: str) -> None:
 
 
 def refuse_folder(path: Path) -> None:
-    """Raise UsageError for a folder, which says what is in it and names a record of it."""
+    """Raise UsageError for a folder; it names a record in it."""
     if path.is_dir():
-        raise UsageError(f"{path}: {_described(path)}")
-
-
-def _described(folder: Path) -> str:
-    records: Counter[str] = Counter()
-    journals = seen = 0
-    first: Path | None = None
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        here = Path(place)
-        for name in sorted(files):
-            seen += 1
-            if paths.is_record(here / name):
-                records[paths.study_of(here / name)] += 1
-                first = first or here / name
-            journals += paths.is_journal(here / name)
-        if seen > _MOST_FILES:
-            break
-    more = f" (of the first {seen:,} files)" if seen > _MOST_FILES else ""
-    of = ", ".join(f"{_count(count, 'record')} of {study}" for study, count in records.most_common(5))
-    of += f", ... ({len(records)} studies)" if len(records) > 5 else ""
-    if first is None:
-        return f"a folder with {_count(journals, 'journal')} and no record{more}; name a file, seed=N.parquet"
-    return f"a folder with {of}; {_count(journals, 'journal')}{more}; name one record, such as {first}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' if number != 1 else ''}"
+        record = next((file for file in sorted(path.rglob("seed=*.parquet")) if paths.is_record(file)), None)
+        remedy = (
+            f"a folder; name a record, such as {record}" if record else "a folder that holds no record; name a file"
+        )
+        raise UsageError(f"{path}: {remedy}")

@@ -1,5 +1,6 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import click
 from parley import paths
 from parley.errors import ParleyError, UsageError
 from parley.text import one_line
+from parley.text.logs import log_line, logged_to, own_log
 
 STUDY = click.argument("study")
 MODELS = click.option(
@@ -74,6 +76,34 @@ def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]
         if found.setdefault(axis, value) != value:
             raise UsageError(f"{option} {text}: {axis} is {found[axis]} already; give one value")
     return found
+
+
+class LogLines(logging.Handler):
+    """Prints what the library says: warnings on stderr, how far it is on stdout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.only_stderr = False  # where what is on stdout is a result
+        self.prefix = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message, unless it belongs into the log of a simulation."""
+        if own_log.get() is None:
+            on_stderr = self.only_stderr or record.levelno >= logging.WARNING
+            click.echo(f"{self.prefix}{log_line(record)}", err=on_stderr)
+
+
+def print_log(context: click.Context) -> None:
+    """Print what the library says while a command runs."""
+    context.obj = LogLines()
+    context.with_resource(logged_to(context.obj))
+
+
+def log_to_stderr(prefix: str = "") -> None:
+    """Print what the library says on stderr, in the command that runs."""
+    lines = click.get_current_context().find_object(LogLines)
+    if lines is not None:
+        lines.only_stderr, lines.prefix = True, prefix
 
 
 def say(text: str) -> None:

@@ -123,7 +123,7 @@ def test_more_values_than_lines_are_panels_and_told(study_factory: StudyFactory)
 
 def along_b(study_factory: StudyFactory, alone: int) -> str:
     """Return what a figure along b says of 4 models with b = 0 and 1, after `alone` others with 0 only."""
-    study = measured(study_factory(), MeasuredGame)
+    study = measured(study_factory())
     rows = [(f"alone{i}", 0) for i in range(alone)] + [(f"m{i}", b) for i in range(4) for b in (0, 1)]
     table = pd.DataFrame(rows, columns=["model", "b"]).assign(n=4, prompt="p", indicator="early", simulations=3)
     table = table.assign(rate=0.5, low=0.2, high=0.8)

@@ -46,7 +46,8 @@ def drawn(study: Study, kind: str) -> str:
 
 
 def with_specs(study: Study, *specs: FigureSpec) -> Study:
-    game = type("Other", (study.game,), {"figures": specs})
+    evidence = type("Shown", (type(study.game.evidence),), {"figures": specs})()
+    game = type("Other", (study.game,), {"evidence": evidence})
     return dataclasses.replace(study, game=game)
 
 

@@ -168,7 +168,7 @@ def test_a_panel_is_as_high_as_its_agents_need(study_factory: StudyFactory) -> N
     panels = [ax for ax in figure.axes if ax.get_visible()]
     rows = [ax.get_position().height * height / (len(ax.get_yticks())) for ax in panels]
     assert [len(ax.get_yticks()) for ax in panels] == [4, 9]  # with the line of the results
-    assert rows == pytest.approx([0.27, 0.27], rel=0.01)
+    assert rows == pytest.approx([0.27, 0.27])
 
 
 @pytest.mark.slow

@@ -126,8 +126,6 @@ def _panel(
     apart = min(_APART * rounds / width, 0.8 / len(lines))
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value).sort_values("round")
-        if here.empty:  # a line without points would count as one at the page's corner
-            continue
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
         mean, low, high = (here[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
         marked = list(range(index % every if len(x) > every else 0, len(x), every))

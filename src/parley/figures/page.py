@@ -22,7 +22,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.transforms import Bbox
 
 from parley import paths
 from parley.files import write_atomically
@@ -94,9 +93,8 @@ def page(
     where they differ. `notes` are sentences for the heading.
     """
     columns, tall = max(len(row) for row in rows), list(heights) or [size[1]] * len(rows)
-    inner = (columns * size[0], sum(tall))
-    engine = ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.1, wspace=0, hspace=0)
-    figure = Figure((2 * inner[0] + 4, 2 * inner[1] + 4), layout=engine)
+    # A page with room to spare.
+    figure = Figure((2 * columns * size[0] + 4, 2 * sum(tall) + 4))
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=tall)
     for line, row in zip(axes, rows, strict=True):
@@ -107,19 +105,18 @@ def page(
                 row[place](ax)
             if place:
                 ax.set_ylabel("")
-    engine.execute(figure)  # on a page with room to spare, to see how much the labels take
-    taken = figure.get_size_inches() * (
-        1 - sum(ax.get_position().width for ax in axes[0]),
-        1 - sum(ax.get_position().height for ax in axes[:, 0]),
-    )
-    panels = (taken + inner).round(2)
-    width = max(7.0, panels[0] + 0.2)
+    (inner, lefts), (high, tops) = _places(figure, axes, size[0], tall)
+    width = max(7.0, inner + 0.2)
     title = textwrap.wrap(one_line(f"{study.title}: {spec.title}"), int(width / 0.105))
     text = textwrap.wrap(one_line(" ".join(notes)), int(width / _CHARACTER))
     per_line = _legend_columns(legend, width - 0.4)
     head, foot = 0.25 + 0.2 * len(title) + _LINE * len(text), 0.1 + 0.19 * math.ceil(len(legend) / per_line)
-    height = head + panels[1] + foot
+    height = head + high + foot
     figure.set_size_inches(width, height)
+    for line, top, h in zip(axes, tops, tall, strict=True):
+        for ax, left in zip(line, lefts, strict=True):
+            x, y = left + (width - inner) / 2, height - head - top - h
+            ax.set_position((x / width, y / height, size[0] / width, h / height))
     at = height - 0.15
     for lines, step, font in ((title, 0.2, {"size": 11, "weight": "bold"}), (text, _LINE, {"size": 8})):
         for line in lines:
@@ -128,12 +125,30 @@ def page(
     if legend:
         anchor = (0.5, 0.04 / height)
         figure.legend(handles=list(legend), loc="lower center", bbox_to_anchor=anchor, ncols=per_line, frameon=False)
-    engine.set(rect=((width - panels[0]) / 2 / width, foot / height, panels[0] / width, panels[1] / height))
-    engine.execute(figure)
-    figure.set_layout_engine("none")
-    for ax in figure.axes:  # the last digits that the layout finds are not the same twice
-        ax.set_position(Bbox(ax.get_position().get_points().round(6)))
     return figure
+
+
+def _places(
+    figure: Figure, axes: Any, width: float, heights: Sequence[float]
+) -> tuple[tuple[float, list[float]], tuple[float, list[float]]]:
+    """Return how wide the panels are with their labels and where each column begins, and the same of rows from above.
+
+    Constrained layout finds on a larger page what the labels take, which stays when panels shrink to their size. All
+    is in inches and rounded, since the last digits that it finds are not the same twice.
+    """
+    for ax in figure.axes:
+        for mark in (*ax.lines, *ax.collections, *ax.patches):
+            mark.set_in_layout(False)
+    ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.1, wspace=0, hspace=0).execute(figure)
+    wide, high = figure.get_size_inches()
+    columns, rows = ([ax.get_position() for ax in line] for line in (axes[0], axes[:, 0]))
+    more = (
+        [wide * box.width - width for box in columns],
+        [high * box.height - h for box, h in zip(rows, heights, strict=True)],
+    )
+    lefts = [round(wide * box.x0 - sum(more[0][:place]), 3) for place, box in enumerate(columns)]
+    tops = [round(high * (1 - box.y1) - sum(more[1][:place]), 3) for place, box in enumerate(rows)]
+    return (round(wide - sum(more[0]), 2), lefts), (round(high - sum(more[1]), 2), tops)
 
 
 def _legend_columns(legend: Sequence[Artist], width: float) -> int:

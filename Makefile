@@ -3,6 +3,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# The documentation's generator has an environment of its own, which also sees what is in $(VENV).
+DOCS_VENV := .venv-docs
 STUDY ?= demo
 CORES ?= all
 # What installs: uv, or pip.
@@ -15,7 +17,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup demo model second-model test test-fast test-slurm lint format bench gpu-check clean
+.PHONY: help setup demo model second-model test test-fast test-slurm lint format docs bench gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +73,18 @@ format: setup ## Format everything
 	ruff check --fix .
 	snakefmt Snakefile workflow
 
+$(DOCS_VENV)/.installed: envs/docs.txt envs/install.py $(VENV)/.installed
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python envs/install.py envs/docs.txt --installer $(INSTALLER)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > "$$($(DOCS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parley.pth"
+	@touch $@
+
+# Warnings are errors: a broken link, a page without a place in the navigation, a heading that is not there.
+docs: $(DOCS_VENV)/.installed ## Build the documentation's site, site/index.html
+	@rm -rf site
+	$(DOCS_VENV)/bin/sphinx-build -E -W --keep-going -q -b html docs site
+
 bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 	python -m benchmarks.run
 
@@ -80,4 +94,4 @@ gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), 
 	python -m benchmarks.gpu --minutes $(MINUTES)
 
 clean: ## Remove what can be made again, but no results and no models
-	rm -rf $(VENV) .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [storage] [ledger] [engine] [cpu]
+python -m benchmarks.run [scripted] [frames] [storage] [ledger] [engine] [cpu]
 """
 
 import platform
@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import cpu, engine, ledger, scripted, storage
+from benchmarks import cpu, engine, frames, ledger, scripted, storage
 from benchmarks.measure import Row
 from parley.engine import hardware
 
 README = Path(__file__).parent / "README.md"
 SETS = {
     "scripted": scripted.rows,
+    "frames": frames.rows,
     "storage": storage.rows,
     "ledger": ledger.rows,
     "engine": engine.rows,

@@ -28,6 +28,7 @@ ROOMS = [
     "ledger",
     "progress",
     "workflow",
+    "api",
     "cli",
 ]
 
@@ -37,7 +38,10 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+# Without the package itself, which hands on the API when it is asked for, and the version to everybody.
+MODULES = {
+    name_of(path): path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or path.stem != "__init__"
+}
 
 
 def room_of(module: str) -> str:

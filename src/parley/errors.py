@@ -15,13 +15,26 @@ exits with `exit_code`. Anything else that escapes is a defect of Parley.
 
 
 class ParleyError(Exception):
-    """Base of all errors that Parley raises on purpose."""
+    """Base of all errors that Parley raises on purpose.
+
+    >>> import parley
+    >>> issubclass(parley.UsageError, parley.ParleyError)
+    True
+    """
 
     exit_code = 1
 
 
 class UsageError(ParleyError):
-    """The user's input (a study, a model entry, an argument) is wrong; nothing was started."""
+    """The user's input (a study, a model entry, an argument) is wrong; nothing was started.
+
+    >>> import parley
+    >>> try:
+    ...     parley.load("demo").condition(modle="majority")
+    ... except parley.UsageError as error:
+    ...     print(error)
+    /.../config/demo.yaml: modle: not an axis of this study; did you mean 'model'? choose one of: model, n, b, prompt
+    """
 
     exit_code = 2
 

@@ -1,8 +1,12 @@
 """Every path of Parley. No other module, rule or test spells one out.
 
-Functions return paths relative to the working directory, as Snakemake wants them.
+Functions return paths relative to the working directory, as Snakemake wants them; within `rooted`, paths in another
+folder.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 RESULTS = Path("results")
@@ -25,17 +29,37 @@ TABLES = (
     "manifest",
 )
 
+_ROOT: ContextVar[Path] = ContextVar("parley_root", default=Path())
+
+
+@contextmanager
+def rooted(folder: Path) -> Iterator[None]:
+    """Within it, paths lie in `folder`, which holds config/ and results/, and not in the working directory.
+
+    That is so in this thread or asyncio task alone: two studies in different folders can be open at once.
+    """
+    before = _ROOT.set(folder)
+    try:
+        yield
+    finally:
+        _ROOT.reset(before)
+
+
+def root() -> Path:
+    """Return the folder of `rooted`; "." for the working directory."""
+    return _ROOT.get()
+
 
 def study_file(name: str) -> Path:
     """Return the study file for a name under config/, or the path itself if it names a YAML file."""
     path = Path(name)
-    return path if path.suffix in (".yaml", ".yml") else CONFIG / f"{name}.yaml"
+    return root() / (path if path.suffix in (".yaml", ".yml") else CONFIG / f"{name}.yaml")
 
 
 def models_file(study: Path) -> Path:
     """Return the model entries that belong to a study: beside it, else those under config/."""
     beside = models_beside(study)
-    return beside if beside.exists() else models_beside(CONFIG / study.name)
+    return beside if beside.exists() else models_beside(root() / CONFIG / study.name)
 
 
 def models_beside(study: Path) -> Path:
@@ -45,12 +69,12 @@ def models_beside(study: Path) -> Path:
 
 def results(study: str) -> Path:
     """Folder of all results of a study."""
-    return RESULTS / study
+    return root() / RESULTS / study
 
 
 def logs(study: str) -> Path:
     """Folder of all logs of a study."""
-    return LOGS / study
+    return root() / LOGS / study
 
 
 def simulations(study: str) -> Path:
@@ -66,7 +90,7 @@ def journals(study: str) -> Path:
 def simulation(study: str, condition: str, spec: str, seed: int | str) -> Path:
     """Record of one simulation; `condition` is `axis=value/axis=value/...`."""
     # One path from text: joining it part by part took a third of the time of large studies' expansion.
-    return Path(f"{RESULTS}/{study}/simulations/{condition}/spec={spec}/seed={seed}.parquet")
+    return Path(f"{root()}/{RESULTS}/{study}/simulations/{condition}/spec={spec}/seed={seed}.parquet")
 
 
 def journal(record: Path) -> Path:
@@ -136,7 +160,7 @@ def played_mark(study: str, engine: str, run: str, shard: int | str) -> Path:
 
 def service_use(service: str) -> Path:
     """Folder in which processes count their use of a service; `service` is a hash. No study has such a name."""
-    return RESULTS / ".services" / service
+    return root() / RESULTS / ".services" / service
 
 
 def spending(study: str) -> Path:
@@ -211,7 +235,7 @@ def report(study: str) -> Path:
 
 def calibration(model: str, key: str, suffix: str) -> Path:
     """One calibration of a model: `.json` what came of it, `.parquet` its replies, `.jsonl` its journal."""
-    return RESULTS / "calibrations" / model / f"{key}{suffix}"
+    return root() / RESULTS / "calibrations" / model / f"{key}{suffix}"
 
 
 def benchmark(study: str, stage: str, *parts: str) -> Path:
@@ -221,7 +245,7 @@ def benchmark(study: str, stage: str, *parts: str) -> Path:
 
 def log(study: str, stage: str, *parts: str) -> Path:
     """Log of one job."""
-    return Path(f"{LOGS.joinpath(study, stage, *parts)}.log")
+    return Path(f"{root().joinpath(LOGS, study, stage, *parts)}.log")
 
 
 def simulation_log(study: str, condition: str, spec: str, seed: int | str) -> Path:
@@ -241,12 +265,12 @@ def schema(name: str) -> Path:
 
 def prepared_model(name: str, source: str) -> Path:
     """Folder of a prepared model; `source` is a hash over where it came from."""
-    return MODELS / f"{name}-{source}" / "model"
+    return root() / MODELS / f"{name}-{source}" / "model"
 
 
 def model_marker(name: str, source: str) -> Path:
     """File that says that a model is prepared, with the SHA-256 of its weights."""
-    return MODELS / f"{name}-{source}" / "parley-model.json"
+    return root() / MODELS / f"{name}-{source}" / "parley-model.json"
 
 
 def installer() -> Path:

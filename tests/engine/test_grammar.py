@@ -9,8 +9,8 @@ import pytest
 from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
 from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.rules import SCRIPTED
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.consensus.policies import SCRIPTED
+from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import digest
 from parley.policies import REPLY_FORMATS, Ask
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters

@@ -1,4 +1,4 @@
-"""`parley policies`, `parley prompts --strategy`, and that docs/adversaries.md tells of the same policies."""
+"""`parley policies`, `parley prompts --strategy`, and that docs/reference/adversaries.md has the same policies."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ from parley.games.consensus.strategies import HEADING, STRATEGIES
 from parley.games.registry import GAMES
 
 KINDS = ConsensusGame.policies
-PAGE = Path("docs/adversaries.md").read_text(encoding="utf-8")
+PAGE = Path("docs/reference/adversaries.md").read_text(encoding="utf-8")
 
 
 def run(*arguments: str) -> str:
@@ -141,7 +141,7 @@ def test_a_game_without_strategies_says_so() -> None:
         told_to(Plain, "byzantine", "system", ["stall"])
 
 
-# docs/adversaries.md
+# docs/reference/adversaries.md
 
 
 def rows(heading: str) -> dict[str, list[str]]:
@@ -172,6 +172,6 @@ def test_the_page_has_a_row_for_every_strategy() -> None:
 
 
 def test_the_study_in_the_page_is_one(study_factory: Any) -> None:
-    text = PAGE.split("    grids:\n")[1].split("\n\n")[0]
-    grids = yaml.safe_load("grids:\n" + text.replace("qwen3-8b", "tiny"))["grids"]
+    text = PAGE.split("```yaml\n")[1].split("```")[0]
+    grids = yaml.safe_load(text.replace("qwen3-8b", "tiny"))["grids"]
     assert {condition.threat_model for condition in study_factory(*grids).conditions} == {"paper"}

@@ -8,7 +8,7 @@ import pytest
 
 from parley.games.base import Game
 from parley.games.replies import FreeText, playing, read_reply
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.play.runner import Exchange, Play, play
 from parley.policies import REPLY_FORMATS, Ask, Completion, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters

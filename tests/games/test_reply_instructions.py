@@ -8,8 +8,9 @@ import pytest
 
 from parley.games.consensus.prompts import FOLDER as PRINTED
 from parley.games.consensus.swarms.parameters import LEAKS
+from parley.games.prompts import REPLY_TEMPLATES as FOLDER
+from parley.games.prompts import without_json
 from parley.games.registry import GAMES
-from parley.games.reply_instructions import FOLDER, without_json
 from parley.policies import REPLY_FORMATS
 
 PROMPTS = FOLDER.parent

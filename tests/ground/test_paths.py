@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,20 @@ def test_a_ledger_lies_beside_its_head_and_is_told_from_a_study() -> None:
         False,
         False,
     ]
+
+
+def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
+    with paths.rooted(tmp_path):
+        assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == tmp_path / RECORD
+        assert paths.study_file("demo") == tmp_path / "config" / "demo.yaml"
+        assert paths.study_file("some/x.yaml") == tmp_path / "some" / "x.yaml"
+        assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
+        assert paths.models_file(Path("some/x.yaml")) == tmp_path / "config" / "models.yaml"
+        every = [paths.results("demo"), paths.logs("demo"), paths.log("demo", "serve"), paths.service_use("x")]
+        every += [paths.prepared_model("m", "s"), paths.model_marker("m", "s"), paths.calibration("m", "k", ".json")]
+        assert all(path.is_relative_to(tmp_path) for path in every)
+        with paths.rooted(Path()):
+            assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == RECORD
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(paths.root).result() == Path()
+    assert paths.results("demo") == Path("results/demo")

@@ -104,3 +104,10 @@ def test_no_more_is_read_of_a_file_than_may_be(folder: Path) -> None:
     assert read_regular(path, 5) == b"12345"
     with pytest.raises(OSError, match="larger than 4 bytes"):
         read_regular(path, 4)
+
+
+def test_a_file_is_read_to_its_end_whatever_size_it_says() -> None:
+    """As those of /proc do, or one that grows."""
+    assert b"VmHWM" in read_regular(Path("/proc/self/status"), 100_000)
+    with pytest.raises(OSError, match="larger than 10 bytes"):
+        read_regular(Path("/proc/self/status"), 10)

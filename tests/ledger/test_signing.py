@@ -35,7 +35,7 @@ def test_a_signature_is_of_one_content_in_one_place() -> None:
 
 
 def test_what_is_signed_is_ed25519_of_the_documented_message() -> None:
-    """Checked with the library alone, as anyone can who reads docs/ledger.md."""
+    """Checked with the library alone, as anyone can who reads docs/reference/ledger.md."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     message = (

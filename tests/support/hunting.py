@@ -9,7 +9,7 @@ from parley.games.base import Outcome, Seat
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import stream
 from parley.play.runner import Play
 from parley.policies import Ask, Reply

@@ -6,7 +6,7 @@ from typing import Any
 
 from parley.games.base import Game, Group, Outcome, new_game
 from parley.games.consensus.game import ConsensusGame
-from parley.games.consensus.rules import SCRIPTED
+from parley.games.consensus.policies import SCRIPTED
 from parley.identity import request_seed, stream
 from parley.policies import Ask
 from parley.policies.kinds import ChosenPolicy, PolicyKind, Rule

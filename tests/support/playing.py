@@ -7,7 +7,7 @@ from typing import Any
 
 from parley.games.base import Game, Group, Outcome, Seat
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.rules import SCRIPTED
+from parley.games.consensus.policies import SCRIPTED
 from parley.identity import stream
 from parley.play.runner import Play, play
 from parley.policies import Ask, Completion, Policy, Reply

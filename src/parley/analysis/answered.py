@@ -7,7 +7,8 @@ from typing import Any
 from parley.engine.models import ModelEntry
 from parley.engine.names import compare_names
 from parley.play.record import Summary
-from parley.study.condition import Condition, Simulation
+from parley.study.axes import axes_text
+from parley.study.condition import Simulation
 
 MOST_LINES = 40
 _SHOWN = 3
@@ -69,7 +70,7 @@ def answered(simulations: Sequence[Simulation], summaries: Iterable[Summary]) ->
         condition = conditions[summary.simulation["id"]]
         for name, rows in summary.telemetry.get("answered", {}).items():
             if name in condition.entries:
-                found.setdefault(name, Answered(name, condition.entries[name])).add(_axes(condition), rows)
+                found.setdefault(name, Answered(name, condition.entries[name])).add(axes_text(condition.axes), rows)
     return [found[name] for name in sorted(found)]
 
 
@@ -87,10 +88,6 @@ def answered_as(models: Sequence[Answered]) -> dict[str, str]:
         for model in models
         if any(compare_names(model.asked, name) != "same" for name in model.replies)
     }
-
-
-def _axes(condition: Condition) -> str:
-    return ", ".join(f"{axis}={value}" for axis, value in condition.axes.items())
 
 
 def _listed(found: Counter[str]) -> str:

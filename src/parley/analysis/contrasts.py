@@ -1,7 +1,7 @@
 """The table `contrasts`: what differs between conditions that are alike but for one axis, with paired tests.
 
 Simulations are paired by their seeds: conditions share what a seed deals. Also compared are pairs of indicators within
-a condition, where the game names them. docs/statistics.md says what is computed, and why.
+a condition, where the game names them. docs/explanation/statistics.md says what is computed, and why.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, MEANINGS, WARN_FROM
+from parley.study.axes import axes_text
 
 ALL = "degenerate"
 RATE = "degenerate_rate"
@@ -54,7 +55,7 @@ def degenerate_warnings(conditions: pd.DataFrame, by: Sequence[str]) -> list[str
 
 
 def _warning(row: Any, by: Sequence[str]) -> str:
-    where = ", ".join(f"{axis}={row[axis]}" for axis in by)
+    where = axes_text({axis: row[axis] for axis in by})
     name = max(DEGENERATE_CLASSES, key=lambda name: row[COLUMNS[name]])
     most = f"{row[COLUMNS[name]] / row[ASKED]:.1%} {name} ({MEANINGS[name]})"
     return f"{where}: {row[RATE]:.1%} of {row[ASKED]} replies of models are degenerate; {most}"

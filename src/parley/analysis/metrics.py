@@ -16,6 +16,7 @@ from parley.analysis.degenerate_rates import RATE, outcome_cells, with_counts
 from parley.files import write_atomically
 from parley.games.base import Game
 from parley.study import Study
+from parley.study.axes import axes_text
 
 _LIMITS = ("rate", "low", "high")
 
@@ -76,7 +77,7 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
-        of = {"condition": condition.path.replace("/", ", "), **condition.axes}
+        of = {"condition": axes_text(condition.axes), **condition.axes}
         for outcome in study.game.outcomes:
             values = {part: row[f"{outcome.name}_{part}"] for part in ("count", *_LIMITS)}
             if not math.isnan(values["rate"]):

@@ -1,7 +1,7 @@
 """Statistics: small pure functions. The unit of n is the simulation; what is undefined is NaN.
 
 Those that give limits or p values of many cells at once take numbers or arrays of one shape, and return arrays of it
-(of no dimension for numbers). docs/statistics.md says which is used for what, and why.
+(of no dimension for numbers). docs/explanation/statistics.md says which is used for what, and why.
 """
 
 import math

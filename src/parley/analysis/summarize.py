@@ -4,9 +4,11 @@ Only the simulations of the study as it is now are read; records of a former con
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pandas as pd
 
+from parley import paths
 from parley.analysis.averages import Averages, player_table, round_table, threshold_table
 from parley.analysis.conditions import condition_table, impossible_outcomes
 from parley.analysis.contrasts import contrast_table
@@ -18,7 +20,7 @@ from parley.analysis.tables import write_table
 from parley.analysis.turns import Recorded, write_turns
 from parley.play.journal import release
 from parley.play.record import Summary, read_trace
-from parley.play.usable import mark_tables, read_records
+from parley.play.usable import Records, mark_tables, read_records
 from parley.study import Study
 from parley.study.condition import Simulation
 
@@ -30,51 +32,65 @@ def summarize(study: Study, say: Callable[[str], None], strict: bool = False) ->
     that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot.
     """
     records = read_records(study, strict)
+    by_round = Averages(records.study)
+    write_turns(study, recorded(records, by_round))
+    tables = make_tables(study, records, by_round)
+    conditions = tables["conditions"]
+    for name, table in tables.items():
+        write_table(table, study, name)
+    write_metrics(records.study, conditions, tables["rates"])
+    write_empty_metrics(study, records.study)
+    for simulation in records.simulations:
+        release(simulation.record(study.name))
+    mark_tables(study, records.left_out)
+    say(f"{len(tables['simulations'])} simulations in {len(conditions)} conditions")
+    return conditions
+
+
+def make_tables(study: Study, records: Records, by_round: Averages | None = None) -> dict[str, pd.DataFrame]:
+    """Return all tables of a study but `turns`, by name, from those of its records that can be used.
+
+    `by_round` has its measures where the traces were read already. Nothing is written.
+    """
     played, simulations, summaries = records.study, records.simulations, records.summaries
-    rows = with_counts(
-        pd.DataFrame([simulation_row(s, summary) for s, summary in zip(simulations, summaries, strict=True)])
-    )
+    if by_round is None:
+        by_round = Averages(played)
+        for _ in recorded(records, by_round):
+            pass
+    rows = simulation_table(records)
     by = study.axes
     impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, study.game, impossible)
     conditions["left_out"] = _left_out(study, played)
-    rates = rate_table(rows, by, study.game)
-    by_round = Averages(played)
-    write_turns(study, _recorded(played, simulations, summaries, by_round))
-    tables = {
+    return {
         "simulations": rows,
         "conditions": conditions,
         "outcomes": outcome_table(played, conditions),
         "rounds": round_table(played, by_round),
         "thresholds": threshold_table(played, simulations, summaries),
-        "rates": rates,
+        "rates": rate_table(rows, by, study.game),
         "quantities": quantity_table(rows, by, study.game),
         "players": player_table(played, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game, impossible),
         "manifest": manifest_table(study.name, simulations, summaries),
     }
-    for name, table in tables.items():
-        write_table(table, study, name)
-    write_metrics(played, conditions, rates)
-    write_empty_metrics(study, played)
-    for simulation in simulations:
-        release(simulation.record(study.name))
-    mark_tables(study, records.left_out)
-    say(f"{len(rows)} simulations in {len(conditions)} conditions")
-    return conditions
 
 
-def _recorded(
-    study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary], by_round: Averages
-) -> Iterator[Recorded]:
+def simulation_table(records: Records) -> pd.DataFrame:
+    """Return a row per simulation whose record can be used: see `simulation_row`."""
+    both = zip(records.simulations, records.summaries, strict=True)
+    return with_counts(pd.DataFrame([simulation_row(simulation, summary) for simulation, summary in both]))
+
+
+def recorded(records: Records, by_round: Averages) -> Iterator[Recorded]:
     """Yield each simulation with its trace, which is read once, and add the game's measures to `by_round`.
 
     Nothing is read for a game that makes nothing of traces.
     """
-    game = study.game
+    study, game = records.study, records.study.game
     if not game.evidence.measures and not game.evidence.columns.turns:
         return
-    for simulation, summary in zip(simulations, summaries, strict=True):
+    for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         trace = read_trace(simulation.record(study.name))
         by_round.add(simulation.condition.path, game.evidence.series(summary.outcome, trace))
         yield simulation, summary, trace
@@ -88,5 +104,7 @@ def _left_out(study: Study, played: Study) -> list[int]:
 
 def manifest_table(study: str, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
     """Return a row per record that the tables are made from: its path, the simulation's id, the content digest."""
-    rows = [(str(s.record(study)), s.id, summary.digest) for s, summary in zip(simulations, summaries, strict=True)]
+    both = zip(simulations, summaries, strict=True)
+    with paths.rooted(Path()):  # as seen from the folder that holds results/
+        rows = [(str(simulation.record(study)), simulation.id, summary.digest) for simulation, summary in both]
     return pd.DataFrame(rows, columns=["path", "id", "digest"])

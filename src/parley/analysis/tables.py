@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parley import paths
@@ -14,7 +15,7 @@ from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.study import Study
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")
 
 
@@ -43,21 +44,25 @@ def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
 
 
 def csv_text(table: pa.Table, header: bool = True) -> str:
-    """Return a table as CSV, in which no cell can be taken for a formula; what is missing is empty."""
+    """Return a table as CSV: what is missing is empty, TRUE and FALSE are as R has them, no cell is a formula."""
+    for place, field in enumerate(table.schema):
+        column = table.column(place)
+        if pa.types.is_boolean(field.type):
+            table = table.set_column(place, field.name, pc.utf8_upper(column.cast(pa.string())))
+        elif _is_text(field.type) and pc.any(pc.match_substring_regex(column, _FORMULA.pattern)).as_py():
+            cells = [cell if cell is None else harmless(cell) for cell in column.to_pylist()]
+            table = table.set_column(place, field.name, pa.array(cells, pa.string()))
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get, ignore_metadata=True)
-    for name in frame:
-        if not pd.api.types.is_numeric_dtype(frame[name]):
-            frame[name] = frame[name].map(_harmless_value)
     return str(frame.to_csv(index=False, header=header))
 
 
-def _harmless_value(value: object) -> object:
-    return harmless(value) if isinstance(value, str) else value
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def harmless(cell: str) -> str:
     """Return a cell that no spreadsheet takes for a formula: an apostrophe goes before what might be one."""
-    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def read_table(study: str, name: str, columns: list[str] | None = None) -> pd.DataFrame:

@@ -5,9 +5,11 @@ It is the largest table: it is written piece by piece, so that it never lies in 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -40,20 +42,29 @@ def write_turns(study: Study, recorded: Iterable[Recorded]) -> None:
     write_atomically(paths.table(study.name, NAME, ".parquet"), write)
 
 
+def turn_table(study: Study, recorded: Iterable[Recorded]) -> pd.DataFrame:
+    """Return the table in memory; nothing is written."""
+    whole: pd.DataFrame = pa.concat_tables([turn_schema(study).empty_table(), *_pieces(study, recorded)]).to_pandas()
+    return whole
+
+
 def _write(study: Study, recorded: Iterable[Recorded], parquet: BinaryIO, csv: BinaryIO) -> None:
     schema = turn_schema(study)
-    rows = (row for simulation, summary, trace in recorded for row in turn_rows(simulation, summary, trace))
     csv.write(csv_text(schema.empty_table()).encode())
     with pq.ParquetWriter(parquet, schema) as writer:
-        while piece := list(islice(rows, _ROWS)):
-            try:
-                table = pa.Table.from_pylist(piece, schema)
-            except pa.ArrowException as error:
-                raise RecordError(
-                    f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}"
-                ) from None
+        for table in _pieces(study, recorded):
             writer.write_table(table)
             csv.write(csv_text(table, header=False).encode())
+
+
+def _pieces(study: Study, recorded: Iterable[Recorded]) -> Iterator[pa.Table]:
+    schema = turn_schema(study)
+    rows = (row for simulation, summary, trace in recorded for row in turn_rows(simulation, summary, trace))
+    while piece := list(islice(rows, _ROWS)):
+        try:
+            yield pa.Table.from_pylist(piece, schema)
+        except pa.ArrowException as error:
+            raise RecordError(f"{study.name}: {NAME}: the game {study.game.name}: {one_line(str(error))}") from None
 
 
 def turn_schema(study: Study) -> pa.Schema:
@@ -69,7 +80,8 @@ def turn_rows(
     simulation: Simulation, summary: Summary, trace: Sequence[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of one simulation, in the order of its game; raises RecordError for another game's trace."""
-    game = simulation.game()
+    # What the game is about is in the record: its files may be gone.
+    game = replace(simulation, recorded=summary.simulation.get("material")).game()
     players = {name: player.label for name, player in simulation.players(game).items()}
     roles = {seat.name: seat.role for seat in game.seats}
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}

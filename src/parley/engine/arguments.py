@@ -45,7 +45,8 @@ _OWN = {
     "worker-extension-cls",
 }
 # What concerns the machine alone: how much memory, on which devices, in which order, with which log. It may change
-# which requests share a batch, and with that the last bits, which no identity holds (docs/engines.md, repeatability).
+# which requests share a batch, and with that the last bits, which no identity holds
+# (docs/explanation/reproducibility.md).
 # A list of what is allowed: vLLM has 200 arguments, and each version brings more.
 MACHINE_ARGUMENTS = {
     # memory

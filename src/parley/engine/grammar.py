@@ -24,7 +24,7 @@ def constraint(ask: Ask, of_service: bool) -> Mapping[str, Any]:
 
     Services get OpenAI's `response_format`. Servers of ours get xgrammar's structural tag, which leaves a model the
     white space that it would write by itself, and bounds it; JSON without any damages replies. Free text is held by
-    nothing: a model that may not stop before its last line goes on after its end (docs/engines.md).
+    nothing: a model that may not stop before its last line goes on after its end (docs/explanation/reply-formats.md).
     """
     if ask.reply_format != "json":
         return {}

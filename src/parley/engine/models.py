@@ -82,7 +82,7 @@ class ModelEntry(BaseModel):
     server_args: dict[Slug, _Argument] = Field(
         default_factory=dict,
         description="Arguments of the vLLM server that concern the machine alone (memory, parallelism, scheduling, "
-        "logging; docs/engines.md lists them); not part of the identity.",
+        "logging; docs/reference/models.md lists them); not part of the identity.",
     )
     gpus: int = Field(
         default=1, ge=0, le=64, description="GPUs that one server uses (tensor parallel); 0 serves on the CPU."

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from parley import paths
 from parley.errors import EngineError
 from parley.text import one_line
 
@@ -26,7 +27,10 @@ def temporary_engine(model: str, models_file: Path, say: Callable[[str], None]) 
         say(f"starting an engine for {model}, half a minute or more ...")
         with log.open("wb") as output:
             server = subprocess.Popen(
-                [*command, "--endpoint", str(path), "--exit-with-parent"], stdout=output, stderr=subprocess.STDOUT
+                [*command, "--endpoint", str(path), "--exit-with-parent"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=paths.root(),  # where the folder of prepared models is
             )
         try:
             while not path.exists():

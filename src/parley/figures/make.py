@@ -6,7 +6,7 @@ give the same bytes. Marks differ in shape, hatch or dash as well as in color.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -88,36 +88,37 @@ def _written_by_number(number: int) -> list[Path]:
 def _written(study: Study, spec: FigureSpec) -> list[Path]:
     """Draw one figure and return its paths."""
     with own_style():
-        return save(_draw(study, spec), study, spec)
+        return save(draw(study, spec, partial(tables.read_table, study.name)), study, spec)
 
 
-def _draw(study: Study, spec: FigureSpec) -> Figure:
-    conditions = tables.read_table(study.name, "conditions")
+def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> Figure:
+    """Return one figure of `study`; `table` returns a table of the study by its name. Call it within `own_style`."""
+    conditions = table("conditions")
     if spec.kind == "trajectories":
         return trajectories(study, spec)
     if spec.kind == "sweep":
-        return sweep(study, spec, tables.read_table(study.name, "thresholds"))
+        return sweep(study, spec, table("thresholds"))
     if spec.kind == "timeline":
         return timelines(study, spec)
     if spec.kind == "map" and spec.of:
-        return quantity_map(study, spec, tables.read_table(study.name, "quantities"))
+        return quantity_map(study, spec, table("quantities"))
     if spec.kind == "map":
         first = study.game.outcomes[0].name  # a cell where it cannot be stays empty
         return rate_map(study, spec, conditions[conditions[f"{first}_rate"].notna()])
     if spec.kind == "curves":
-        return curves(study, spec, tables.read_table(study.name, "rounds"))
+        return curves(study, spec, table("rounds"))
     if spec.kind == "indicators":
-        return indicators(study, spec, tables.read_table(study.name, "rates"))
+        return indicators(study, spec, table("rates"))
     if spec.kind == "quantities" and spec.blocks:
-        return quantities(study, spec, _of_blocks(study))
+        return quantities(study, spec, _of_blocks(study, table("ledger")))
     if spec.kind == "quantities":
-        return quantities(study, spec, tables.read_table(study.name, "quantities"))
+        return quantities(study, spec, table("quantities"))
     return _along_x(study, spec, conditions)
 
 
-def _of_blocks(study: Study) -> pd.DataFrame:
+def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
     """Return the quantities of the blocks that hold what was said, in the form of the table `quantities`."""
-    blocks, by = tables.read_table(study.name, "ledger"), study.axes
+    blocks, by = blocks.copy(), study.axes
     blocks["spread_bytes"] = blocks[["announce_bytes", "request_bytes", "data_bytes"]].sum(axis=1)
     # A condition that never agreed keeps its rows: figures count what they leave out.
     for name in map(str, blocks.columns):

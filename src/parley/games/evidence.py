@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal
 
+from typing_extensions import TypeVar
+
 from parley.columns import Column
 from parley.games.parameters import Group, P
 
@@ -82,7 +84,7 @@ class FigureSpec:
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
     shares in `of`, whose labels are those of quantities, by a threshold that `x` names). A figure is drawn for studies
-    in which all axes of `needs` vary.
+    in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
     """
 
     name: str
@@ -187,8 +189,8 @@ class GameColumns:
     rows: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Iterable[Mapping[str, Any]]] = _no_turns
 
 
-# One round of a simulation as a record has it (JSON).
-Entry = Mapping[str, Any]
+# One round of a simulation, as the trace of its record has it: JSON, with keys that a game may type (TypedDict).
+R = TypeVar("R", bound=Mapping[str, Any], default=Any)
 # By name, the points of a line: (x, value in [0, 1]).
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 
@@ -196,24 +198,24 @@ OUTCOME_RATES = FigureSpec(
     name="outcome_rates",
     kind="rates",
     title="Outcomes by group size",
-    caption="Share of simulations per outcome by number of agents, model and prompt, with 95% Wilson intervals.",
+    caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson intervals.",
     x="n",
 )
 OUTCOMES_BY_BYZANTINE = FigureSpec(
     name="outcomes_by_byzantine",
     kind="stacked",
     title="Outcomes by number of Byzantine agents",
-    caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are 95% Wilson intervals of the first "
+    caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of the first "
     "outcome.",
     x="b",
 )
 
 
-class Evidence(Generic[P]):
+class Evidence(Generic[P, R]):
     """What a game shows of its simulations: what is counted and measured, and which figures show it.
 
-    All of it has a default: a game that says nothing shows its outcomes. Metrics are those of `Outcome.metrics`, and a
-    trace is `Outcome.trace` as a record has it.
+    All of it has a default: a game that says nothing shows its outcomes. An outcome, its metrics and the rounds of its
+    trace are those of `Outcome`, as a record has them.
     """
 
     figures: tuple[FigureSpec, ...] = (OUTCOME_RATES, OUTCOMES_BY_BYZANTINE)
@@ -233,7 +235,7 @@ class Evidence(Generic[P]):
         """
         return True
 
-    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.
 
         By default they are what the rounds of the trace have under `measures`.
@@ -247,11 +249,11 @@ class Evidence(Generic[P]):
             for measure in self.measures
         }
 
-    def trajectory(self, outcome: Entry, trace: Sequence[Entry]) -> Trajectory:
+    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Trajectory:
         """Return a simulation as lines; a game that has a figure of the kind `trajectories` says it."""
         raise NotImplementedError(f"{type(self).__name__}.trajectory")
 
-    def timeline(self, outcome: Entry, trace: Sequence[Entry]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
         """Return what each agent said and did; a game that has a figure of the kind `timeline` says it."""
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
@@ -270,6 +272,6 @@ class Evidence(Generic[P]):
         """
         return {}
 
-    def transcript(self, outcome: Entry, trace: Sequence[Entry]) -> Sequence[Session]:
+    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
         """Return what was said, for the ledger, in order; a game that `keeps_ledger` says it."""
         return ()

@@ -1,6 +1,10 @@
 """The prompts of games: templates with places, which are data, and values that are filled in once.
 
 Nothing in a template is ever evaluated, and nothing in a value is searched for places.
+
+What agents are told of the form of their replies is in Parley's own words, in `reply_templates/`: `json/` and `text/`
+end a prompt of that reply format. With `two_steps`, `free.txt` ends the first prompt, and `then/` is the second. Files
+are named after kinds of replies, which each game names itself.
 """
 
 import hashlib
@@ -13,7 +17,9 @@ from typing import Any, Generic
 
 from parley.errors import UsageError
 from parley.games.parameters import BYZANTINE, HONEST, P
+from parley.policies import ReplyFormat
 
+REPLY_TEMPLATES = Path(__file__).parent / "reply_templates"
 # A file with the text, or the text itself.
 Template = Path | str
 
@@ -46,6 +52,47 @@ def places_in(text: str, names: Iterable[str]) -> list[str]:
 def _places(names: tuple[str, ...], doubled: bool) -> re.Pattern[str]:
     known = [re.escape(f"{{{name}}}") for name in sorted(names, key=len, reverse=True)]
     return re.compile("|".join([*(map(re.escape, _DOUBLED) if doubled else ()), *known, _WORD]))
+
+
+# What a printed prompt says of replies in any form, among what asks for JSON.
+_IN_ENGLISH = "All responses must be in English only."
+# Where printed prompts begin to ask for JSON, which is always at their end.
+_ASKS_FOR_JSON = (
+    "=== OUTPUT FORMAT ===",
+    "Respond with JSON only:",
+    "Respond: {",
+    "Respond only with valid JSON:",
+    "Return JSON only.",
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What ends a prompt, and the prompt of the second step where there is one ("" where not)."""
+
+    reply: str
+    follow_up: str = ""
+
+
+def instruction_files(kind: str, reply_format: ReplyFormat) -> Mapping[str, Path]:
+    """Return the files that tell of a kind of reply in a format, by their part in it."""
+    if reply_format == "two_steps":
+        return {"free": REPLY_TEMPLATES / "free.txt", "then": REPLY_TEMPLATES / "then" / f"{kind}.txt"}
+    return {reply_format: REPLY_TEMPLATES / reply_format / f"{kind}.txt"}
+
+
+@cache
+def instruction(kind: str, reply_format: ReplyFormat) -> Instruction:
+    """Return what is said of a kind of reply in a format."""
+    files = instruction_files(kind, reply_format)
+    return Instruction(*(text_of(path) for path in files.values()))
+
+
+def without_json(printed: str) -> str:
+    """Return a prompt that was printed for JSON without what asks for it, up to its end; its language stays."""
+    places = [place for text in _ASKS_FOR_JSON if (place := printed.find(text)) >= 0]
+    at = min(places, default=len(printed))
+    return printed[:at].rstrip() + (f"\n{_IN_ENGLISH}" if _IN_ENGLISH in printed[at:] else "")
 
 
 @dataclass(frozen=True)

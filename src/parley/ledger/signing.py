@@ -1,7 +1,7 @@
 """Who said it: Ed25519 keys that follow from the simulation and the agent, and what they sign.
 
 The keys are reproducible, and therefore not secret: a signature shows that an utterance is what this agent said in
-this round of this simulation, not that nobody else could have signed it (docs/ledger.md).
+this round of this simulation, not that nobody else could have signed it (docs/reference/ledger.md).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """`parley play`: one simulation, live in the terminal."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 from parley.engine.grammar import json_schema
 from parley.engine.service.service import Service
 from parley.engine.temporary import temporary_engine
-from parley.play.runner import Exchange
+from parley.games.base import Outcome
+from parley.play.runner import Exchange, Play
 from parley.play.simulate import engine_places, play_simulation, purse_for
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -37,27 +38,64 @@ def play(
 
     def on_phase(exchanges: list[Exchange]) -> None:
         nonlocal heading
-        first = exchanges[0].entry
-        before, heading = heading, f"Round {first.round}, {first.phase}"
-        if heading != before:  # where agents speak in turn, each is a phase of its own
-            show(heading)
-        for exchange in exchanges:
-            for line in _reply_lines(exchange, reasoning, condition.game.read_texts):
-                show(line)
+        for line in transcript_lines(exchanges, reasoning, condition.game.read_texts, heading):
+            show(line)
+        heading = _heading(exchanges[-1])
 
-    with _engines(study, condition, endpoints, show) as places:
-        simulation = Simulation(condition, seed)
-        if about := simulation.game().about:
-            show(one_line(about))
-        purse = purse_for(study, simulation, show)
-        playing = play_simulation(simulation, places, engine_timeout, None, show, on_phase, purse)
-        played, _ = asyncio.run(playing)
-    outcome = played.outcome
+    simulation = Simulation(condition, seed)
+    if about := simulation.game().about:
+        show(one_line(about))
+    outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, show, on_phase)).outcome
+    show(outcome_line(outcome))
+
+
+async def play_once(
+    study: Study,
+    simulation: Simulation,
+    endpoints: Sequence[Path],
+    engine_timeout: float,
+    say: Callable[[str], None],
+    on_phase: Callable[[list[Exchange]], None],
+) -> Play:
+    """Play a simulation with the engines that it needs, and record nothing.
+
+    Those that are no services and not among `endpoints` are started, and stopped at the end.
+    """
+    engines = ExitStack()
+    try:
+        places = engines.enter_context(_engines(study, simulation.condition, endpoints, say))
+        purse = purse_for(study, simulation, say)
+        played, _ = await play_simulation(simulation, places, engine_timeout, None, say, on_phase, purse)
+    finally:
+        await asyncio.to_thread(engines.close)  # a server takes seconds to end, and others may play
+    return played
+
+
+def outcome_line(outcome: Outcome) -> str:
+    """Return in one line how a game ended."""
     parts = [outcome.name, outcome.detail, outcome.diagnosis]
-    show(f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds")
+    return f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds"
 
 
-def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str] = frozenset()) -> Iterator[str]:
+def transcript_lines(
+    exchanges: Iterable[Exchange], reasoning: bool, decisive: frozenset[str], heading: str = ""
+) -> Iterator[str]:
+    """Yield the replies as lines for people, under a heading for each phase; `heading` is the one before.
+
+    Of texts only the `decisive` ones are there, or all with `reasoning`.
+    """
+    for exchange in exchanges:
+        before, heading = heading, _heading(exchange)
+        if heading != before:  # where agents speak in turn, each is a phase of its own
+            yield heading
+        yield from _reply_lines(exchange, reasoning, decisive)
+
+
+def _heading(exchange: Exchange) -> str:
+    return f"Round {exchange.entry.round}, {exchange.entry.phase}"
+
+
+def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str]) -> Iterator[str]:
     """Yield one line with what was decided, `decisive` texts among it, and one per other text if `reasoning`."""
     head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
     if exchange.reply.value is None:

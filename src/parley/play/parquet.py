@@ -6,7 +6,7 @@ encodings are read, and the sizes of all pages are looked at first.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,13 +80,15 @@ def finished(data: bytes, footer: pq.FileMetaData, schema: pa.Schema) -> bytes:
     return data + bytes(whole.getvalue().to_pybytes()[4:])  # without the magic of a file that is a footer alone
 
 
-def read_rows(file: ParquetFile, most_rows: int, most_bytes: int) -> pa.Table:
+def read_rows(file: ParquetFile, most_rows: int, most_bytes: int, names: Sequence[str] | None = None) -> pa.Table:
     """Return all rows, each text once, in dictionaries; the checksums of the pages are verified.
+
+    Of the columns with these `names` alone, if they are given.
 
     Raises BadParquetError if there are more rows, or pages of more bytes, than may be, ValueError or pyarrow's
     exceptions for a damaged file.
     """
-    check_size(file, most_rows, most_bytes)
+    check_size(file, most_rows, most_bytes, names)
     texts = [field.name for field in file.schema if is_text(field.type)]
     reader = pq.ParquetFile(
         pa.BufferReader(file.content),
@@ -94,7 +96,7 @@ def read_rows(file: ParquetFile, most_rows: int, most_bytes: int) -> pa.Table:
         read_dictionary=texts,
         page_checksum_verification=True,
     )
-    rows = reader.read(use_threads=False)
+    rows = reader.read(columns=names, use_threads=False)
     rows.validate(full=True)  # no checksum covers how many texts a dictionary has
     return rows.unify_dictionaries().combine_chunks()
 
@@ -113,8 +115,11 @@ def values(column: pa.ChunkedArray) -> list[Any]:
     return [None if place is None else texts[place] for place in found.indices.to_pylist()]
 
 
-def check_size(file: ParquetFile, most_rows: int, most_bytes: int) -> None:
-    """Raise BadParquetError if a file has more rows than `most_rows`, or unpacks to more than `most_bytes`."""
+def check_size(file: ParquetFile, most_rows: int, most_bytes: int, names: Sequence[str] | None = None) -> None:
+    """Raise BadParquetError if a file has more rows than `most_rows`, or unpacks to more than `most_bytes`.
+
+    Only the columns with these `names` are looked at, if they are given.
+    """
     footer = file.footer
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     if max(footer.num_rows, sum(group.num_rows for group in groups)) > most_rows:
@@ -123,6 +128,8 @@ def check_size(file: ParquetFile, most_rows: int, most_bytes: int) -> None:
     for group in groups:
         for number in range(group.num_columns):
             column = group.column(number)
+            if names is not None and column.path_in_schema not in names:
+                continue
             for page in pages(file.content, _start(column), column.total_compressed_size):
                 unpacked += page.unpacked
                 if page.encoding not in ENCODINGS:

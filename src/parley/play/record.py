@@ -123,7 +123,7 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
         "digest": play.digest,
         "provenance": dict(provenance),
     }
-    content = packed(_rows(simulation, play, players), meta, trace)
+    content = packed(attempt_rows(simulation, play, players), meta, trace)
     write_atomically(path, lambda file: file.write(content))
 
 
@@ -190,7 +190,8 @@ def _telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
     }
 
 
-def _rows(simulation: Simulation, play: Play, players: Mapping[str, Player]) -> pa.Table:
+def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Player]) -> pa.Table:
+    """Return a row per attempt; `players` is what plays each agent, by its name."""
     rows = [
         {
             "id": simulation.id,
@@ -286,6 +287,28 @@ def read_record(path: Path) -> tuple[Summary, list[Entry]]:
     return summary, [Entry(**dict(zip(_REPLAYED, reply, strict=True)), started=0.0) for reply in replies]
 
 
+def read_attempts(path: Path, names: Sequence[str]) -> tuple[Summary, pa.Table]:
+    """Return the summary of a record and some columns of SCHEMA, texts in dictionaries; the others are not unpacked.
+
+    A column that an older version did not have is empty. Raises RecordError as `read_summary`, which looks at as much.
+    """
+    file = _open(path)
+    summary = _summary(path, file)
+    same = summary.has_checksum and hashlib.sha256(file.data).hexdigest() == summary.rows["bytes_sha256"]
+    rows = _rows_of(path, file, summary, [name for name in names if name in file.schema.names] if same else None)
+    own: dict[str, Any] = {"id": summary.simulation.get("id"), "simulation_seed": summary.simulation.get("seed")}
+    columns = []
+    for name in names:
+        stored = "seed" if name == "request_seed" else name  # as `_rows_of` calls it
+        if stored in rows.column_names:
+            columns.append(rows.column(stored))
+        else:
+            kind = SCHEMA.field(name).type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            columns.append(pa.repeat(pa.scalar(own.get(name), kind), rows.num_rows))
+    return summary, pa.table(columns, names=list(names))
+
+
 def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
     """Return columns of a record of whatever version, whether or not it can be used.
 
@@ -301,13 +324,16 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
     return [values(rows.column(name)) for name in names]
 
 
-def _rows_of(path: Path, file: ParquetFile, summary: Summary) -> pa.Table:
-    """Return the rows of a record, with the names that `Entry` has; raises RecordError if they are not its own."""
+def _rows_of(path: Path, file: ParquetFile, summary: Summary, names: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a record, with the names that `Entry` has; raises RecordError if they are not its own.
+
+    With `names`, which a file whose bytes were checked may have, only those columns.
+    """
     _check_columns(path, file.schema, SCHEMA if summary.has_checksum else _SCHEMA_2)
     most = limits_of(summary.simulation, len(file.content))
     try:
-        rows = read_rows(file, most.rows, most.text_bytes)
-        if summary.has_checksum and rows_checksum(rows) != summary.rows["sha256"]:
+        rows = read_rows(file, most.rows, most.text_bytes, names)
+        if names is None and summary.has_checksum and rows_checksum(rows) != summary.rows["sha256"]:
             raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
     except BadParquetError as error:
         raise RecordError(

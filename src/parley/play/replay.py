@@ -52,6 +52,11 @@ class Replayed:
     summary: Summary
     difference: str | None
 
+    @property
+    def identical(self) -> bool:
+        """Whether the replay gave what was recorded."""
+        return self.difference is None
+
 
 def replay(path: Path) -> Replayed:
     """Play a record again; raises RecordError naming a file that cannot be read or played."""

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,11 +58,17 @@ def play(
     journal: Journal | None = None,
     on_phase: Callable[[list[Exchange]], None] | None = None,
 ) -> Play:
-    """Play `game` to its end and return what happened.
+    """Play `game` to its end and return what happened; where an event loop runs, in a thread with a loop of its own.
 
     `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over.
     """
-    return asyncio.run(play_async(simulation_id, game, policies, journal, on_phase))
+    playing = play_async(simulation_id, game, policies, journal, on_phase)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(playing)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, playing).result()
 
 
 async def play_async(

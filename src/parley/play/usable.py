@@ -138,9 +138,21 @@ def left_out_of_tables(study: Study) -> list[Path]:
     """Return the records that the tables of a study were made without; none if they are not made."""
     try:
         told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MOST_MARK_BYTES))
-        return [Path(path) for path in told.get("left_out", [])]
+        return [paths.root() / path for path in told.get("left_out", [])]
     except (OSError, ValueError, AttributeError, TypeError):
         return []
+
+
+def tables_are_current(study: Study) -> bool:
+    """Whether the tables of a study were made from all of its records that can be used, and these are still there."""
+    if not paths.stamp(study.name, "tables", study.plan).exists():
+        return False
+    left_out = set(left_out_of_tables(study))
+    for simulation in study.simulations():
+        record = simulation.record(study.name)
+        if not (record.exists() if record not in left_out else not _is_usable(record, simulation)):
+            return False
+    return True
 
 
 def usable_part(study: Study) -> Study:

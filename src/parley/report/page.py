@@ -33,6 +33,7 @@ from parley.play.usable import Records, read_records
 from parley.policies import FAILURE_CLASSES
 from parley.report.evidence import contrast_rows, quantity_rows, rate_rows
 from parley.study import Study
+from parley.study.axes import axes_text
 from parley.text import one_line
 
 
@@ -160,12 +161,8 @@ def mixed_engines(
         mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
         counts = Counter(mine["engine"])
         engines = [f"{engine} ({count} simulations)" for engine, count in sorted(counts.items())]
-        found.append((_name(by, [row[axis] for axis in by]), engines))
+        found.append((axes_text({axis: row[axis] for axis in by}), engines))
     return found
-
-
-def _name(by: Sequence[str], key: Sequence[Any]) -> str:
-    return ", ".join(f"{axis}={value}" for axis, value in zip(by, key, strict=True))
 
 
 def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Axes: what a parameter's value is called in paths and tables, and what a user may write for it."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,11 @@ def axis_value(value: Any) -> Any:
         exact = str(float(value))
         return exact if Fraction(exact) == value else f"{value.numerator}_{value.denominator}"
     return value
+
+
+def axes_text(axes: Mapping[str, Any]) -> str:
+    """Return axes with their values for people: `model=majority, n=4`."""
+    return ", ".join(f"{axis}={value}" for axis, value in axes.items())
 
 
 def axis_names(game: type[Game], axis: str, text: str) -> set[str]:

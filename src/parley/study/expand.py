@@ -53,12 +53,14 @@ class Expander:
         game: type[Game],
         models: Mapping[str, ModelEntry],
         models_file: Path,
+        needs_weights: bool = True,
     ) -> None:
         self._where = where
         self._content = content
         self._game = game
         self._models = models
         self._models_file = models_file
+        self._needs_weights = needs_weights
         self._checked: set[str] = set()
         self._varied = sorted({name for grid in content.grids for name in grid.vary})
         self._honest, self._byzantine = game.roles[0], game.roles[-1]
@@ -322,7 +324,7 @@ class Expander:
             raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
         if model not in self._models:
             raise UsageError(f"{where}.model: {model!r}: unknown model; {choose(model, self._models)}")
-        if model not in self._checked:
+        if self._needs_weights and model not in self._checked:
             check_source(model, self._models[model], self._models_file)
             self._checked.add(model)
         return Player(policy, model, self._models[model])

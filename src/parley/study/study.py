@@ -18,7 +18,7 @@ from parley.games.base import Game
 from parley.games.evidence import FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
-from parley.study.axes import axis_names
+from parley.study.axes import axes_text, axis_names
 from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
@@ -134,7 +134,9 @@ class Study:
     @cached_property
     def plan(self) -> str:
         """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
-        return digest([self.title, *(str(simulation.record(self.name)) for simulation in self.simulations())])[:8]
+        with paths.rooted(Path()):  # the same wherever the results are read from
+            records = [str(simulation.record(self.name)) for simulation in self.simulations()]
+        return digest([self.title, *records])[:8]
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -152,10 +154,8 @@ class Study:
         meant = {axis: axis_names(self.game, axis, str(value)) for axis, value in axes.items()}
         found = [c for c in self.conditions if all(str(c.axes[axis]) in names for axis, names in meant.items())]
         if not found:
-            asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-            raise UsageError(
-                f"{self.file}: no condition has {asked}; {self._meant(axes)}`parley expand {self.file}` lists them"
-            )
+            remedy = f"{self._meant(axes)}`parley expand {self.file}` lists them"
+            raise UsageError(f"{self.file}: no condition has {axes_text(axes)}; {remedy}")
         return found
 
     def _meant(self, axes: Mapping[str, Any]) -> str:
@@ -196,8 +196,17 @@ def _check_there(file: Path) -> None:
         raise UsageError(f"{file}: no such file; did you mean {close!r}?")
 
 
-def load_study(file: Path, models_file: Path | None = None) -> Study:
-    """Read and check a study; raises UsageError with one line: file, key, value, remedy."""
+def load_study(
+    file: Path,
+    models_file: Path | None = None,
+    recorded: Mapping[str, ModelEntry] | None = None,
+    needs_weights: bool = True,
+) -> Study:
+    """Read and check a study; raises UsageError with one line: file, key, value, remedy.
+
+    To look at results, `recorded` entries stand in for those that the models file does not have, or for a file that is
+    gone, and without `needs_weights` those on this machine are not looked for.
+    """
     where = str(file)
     _check_there(file)
     content = validated(StudyFile, load_yaml(file), where)
@@ -209,12 +218,13 @@ def load_study(file: Path, models_file: Path | None = None) -> Study:
     if content.ledger is not None and not game.evidence.keeps_ledger:
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
-    models = load_models(models_file)
+    recorded = recorded or {}
+    models = {**recorded, **(load_models(models_file) if models_file.exists() or not recorded else {})}
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    conditions = Expander(where, content, game, models, models_file).conditions()
-    used = (name for condition in conditions for name in condition.models)
+    conditions = Expander(where, content, game, models, models_file, needs_weights).conditions()
+    used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
     return Study(
         name=file.stem,

@@ -16,7 +16,7 @@ from parley.games.base import Group, Outcome, new_game
 from parley.games.consensus.adversaries import ADVERSARIES
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
-from parley.games.consensus.rules import SCRIPTED
+from parley.games.consensus.policies import SCRIPTED
 from parley.games.consensus.state import ConsensusView
 from parley.play.runner import play
 from parley.policies.kinds import ChosenPolicy

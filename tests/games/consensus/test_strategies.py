@@ -16,9 +16,11 @@ from pydantic import ValidationError
 
 from parley.errors import UsageError
 from parley.games.base import Group, new_game
+from parley.games.consensus import strategies
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER
-from parley.games.consensus.strategies import HEADING, LLM_STRATEGIES, STRATEGIES, Strategies, strategy_text
+from parley.games.consensus.strategies import HEADING, LLM_STRATEGIES, STRATEGIES, Strategies
+from parley.games.prompts import text_of
 from parley.play.record import read_summary, write_record
 from parley.play.runner import play
 from parley.play.show import study_files
@@ -71,7 +73,7 @@ def test_a_plain_language_model_is_told_the_papers_prompts_alone() -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_each_text_is_short_plain_and_speaks_of_votes(name: Any) -> None:
-    text = strategy_text(name)
+    text = text_of(strategies.TEXTS[name])
     lines = text.splitlines()
     assert 5 <= len(lines) <= 12
     assert all(len(line) <= 119 and line.isprintable() and line.isascii() for line in lines)
@@ -149,7 +151,8 @@ def test_the_label_and_the_identity_follow_strategies_and_parameters() -> None:
 
 def test_a_changed_text_is_another_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     before = told("stall").identity()
-    monkeypatch.setattr("parley.games.consensus.strategies.strategy_text", lambda name: "another text")
+    for name in STRATEGIES:
+        monkeypatch.setitem(strategies.TEXTS, name, "another text")
     assert told("stall").identity() != before
 
 

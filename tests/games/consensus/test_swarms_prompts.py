@@ -4,7 +4,6 @@ import hashlib
 from typing import Any
 
 import pytest
-from parley.games.consensus.swarms.prompts import sample
 
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters

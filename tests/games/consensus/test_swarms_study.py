@@ -1,6 +1,5 @@
 """Studies of the swarms protocol: what they may say, their axes, and that their records replay."""
 
-import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -11,8 +10,7 @@ import pytest
 from parley import paths
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.prompts import FOLDER
-from parley.games.consensus.swarms import prompts as consensus_swarms_prompts
+from parley.games.consensus.prompts import PROMPTS
 from parley.play.record import read_summary, read_trace
 from parley.play.replay import replay
 from parley.play.show import study_files, write_study
@@ -104,17 +102,16 @@ def test_a_changed_template_changes_the_identity_where_it_is_used(
     study_factory: StudyFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def identities() -> list[str]:
-        consensus_swarms_prompts.templates.cache_clear()
         study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
         return [condition.identity for condition in study.conditions]
 
     before = identities()
-    shutil.copytree(FOLDER / "swarms", tmp_path / "swarms")
-    monkeypatch.setattr(consensus_swarms_prompts, "_FOLDER", tmp_path / "swarms")
-    with (tmp_path / "swarms" / "round_prompt.txt").open("a") as file:
-        file.write("changed\n")
+    texts = {name: dict(files) for name, files in PROMPTS.variants.items()}
+    other = tmp_path / "round_prompt.txt"
+    other.write_bytes(texts["may_exist"]["honest_turn_user"].read_bytes() + b"changed\n")
+    texts["may_exist"]["honest_turn_user"] = other
+    monkeypatch.setattr(PROMPTS, "variants", texts)
     after = identities()
-    consensus_swarms_prompts.templates.cache_clear()
     assert [a == b for a, b in zip(after, before, strict=True)] == [True, False]
 
 

@@ -1,4 +1,4 @@
-"""Where theory knows the answer: scripted agents must end as it says, in every simulation (docs/theory.md)."""
+"""Where theory knows the answer: every simulation of scripted agents ends so (docs/explanation/theory.md)."""
 
 from fractions import Fraction
 from typing import Any

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from parley.errors import UsageError
 from parley.games.base import Group, new_game
-from parley.games.deliberation.game import DeliberationGame
-from parley.games.deliberation.hung import HungSet
+from parley.games.deliberation.game import DeliberationGame, Panels
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.network.graph import Network
 from support.deliberating import CARDS, CHOICES, EIGHTEEN, deliberate, new_deliberation
@@ -178,14 +178,13 @@ def test_a_hung_problem_goes_to_another_panel_and_never_to_the_same() -> None:
     assert [ask.round for asks in played.turns for ask in asks] == [0, 0, 1, 1, 2, 2]
 
 
-def test_the_hung_set_takes_no_second_try_by_the_same_agents() -> None:
-    hung = HungSet()
-    hung.add("a problem", ["agent_1", "agent_2"])
-    assert not hung.admits("a problem", ["agent_2", "agent_1"])
-    assert hung.admits("a problem", ["agent_1", "agent_3"])
-    assert hung.admits("another", ["agent_1", "agent_2"])
-    with pytest.raises(ValueError, match="a problem was deliberated again by the agents that hung it"):
-        hung.add("a problem", ["agent_2", "agent_1"])
+def test_no_panel_is_drawn_twice_and_each_has_an_honest_agent() -> None:
+    names = ["agent_1", "agent_2", "agent_3", "agent_4"]
+    for seed in range(20):
+        panels = Panels(names, ["agent_2"], 2, np.random.default_rng(seed))
+        drawn = [panels.next() for _ in range(3)]
+        assert {*drawn} == {("agent_1", "agent_2"), ("agent_2", "agent_3"), ("agent_2", "agent_4")}
+        assert Panels(names, ["agent_2"], 4, np.random.default_rng(seed)).next() == tuple(names)
 
 
 def test_agreement_ends_the_deliberations() -> None:

@@ -9,7 +9,7 @@ from parley.games.base import Group, new_game
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
 from support.hunting import hunt, new_hunt
 
@@ -134,7 +134,7 @@ def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
     assert {"honest_payoff", "loss"} <= bounded
     for figure in StagHuntGame.evidence.figures:
         if figure.of and set(figure.of) <= bounded:
-            assert "95% Wilson intervals" in " ".join(figure.caption.split()), figure.name
+            assert "Wilson intervals" in " ".join(figure.caption.split()), figure.name
     assert set(played.outcome.trace[0]["measures"]) == {measure.name for measure in StagHuntGame.evidence.measures}
 
 

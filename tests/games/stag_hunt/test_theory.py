@@ -1,4 +1,4 @@
-"""Where it is known what scripted hunters do: every simulation must come out so (docs/theory.md)."""
+"""Where it is known what scripted hunters do: every simulation must come out so (docs/explanation/theory.md)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

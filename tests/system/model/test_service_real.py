@@ -46,7 +46,7 @@ def listening(port: int) -> set[str]:
 
 @pytest.fixture
 def port(folder: Path) -> Iterator[int]:
-    """Start a server as docs/cluster.md says, and yield its port; requests before it is ready fail."""
+    """Start a server as docs/how-to/services.md says, and yield its port; requests before it is ready fail."""
     entry = model_entry("smollm2-135m", Path("models.yaml"))
     fetch("smollm2-135m", entry, Path("models.yaml"))
     found = free_port()

@@ -2,7 +2,7 @@
 
 Each is a pure function of what the agent may see in this phase, of a generator and of its parameters: they keep no
 state of their own, so that a game goes on from its journal as it was. What each does in both phases, and which of them
-the paper's threat model allows, is told in docs/adversaries.md.
+the paper's threat model allows, is told in docs/reference/adversaries.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from parley.games.consensus.rules import (
+from parley.games.consensus.policies import (
     GameValue,
     consensus_kind,
     held_value,

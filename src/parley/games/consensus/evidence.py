@@ -1,10 +1,12 @@
 """What the consensus game shows: the measure of agreement, and the figures (after Figures 2 to 4 of the paper)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parley.games.consensus.columns import COLUMNS
 from parley.games.consensus.parameters import ConsensusParameters
-from parley.games.evidence import Entry, Evidence, FigureSpec, Measure, Trajectory
+from parley.games.consensus.state import Round
+from parley.games.evidence import Evidence, FigureSpec, Measure, Trajectory
 from parley.text import by_number
 
 FIGURES = (
@@ -12,7 +14,7 @@ FIGURES = (
         name="outcome_rates",
         kind="rates",
         title="Outcomes by group size",
-        caption="Share of simulations per outcome by number of agents, model and prompt, with 95% Wilson "
+        caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson "
         "intervals (after Figure 2 of the paper).",
         x="n",
     ),
@@ -20,7 +22,7 @@ FIGURES = (
         name="outcomes_by_byzantine",
         kind="stacked",
         title="Outcomes by number of Byzantine agents",
-        caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are 95% Wilson intervals of "
+        caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of "
         "valid consensus (after Figure 3 of the paper).",
         x="b",
     ),
@@ -28,7 +30,7 @@ FIGURES = (
         name="valid_by_adversary",
         kind="map",
         title="Valid consensus by adversary",
-        caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with 95% "
+        caption="Rate of valid consensus by what plays the Byzantine agents and by their number (b), with "
         "Wilson intervals; without honest agents there is none.",
         x="b",
         needs=("b", "byzantine"),
@@ -37,7 +39,7 @@ FIGURES = (
         name="valid_by_topology",
         kind="map",
         title="Valid consensus by topology",
-        caption="Rate of valid consensus by topology, with 95% Wilson intervals.",
+        caption="Rate of valid consensus by topology, with Wilson intervals.",
         x="topology",
         needs=("topology",),
     ),
@@ -46,7 +48,7 @@ FIGURES = (
         kind="curves",
         title="Agreement by round",
         caption="Share of the honest agents that hold their most frequent value after each round: mean over "
-        "simulations, with 95% Wilson intervals. What an agent says needs as many rounds as the network's "
+        "simulations, with Wilson intervals. What an agent says needs as many rounds as the network's "
         "diameter to reach everybody.",
         x="topology",
         needs=("topology",),
@@ -62,7 +64,7 @@ FIGURES = (
 )
 
 
-class ConsensusEvidence(Evidence[ConsensusParameters]):
+class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     """Agreement by round, and the values of single simulations."""
 
     columns = COLUMNS
@@ -70,14 +72,14 @@ class ConsensusEvidence(Evidence[ConsensusParameters]):
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents"),)
 
-    def trajectory(self, outcome: Entry, trace: Sequence[Entry]) -> Trajectory:
+    def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""
         initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
         series: dict[str, list[tuple[int, float]]] = {name: [(0, v)] for name, v in initial.items()}
         for entry in trace:
             for name, value in entry["values"].items():
                 # What a Byzantine agent proposed in the round that stops a game is not always applied (swarms).
-                if name in initial or (entry["proposals"][name] is not None and value is not None):
+                if value is not None and (name in initial or entry["proposals"][name] is not None):
                     series.setdefault(name, []).append((entry["round"], value))
         return Trajectory(
             series=dict(sorted(series.items(), key=lambda item: by_number(item[0]))),
@@ -87,7 +89,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters]):
             stopped=outcome["rounds"] if outcome["finished_early"] else None,
         )
 
-    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}

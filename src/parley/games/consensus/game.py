@@ -12,9 +12,9 @@ from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeCl
 from parley.games.consensus.adversaries import ADVERSARIES
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import ConsensusParameters
+from parley.games.consensus.policies import SCRIPTED
 from parley.games.consensus.prompts import PROMPTS
 from parley.games.consensus.protocol import PaperProtocol, Protocol
-from parley.games.consensus.rules import SCRIPTED
 from parley.games.consensus.state import Agent
 from parley.games.consensus.strategies import LLM_STRATEGIES
 from parley.games.consensus.swarms.parameters import NAMES

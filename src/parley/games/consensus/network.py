@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.prompts import disclosed_text
-from parley.games.consensus.state import Proposal
+from parley.games.consensus.state import Proposal, Round
 from parley.games.network.links import Links
 from parley.games.parameters import BYZANTINE, Seat
 
@@ -37,15 +37,15 @@ class ConsensusNetwork(Links):
         allowed = parameters.equivocation and seat.role == BYZANTINE and offered
         return self._neighbors[seat.name] if allowed else None
 
-    def told(self, number: int, proposals: Sequence[Proposal]) -> dict[str, Any]:
-        """Return what the trace of a round has besides: who was told something else, and at first the links.
+    def tell(self, done: Round, proposals: Sequence[Proposal]) -> None:
+        """Add to a round who was told something else, and to the first the links.
 
         Both are left out where there is nothing to say: everyone told all the same, everyone hears everyone.
         """
-        found: dict[str, Any] = dict(self.trace(number))
+        if links := self.trace(done["round"]):
+            done["neighbors"] = links["neighbors"]
         if sent := {said.agent: dict(said.peer_values) for said in proposals if said.peer_values}:
-            found["sent"] = sent
-        return found
+            done["sent"] = sent
 
 
 def _as_sent(proposal: Proposal, name: str) -> Proposal:

@@ -22,8 +22,17 @@ from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.state import Proposal
 from parley.games.consensus.swarms.parameters import EARLY_VOTE, SWARMS_DEFAULTS
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.games.prompts import Prompts, QuestionStyle, Template, fill, places_in, text_of
-from parley.games.reply_instructions import instruction, instruction_files, without_json
+from parley.games.prompts import (
+    Prompts,
+    QuestionStyle,
+    Template,
+    fill,
+    instruction,
+    instruction_files,
+    places_in,
+    text_of,
+    without_json,
+)
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
@@ -81,12 +90,20 @@ class PromptValues:
     notes: str  # the agent's own private notes, or ""
 
 
+_MY_VALUE = (
+    'f"Your current value: {int(self.my_value)}" if self.my_value is not None else "You have not proposed a value yet"'
+)
+# The paper has it in two spellings.
+_SUMMARIES = [
+    f'history_summary if history_summary and "{none}" not in history_summary'
+    ' else "(This is round 1 - no previous history)"'
+    for none in ("(No history", "(No history)")
+]
+
+
 def places(v: PromptValues) -> dict[str, object]:
     """Return what stands for each printed expression."""
-    held = f"Your current value: {v.current_value}"
-    first = "(This is round 1 - no previous history)"
-    summary = 'history_summary if history_summary and "(No history{end}" not in history_summary'
-    summary += ' else "(This is round 1 - no previous history)"'
+    no_value = v.current_value is None
     return {
         "agent_id": v.agent_id,
         "self.agent_id": v.agent_id,
@@ -95,13 +112,9 @@ def places(v: PromptValues) -> dict[str, object]:
         "value_min": v.value_min,
         "value_max": v.value_max,
         "int(self.initial_value)": v.initial_value,
-        'f"Your current value: {int(self.my_value)}" if self.my_value is not None'
-        ' else "You have not proposed a value yet"': (
-            "You have not proposed a value yet" if v.current_value is None else held
-        ),
+        _MY_VALUE: "You have not proposed a value yet" if no_value else f"Your current value: {v.current_value}",
         "history_summary": v.history or "(No history yet)",
-        summary.replace("{end}", ""): v.history or first,
-        summary.replace("{end}", ")"): v.history or first,
+        **dict.fromkeys(_SUMMARIES, v.history or "(This is round 1 - no previous history)"),
         "current_round_summary": v.this_round,
         'previous_strategies if previous_strategies else "(No notes yet)"': v.notes or "(No notes yet)",
         'previous_strategies if previous_strategies else "(No notes)"': v.notes or "(No notes)",
@@ -138,7 +151,7 @@ def disclosed_text(agents: int, neighbors: Sequence[str]) -> str:
 
 
 def reply_kind(role: str, phase: str) -> str:
-    """Return the kind of a reply (parley.games.reply_instructions)."""
+    """Return the kind of a reply (parley.games.prompts)."""
     return f"consensus_{role}_{phase}"
 
 

@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from pydantic import BaseModel
 
 from parley.games.consensus.network import ConsensusNetwork, peer_values
 from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
 from parley.games.consensus.prompts import PROMPTS, PromptValues, places, proposals_text
-from parley.games.consensus.state import Agent, ConsensusView, Proposal
+from parley.games.consensus.state import Agent, ConsensusView, Proposal, Round
 from parley.games.consensus.swarms.parameters import EARLY_VOTE
 from parley.games.network.graph import Network
 from parley.games.parameters import BYZANTINE
@@ -34,7 +33,7 @@ class Protocol(ABC):
         self.honest = [agent for agent in agents if agent.honest]
         self.links = ConsensusNetwork([agent.name for agent in agents], network)
         self.history: list[Sequence[Proposal]] = []  # what agents see of each round that is over
-        self.trace: list[dict[str, Any]] = []
+        self.trace: list[Round] = []
 
     @abstractmethod
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
@@ -123,19 +122,18 @@ class Protocol(ABC):
     ) -> None:
         """Add a round to the trace."""
         held = self.honest_values()
-        self.trace.append(
-            {
-                "round": number,
-                "proposals": {proposal.agent: proposal.value for proposal in proposals},
-                "values": {agent.name: agent.current_value for agent in self.agents},
-                "votes": dict(votes),
-                "stop_votes": sum(vote == "stop" for vote in votes.values()),
-                "stopped": stopped,
-                "honest_share": max(Counter(held).values()) / len(held) if held else None,
-                "honest_spread": max(held) - min(held) if held else None,
-                **self.links.told(number, proposals),
-            }
-        )
+        done: Round = {
+            "round": number,
+            "proposals": {proposal.agent: proposal.value for proposal in proposals},
+            "values": {agent.name: agent.current_value for agent in self.agents},
+            "votes": dict(votes),
+            "stop_votes": sum(vote == "stop" for vote in votes.values()),
+            "stopped": stopped,
+            "honest_share": max(Counter(held).values()) / len(held) if held else None,
+            "honest_spread": max(held) - min(held) if held else None,
+        }
+        self.links.tell(done, proposals)
+        self.trace.append(done)
 
     def honest_values(self) -> list[int]:
         """Return the values that the honest agents hold."""

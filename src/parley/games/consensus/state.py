@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NotRequired, TypedDict
 
 from parley.games.parameters import HONEST, Seat
 
@@ -61,3 +62,18 @@ class Proposal:
     value: int | None
     justification: str = ""
     peer_values: Mapping[str, int | None] = field(default_factory=dict)
+
+
+class Round(TypedDict):
+    """What happened in one round, by name, as the trace has it."""
+
+    round: int
+    proposals: Mapping[str, int | None]
+    values: Mapping[str, int | None]  # what each agent holds after it
+    votes: Mapping[str, str | None]
+    stop_votes: int
+    stopped: bool
+    honest_share: float | None  # of the honest agents, that holds their most frequent value
+    honest_spread: int | None  # of their values
+    neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone hears everyone
+    sent: NotRequired[Mapping[str, Mapping[str, int | None]]]  # by agent, which peers were told another value

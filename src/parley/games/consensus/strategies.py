@@ -1,29 +1,25 @@
 """Language models as adversaries with a strategy: what they are told besides the paper's Byzantine prompts.
 
 The texts are Parley's own, not the paper's. They follow the paper's system prompts (Figures 5 and 8), which stay word
-for word, under one heading. Their two placeholders are replaced by fixed words; nothing in them is ever evaluated.
+for word, under one heading.
 """
 
-import re
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from parley.games.consensus.policies import GameValue, outside_range
 from parley.games.consensus.prompts import FOLDER
-from parley.games.consensus.rules import GameValue, outside_range
 from parley.games.parameters import BYZANTINE
+from parley.games.prompts import Template, fill, text_of
 from parley.policies.kinds import PolicyKind, PolicyParameters
 
 Strategy = Literal["stall", "split", "anchor", "impersonate", "inject"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-TEXTS: Mapping[Strategy, Path] = {name: FOLDER / "strategies" / f"{name}.txt" for name in STRATEGIES}
+TEXTS: dict[Strategy, Template] = {name: FOLDER / "strategies" / f"{name}.txt" for name in STRATEGIES}
 
 HEADING = "=== YOUR STRATEGY ==="
 _AFTER = 3
-_PLACEHOLDER = re.compile(r"\{(?:target|after)\}")
 
 
 def _as_tuple(value: Any) -> Any:
@@ -59,22 +55,15 @@ class Strategies(PolicyParameters):
         return self
 
 
-@cache
-def strategy_text(name: Strategy) -> str:
-    """Return the text of one strategy with its placeholders, as it stands in its file."""
-    return TEXTS[name].read_text(encoding="utf-8").rstrip("\n")
-
-
 def strategy_instructions(given: Strategies) -> str:
     """Return what follows the paper's Byzantine system prompts: the heading, and the text of each strategy."""
     words = {
-        "{target}": "one value of your choice that no other agent has proposed"
+        "target": "one value of your choice that no other agent has proposed"
         if given.value is None
         else f"the value {given.value}",
-        "{after}": str(given.after),
+        "after": given.after,
     }
-    texts = [_PLACEHOLDER.sub(lambda match: words[match.group(0)], strategy_text(name)) for name in given.strategies]
-    return "\n".join([HEADING, *texts])
+    return "\n".join([HEADING, *(fill(text_of(TEXTS[name]), words) for name in given.strategies)])
 
 
 LLM_STRATEGIES = PolicyKind(

@@ -1,10 +1,12 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
-from parley.games.evidence import Entry, Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
+from parley.games.deliberation.state import Round
+from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
 from parley.games.parameters import Group
 
 MEASURES = (
@@ -44,7 +46,7 @@ FIGURES = (
         name="accuracy_by_turn",
         kind="curves",
         title="Right answers by turn",
-        caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with 95% Wilson "
+        caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with Wilson "
         "intervals over simulations (after Figure 2 of the paper). A deliberation that ended keeps its last answers.",
         of=("accuracy",),
     ),
@@ -53,7 +55,7 @@ FIGURES = (
         kind="indicators",
         title="What deliberation adds",
         caption="Share of problems answered right by one agent alone, by the majority of the same agents' first and "
-        "last answers, and unanimously, with 95% Wilson intervals (the question of Figure 3a of the paper).",
+        "last answers, and unanimously, with Wilson intervals (the question of Figure 3a of the paper).",
         x="n",
         of=("single_correct", "first_majority_correct", "last_majority_correct", "consensus_correct"),
     ),
@@ -61,7 +63,7 @@ FIGURES = (
         name="participation",
         kind="curves",
         title="Participation in the agreement",
-        caption="Mean share of honest agents that give the most frequent answer, by turn, with 95% Wilson intervals "
+        caption="Mean share of honest agents that give the most frequent answer, by turn, with Wilson intervals "
         "(after Figure 3c of the paper): unanimity needs all of them, a majority more than half.",
         of=("participation",),
     ),
@@ -69,7 +71,7 @@ FIGURES = (
         name="changes_by_turn",
         kind="curves",
         title="Changes of answers by turn",
-        caption="By turn, with 95% Wilson intervals: mean share of the honest agents who were right and no longer "
+        caption="By turn, with Wilson intervals: mean share of the honest agents who were right and no longer "
         "are, of those who were not and now are, and of those who heard one answer lead against theirs and now give "
         "it.",
         of=("right_to_wrong", "wrong_to_right", "conformity"),
@@ -78,7 +80,7 @@ FIGURES = (
         name="confidence_by_turn",
         kind="curves",
         title="Confidence by turn",
-        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5), with 95% "
+        caption="Mean confidence C in the policies that would be accepted after each turn (Definition XI.5), with "
         "Wilson intervals; simulations in which none would be are left out.",
         of=("confidence",),
     ),
@@ -87,7 +89,7 @@ FIGURES = (
         kind="quantities",
         title="Size of the blocks",
         caption="Mean size of the blocks that hold a whole deliberation, and the bytes that spreading it takes, by "
-        "agents, turns or what else varies, with 95% t intervals over blocks (after Figure 3b of the paper). Hung "
+        "agents, turns or what else varies, with t intervals over blocks (after Figure 3b of the paper). Hung "
         "deliberations have empty blocks, which are left out.",
         x="n",
         of=("block_bytes", "spread_bytes", "flood_bytes"),
@@ -97,7 +99,7 @@ FIGURES = (
         name="times",
         kind="quantities",
         title="Time to the verdict",
-        caption="Mean time until agents agreed or hung, by agents, turns or what else varies, with 95% t intervals: "
+        caption="Mean time until agents agreed or hung, by agents, turns or what else varies, with t intervals: "
         "the whole, and the slowest reply of each turn, added up, of the initial round and of reflection (after Table "
         "II of the paper). Scripted agents take none. Times are the machine's: no part of the results.",
         x="n",
@@ -107,7 +109,7 @@ FIGURES = (
         name="outcomes_by_byzantine",
         kind="stacked",
         title="Outcomes by number of Byzantine agents",
-        caption="Outcomes by number of Byzantine (malicious) agents, stacked to 100%; the bars are 95% Wilson "
+        caption="Outcomes by number of Byzantine (malicious) agents, stacked to 100%; the bars are Wilson "
         "intervals of unanimity on the right answer; among policies, where none is right, of agreement on some.",
         x="b",
     ),
@@ -119,7 +121,7 @@ _OF_RIGHT_ANSWERS = ("accuracy_by_turn", "deliberation_gain")
 _OF_POLICIES = ("confidence_by_turn",)
 
 
-class DeliberationEvidence(Evidence[DeliberationParameters]):
+class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     """What the deliberation game shows, and what it gives the ledger."""
 
     columns = COLUMNS
@@ -137,7 +139,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters]):
         """Return whether the figure is of right answers, or of policies, as the problems are."""
         return figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
-    def series(self, outcome: Entry, trace: Sequence[Entry]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by turn, of the last deliberation on the problem.
 
         One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they
@@ -155,7 +157,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters]):
             found[measure.name] = kept
         return found
 
-    def transcript(self, outcome: Entry, trace: Sequence[Entry]) -> Sequence[Session]:
+    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""
         sessions = []
         for number in range(trace[-1]["session"] + 1):

@@ -4,23 +4,23 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from math import floor
+from math import comb, floor
 from typing import Any
+
+import numpy as np
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
 from parley.games.deliberation.evidence import DeliberationEvidence
-from parley.games.deliberation.hung import HungSet, Panels, panels
 from parley.games.deliberation.parameters import DeliberationParameters, reply_model
+from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, told_reply
-from parley.games.deliberation.rules import POLICIES
-from parley.games.deliberation.state import Agent, Answer, DeliberationView, Value
-from parley.games.deliberation.turns import Turn, heard_by, reached, turn_measures
-from parley.games.deliberation.verdict import graded, plurality, unanimous
+from parley.games.deliberation.state import Agent, Answer, DeliberationView, Round, Value, Verdict
+from parley.games.deliberation.turns import Turn, graded, heard_by, plurality, reached, turn_measures
+from parley.games.deliberation.verdict import Ended, verdict
 from parley.games.problems.matching import MATCHING
 from parley.games.problems.problem import Problem
 from parley.policies import Ask, Reply
@@ -31,21 +31,6 @@ CORRECT = "correct_consensus"
 WRONG = "wrong_consensus"
 GRADED = "graded_consensus"
 HUNG = "hung"
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """How one deliberation ended: what was agreed on, or why it hung."""
-
-    panel: tuple[Agent, ...]
-    turns: tuple[Turn, ...]
-    value: Value | None
-    confidence: float | None = None
-    detail: str | None = None
-
-    @property
-    def honest(self) -> list[str]:
-        return [agent.name for agent in self.panel if agent.honest]
 
 
 class DeliberationGame(Game[DeliberationParameters]):
@@ -79,7 +64,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         honest = [seat.name for seat in self.seats if seat.role == HONEST]
         self._panels = Panels(names, honest, self.parameters.panel_size or len(self.seats), self.rng)
         self._reach = reached(self.network, names)
-        self.trace: list[dict[str, Any]] = []
+        self.trace: list[Round] = []
 
     @property
     def about(self) -> str:
@@ -89,13 +74,10 @@ class DeliberationGame(Game[DeliberationParameters]):
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Deliberate until a panel agrees, or until the last one that is allowed hangs."""
-        hung = HungSet()
         for session in range(self.parameters.redeliberations + 1):
-            panel = self._seated(self._panels.next(self.problem.id, hung))
-            ended = yield from self._deliberate(panel, session)
+            ended = yield from self._deliberate(self._seated(self._panels.next()), session)
             if ended.detail is None:
                 break
-            hung.add(self.problem.id, [agent.name for agent in panel])
         return self._outcome(ended)
 
     @classmethod
@@ -105,14 +87,15 @@ class DeliberationGame(Game[DeliberationParameters]):
         counts = {role: sum(group.count for group in groups if group.role == role) for role in cls.roles}
         if not counts[HONEST]:
             raise UsageError("deliberation needs an honest agent; raise n or lower b")
-        size = parameters.panel_size or sum(counts.values())
-        if size > sum(counts.values()):
-            raise UsageError(f"panel_size: {size}: more than the agents (n = {sum(counts.values())}); lower it")
+        n = sum(counts.values())
+        size = parameters.panel_size or n
+        if size > n:
+            raise UsageError(f"panel_size: {size}: more than the agents (n = {n}); lower it")
         if parameters.fewest_honest > (most := min(size, counts[HONEST])):
             raise UsageError(
                 f"fewest_honest: {parameters.fewest_honest}: a panel has {most} honest agents at most; lower it"
             )
-        if (possible := panels(counts[HONEST], counts[BYZANTINE], size)) <= parameters.redeliberations:
+        if (possible := comb(n, size) - comb(counts[BYZANTINE], size)) <= parameters.redeliberations:
             raise UsageError(
                 f"redeliberations: {parameters.redeliberations}: {possible} panels of {size} can be made of these "
                 "agents, and none may deliberate twice on a problem; lower it, or raise n"
@@ -145,7 +128,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         ranked = sorted(names, key=self._ranks.__getitem__)[:by_thought]
         return tuple(Agent(self._seats[name], name in ranked) for name in names)
 
-    def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], "_Ended"]:
+    def _deliberate(self, panel: tuple[Agent, ...], session: int) -> Generator[list[Ask], list[Reply], Ended]:
         """Play one deliberation: the initial round and at most `turns` turns of reflection."""
         p = self.parameters
         names = [agent.name for agent in panel]
@@ -158,7 +141,7 @@ class DeliberationGame(Game[DeliberationParameters]):
             milliseconds += max(reply.milliseconds for reply in replies)
             answers = {a.name: self._answer(a.name, reply) for a, reply in zip(panel, replies, strict=True)}
             turns.append(Turn(number, answers, heard))
-            ended = self._ended(panel, tuple(turns), milliseconds)
+            ended = verdict(p, self.problem.definitive, panel, tuple(turns), milliseconds)
             self._close(panel, session, turns, ended)
             if ended is not None:
                 return ended
@@ -221,32 +204,11 @@ class DeliberationGame(Game[DeliberationParameters]):
         unknown = self.problem.unknown(named)
         return Answer(name, self.problem.read_policies(named), "; ".join(named), argument, unknown=unknown)
 
-    def _ended(self, panel: tuple[Agent, ...], turns: tuple[Turn, ...], milliseconds: int) -> _Ended | None:
-        """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7)."""
-        p, last = self.parameters, turns[-1].number == self.parameters.turns
-        values = turns[-1].values([agent.name for agent in panel if agent.honest])
-        readable = sum(value is not None for value in values)
-        if p.time_limit is not None and milliseconds >= 1000 * p.time_limit:
-            return _Ended(panel, turns, None, detail="time_limit")
-        if readable < p.fewest_honest:
-            return _Ended(panel, turns, None, detail="too_few_honest")
-        if not last and (not p.stop_when_unanimous or unanimous(values) is None):
-            return None
-        value: Value | None
-        if self.problem.definitive:
-            value, confidence = unanimous(values), 1.0
-        else:
-            grades = graded(values, p.theta)
-            value, confidence = grades.accepted or None, float(grades.confidence or 0)
-        if value is None:
-            return _Ended(panel, turns, None, detail="turn_limit")
-        return _Ended(panel, turns, value, confidence)
-
-    def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: _Ended | None) -> None:
+    def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
         """Add a turn to the trace."""
         p, now, before = self.parameters, turns[-1], turns[-2] if len(turns) > 1 else None
         honest = [agent.name for agent in panel if agent.honest]
-        entry: dict[str, Any] = {
+        entry: Round = {
             "round": session * (p.turns + 1) + now.number,
             "session": session,
             "turn": now.number,
@@ -264,18 +226,14 @@ class DeliberationGame(Game[DeliberationParameters]):
             levels = graded(now.values(honest), p.theta).levels
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}
         if ended is not None:
-            graded_too = {} if self.problem.definitive else {"levels": entry["levels"]}
-            entry["verdict"] = {
-                **graded_too,
-                "agreed": ended.detail is None,
-                "value": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
-                "detail": ended.detail,
-            }
+            value = list(ended.value) if isinstance(ended.value, tuple) else ended.value
+            judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
+            entry["verdict"] = judged if self.problem.definitive else {"levels": entry["levels"], **judged}
         self.trace.append(entry)
 
     # How it ended
 
-    def _outcome(self, ended: _Ended) -> Outcome:
+    def _outcome(self, ended: Ended) -> Outcome:
         first, last = ended.turns[0], ended.turns[-1]
         right = self.problem.answer
         agreed = ended.detail is None
@@ -295,7 +253,7 @@ class DeliberationGame(Game[DeliberationParameters]):
         return Outcome(
             name=name,
             detail=ended.detail,
-            diagnosis=self._diagnosis(ended),
+            diagnosis=ended.diagnosis,
             rounds=len(self.trace),
             finished_early=agreed,
             metrics={
@@ -309,7 +267,7 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "consensus_correct": None if right is None else name == CORRECT,
                 "agreed": agreed,
                 "turns": self.parameters.turns,
-                "turn_of_consensus": self._turn_of_consensus(ended) if agreed else None,
+                "turn_of_consensus": ended.turn_of_consensus(self.problem.definitive) if agreed else None,
                 "final_participation": self.trace[-1]["measures"]["participation"],
                 "final_confidence": ended.confidence,
                 "final_levels": self.trace[-1].get("levels"),
@@ -322,29 +280,34 @@ class DeliberationGame(Game[DeliberationParameters]):
             trace=tuple(self.trace),
         )
 
-    def _turn_of_consensus(self, ended: _Ended) -> int:
-        """Return the turn from which on honest agents held what was agreed on; for policies that of the verdict."""
-        if not self.problem.definitive:
-            return ended.turns[-1].number
-        held = [unanimous(turn.values(ended.honest)) == ended.value for turn in ended.turns]
-        return len(held) - next((i for i, same in enumerate(reversed(held)) if not same), len(held))
-
-    def _diagnosis(self, ended: _Ended) -> str | None:
-        """Say what stood against unanimity when a deliberation hung."""
-        if ended.detail is None:
-            return None
-        values = ended.turns[-1].values(ended.honest)
-        if len({value for value in values if value is not None}) == 1:
-            if None in values:
-                return "agreed_but_some_unreadable"
-            return "agreed_too_late" if ended.detail == "time_limit" else "agreed_by_too_few"
-        if any(unanimous(turn.values(ended.honest)) is not None for turn in ended.turns):
-            return "drifted_apart"
-        return "nothing_readable" if all(value is None for value in values) else "never_agreed"
-
 
 def _said(answer: Answer) -> dict[str, Any] | None:
     if answer.silent:
         return None
     unknown = {"unknown": answer.unknown} if answer.unknown else {}
     return {"answer": answer.said, "argument": answer.argument, **unknown}
+
+
+class Panels:
+    """Draws who deliberates: sets of `size` of the agents, one of them honest at least, with equal chances.
+
+    None is drawn twice: a problem that hung goes to another set (Definition XI.2).
+    """
+
+    def __init__(self, names: Sequence[str], honest: Collection[str], size: int, rng: np.random.Generator) -> None:
+        self._names = names
+        self._honest = frozenset(honest)
+        self._size = size
+        self._rng = rng
+        self._drawn: set[frozenset[str]] = set()
+
+    def next(self) -> tuple[str, ...]:
+        """Return another panel, in the agents' order; there must be one."""
+        if self._size == len(self._names):
+            return tuple(self._names)
+        while True:
+            places = self._rng.choice(len(self._names), self._size, replace=False)
+            panel = tuple(self._names[place] for place in sorted(places))
+            if self._honest.intersection(panel) and frozenset(panel) not in self._drawn:
+                self._drawn.add(frozenset(panel))
+                return panel

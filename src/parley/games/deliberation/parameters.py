@@ -74,7 +74,7 @@ class DeliberationParameters(GameParameters):
         default="two_steps",
         description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
         "then in JSON (two_steps), but for answers that come before their argument, which are JSON. A small model "
-        "that reasons inside of JSON loses half of its right answers (docs/engines.md).",
+        "that reasons inside of JSON loses half of its right answers (docs/explanation/reply-formats.md).",
     )
     argument_chars: int = Field(default=2_500, ge=1, le=10_000, description="Longest argument: as long as 600 tokens.")
     answer_chars: int = Field(

@@ -12,8 +12,7 @@ from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Answer, Value
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem
-from parley.games.prompts import Prompts, QuestionStyle, Template, fill
-from parley.games.reply_instructions import Instruction, instruction, instruction_files
+from parley.games.prompts import Instruction, Prompts, QuestionStyle, Template, fill, instruction, instruction_files
 from parley.policies import ReplyFormat
 from parley.text import one_line
 
@@ -74,7 +73,7 @@ def _form(problem: Problem) -> str:
 
 
 def _kind(style: str, definitive: bool) -> str:
-    """Return the kind of a reply (parley.games.reply_instructions), by what is asked for and in which order."""
+    """Return the kind of a reply (parley.games.prompts), by what is asked for and in which order."""
     order = "zero_shot" if style == "zero_shot" else "reasoned"
     return f"deliberation_{order}" if definitive else f"deliberation_{order}_policies"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
 
 from parley.games.parameters import HONEST, Seat
 from parley.games.problems.problem import Problem
@@ -62,3 +63,28 @@ class Agent:
     def honest(self) -> bool:
         """Whether it is honest."""
         return self.seat.role == HONEST
+
+
+class Verdict(TypedDict):
+    """What a deliberation came to: what was agreed on, or why it hung (`detail`)."""
+
+    levels: NotRequired[Mapping[str, str]]
+    agreed: bool
+    value: str | list[str] | None
+    detail: str | None
+
+
+class Round(TypedDict):
+    """One turn of one deliberation, by name, as the trace has it."""
+
+    round: int  # counted on from one deliberation on the problem to the next
+    session: int
+    turn: int
+    answers: Mapping[str, Value | None]
+    said: Mapping[str, Mapping[str, Any] | None]  # None of an agent that was silent
+    heard: Mapping[str, list[str]]
+    measures: Mapping[str, float | None]
+    subject: NotRequired[Mapping[str, Any]]  # in the first turn of each: the problem, and by which rules
+    rules: NotRequired[Mapping[str, Any]]
+    levels: NotRequired[Mapping[str, str]]  # among policies: the share of honest agents that support each
+    verdict: NotRequired[Verdict]  # in the last turn of each

@@ -1,57 +1,71 @@
-"""When a deliberation is over: unanimity, graded agreement and confidence (Definitions XI.3 to XI.5).
+"""When a deliberation is over, and how it ended."""
 
-Pure functions of the answers of honest agents, in normal form.
-"""
-
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from parley.games.deliberation.state import Value
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.deliberation.state import Agent, Value
+from parley.games.deliberation.turns import Turn, graded, unanimous
 
 
-def unanimous(answers: Sequence[Value | None]) -> Value | None:
-    """Return the value that all agents give; None if they do not, if one gives none, or if there is nobody.
+@dataclass(frozen=True)
+class Ended:
+    """How one deliberation ended: what was agreed on, or why it hung."""
 
-    Answers with policies are unanimous if all name the same ones.
+    panel: tuple[Agent, ...]
+    turns: tuple[Turn, ...]
+    value: Value | None
+    confidence: float | None = None
+    detail: str | None = None
+
+    @property
+    def honest(self) -> list[str]:
+        """The names of the honest agents, in their order."""
+        return [agent.name for agent in self.panel if agent.honest]
+
+    def turn_of_consensus(self, definitive: bool) -> int:
+        """Return the turn from which on honest agents held what was agreed on; for policies that of the verdict."""
+        if not definitive:
+            return self.turns[-1].number
+        held = [unanimous(turn.values(self.honest)) == self.value for turn in self.turns]
+        return len(held) - next((i for i, same in enumerate(reversed(held)) if not same), len(held))
+
+    @property
+    def diagnosis(self) -> str | None:
+        """What stood against unanimity when a deliberation hung."""
+        if self.detail is None:
+            return None
+        values = self.turns[-1].values(self.honest)
+        if len({value for value in values if value is not None}) == 1:
+            if None in values:
+                return "agreed_but_some_unreadable"
+            return "agreed_too_late" if self.detail == "time_limit" else "agreed_by_too_few"
+        if any(unanimous(turn.values(self.honest)) is not None for turn in self.turns):
+            return "drifted_apart"
+        return "nothing_readable" if all(value is None for value in values) else "never_agreed"
+
+
+def verdict(
+    p: DeliberationParameters, definitive: bool, panel: tuple[Agent, ...], turns: tuple[Turn, ...], milliseconds: int
+) -> Ended | None:
+    """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7).
+
+    Problems are `definitive`, or ask for policies. `milliseconds` adds up the slowest reply of each of its turns.
     """
-    return answers[0] if answers and all(answer == answers[0] for answer in answers) else None
-
-
-def plurality(answers: Sequence[Value | None]) -> Value | None:
-    """Return the value that more agents give than any other; None on a tie, and if nobody gives one."""
-    counts = Counter(answer for answer in answers if answer is not None).most_common(2)
-    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+    last = turns[-1].number == p.turns
+    values = turns[-1].values([agent.name for agent in panel if agent.honest])
+    readable = sum(value is not None for value in values)
+    if p.time_limit is not None and milliseconds >= 1000 * p.time_limit:
+        return Ended(panel, turns, None, detail="time_limit")
+    if readable < p.fewest_honest:
+        return Ended(panel, turns, None, detail="too_few_honest")
+    if not last and (not p.stop_when_unanimous or unanimous(values) is None):
         return None
-    return counts[0][0]
-
-
-def largest_share(answers: Sequence[Value | None]) -> Fraction:
-    """Return the share of the agents, in [0, 1], that give the most frequent value; 0 if nobody gives one."""
-    counts = Counter(answer for answer in answers if answer is not None)
-    return Fraction(max(counts.values()), len(answers)) if counts else Fraction(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """The agreement on policies: the level A of each that anyone named, those accepted at θ, and the confidence C.
-
-    All levels and the confidence are in [0, 1]; the confidence is the mean level of those accepted, None without any.
-    """
-
-    levels: dict[str, Fraction]
-    accepted: tuple[str, ...]
-    confidence: Fraction | None
-
-
-def graded(answers: Sequence[Value | None], theta: Fraction) -> Graded:
-    """Return the graded agreement of honest agents on policies (Definition XI.5), each agent's without repetitions.
-
-    An agent that gave none counts among all, and supports none.
-    """
-    named = Counter(policy for answer in answers if isinstance(answer, tuple) for policy in answer)
-    levels = {policy: Fraction(count, len(answers)) for policy, count in sorted(named.items())}
-    accepted = tuple(policy for policy, level in levels.items() if level >= theta)
-    total = sum((levels[policy] for policy in accepted), Fraction(0))
-    return Graded(levels, accepted, total / len(accepted) if accepted else None)
+    value: Value | None
+    if definitive:
+        value, confidence = unanimous(values), 1.0
+    else:
+        grades = graded(values, p.theta)
+        value, confidence = grades.accepted or None, float(grades.confidence or 0)
+    if value is None:
+        return Ended(panel, turns, None, detail="turn_limit")
+    return Ended(panel, turns, value, confidence)

@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from parley import paths
 from parley.errors import UsageError
 from parley.games.problems import delidata, generate, gsm8k, hub, policy_file
 from parley.games.problems.loaded import ProblemSet, states
@@ -213,7 +214,7 @@ class _Stored(_Source):
         if self.path is None:
             return False
         try:
-            return Path(self.path).expanduser().exists()
+            return (paths.root() / Path(self.path).expanduser()).exists()
         except (OSError, ValueError, RuntimeError):  # no path at all
             return False
 
@@ -226,7 +227,7 @@ class _Stored(_Source):
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
         try:
-            path = Path(self.path).expanduser()
+            path = paths.root() / Path(self.path).expanduser()
         except RuntimeError:  # ~nobody
             raise UsageError(f"{one_line(self.path, 300)}: no such home; give the path in full") from None
         try:

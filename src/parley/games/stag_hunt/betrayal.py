@@ -60,7 +60,7 @@ class Betrayed:
 
 def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | None:
     """Return the first round in which one of these players hunted the hare."""
-    return next((r.number for r in rounds if any(r.actions[name] == HARE for name in byzantine)), None)
+    return next((r["round"] for r in rounds if any(r["actions"][name] == HARE for name in byzantine)), None)
 
 
 def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str]) -> Betrayed | None:
@@ -72,16 +72,16 @@ def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str
     if seen is None or seen == len(rounds):
         return None
     until, after = rounds[:seen], rounds[seen:]
-    actions = [r.actions[name] for r in after]
-    word = _last(r.words.get(name) for r in until)
-    action: Action | None = _last(r.actions[name] for r in until)
+    actions = [r["actions"][name] for r in after]
+    word = _last(r["words"].get(name) for r in until)
+    action: Action | None = _last(r["actions"][name] for r in until)
     return Betrayed(
         seen=seen,
         stags=actions.count(STAG),
         hares=actions.count(HARE),
         idle=actions.count(None),
-        word_changed=_first(after, lambda r: _is_other_word(word, r.words.get(name))),
-        action_changed=_first(after, lambda r: _is_other_action(action, r.actions[name])),
+        word_changed=_first(after, lambda r: _is_other_word(word, r["words"].get(name))),
+        action_changed=_first(after, lambda r: _is_other_action(action, r["actions"][name])),
         hunted=action == STAG,
     )
 
@@ -92,7 +92,7 @@ def _last(values: Iterable[_T | None]) -> _T | None:
 
 
 def _first(rounds: Sequence[Round], fits: Callable[[Round], bool]) -> int | None:
-    return next((r.number for r in rounds if fits(r)), None)
+    return next((r["round"] for r in rounds if fits(r)), None)
 
 
 def _is_other_word(before: str | None, now: str | None) -> bool:
@@ -171,8 +171,8 @@ def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict
     before a betrayal says nothing of what comes after it.
     """
     start = first_betrayal(rounds, byzantine) if byzantine else 1
-    failed = None if start is None else _first(rounds[start - 1 :], lambda r: not r.success)
-    again = None if failed is None else _first(rounds[failed:], lambda r: r.success)
+    failed = None if start is None else _first(rounds[start - 1 :], lambda r: not r["success"])
+    again = None if failed is None else _first(rounds[failed:], lambda r: r["success"])
     return {
         "disruption_round": failed,
         "recovered": None if failed in (None, len(rounds)) else again is not None,

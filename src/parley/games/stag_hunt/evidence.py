@@ -18,7 +18,7 @@ from parley.games.parameters import BYZANTINE, Group
 from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED
 from parley.games.stag_hunt.columns import COLUMNS
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.state import HARE, STAG
+from parley.games.stag_hunt.state import HARE, STAG, Round
 from parley.text import by_number
 
 IDLE = "idle"
@@ -75,7 +75,7 @@ FIGURES = (
         name="cooperation_by_round",
         kind="curves",
         title="Cooperation by round",
-        caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round, with 95% "
+        caption="Mean share of honest players that hunt the stag, and share of hunts that succeed, by round, with "
         "Wilson intervals over simulations.",
         of=("cooperation", "success"),
     ),
@@ -84,7 +84,7 @@ FIGURES = (
         kind="curves",
         title="Cooperation by round, with Byzantine players and without",
         caption="Mean share of honest players that hunt the stag, by round: a line per number of Byzantine players, "
-        "all else in a panel being equal, with 95% Wilson intervals over simulations.",
+        "all else in a panel being equal, with Wilson intervals over simulations.",
         x="b",
         needs=("b",),
         of=("cooperation",),
@@ -94,7 +94,7 @@ FIGURES = (
         kind="curves",
         title="Cooperation by round, by what prompts say of the topology",
         caption="Mean share of honest players that hunt the stag, by round: a line per disclosure, all else in a "
-        "panel being equal, with 95% Wilson intervals over simulations.",
+        "panel being equal, with Wilson intervals over simulations.",
         x="disclosure",
         needs=("disclosure",),
         of=("cooperation",),
@@ -104,7 +104,7 @@ FIGURES = (
         kind="curves",
         title="Cooperation by round, with cheap talk and without",
         caption="Mean share of honest players that hunt the stag, by round: a line with cheap talk and one without, "
-        "all else in a panel being equal, with 95% Wilson intervals over simulations.",
+        "all else in a panel being equal, with Wilson intervals over simulations.",
         x="cheap_talk",
         needs=("cheap_talk",),
         of=("cooperation",),
@@ -114,7 +114,7 @@ FIGURES = (
         kind="curves",
         title="Payoff and promises by round",
         caption="Mean payoff of honest players as a share of the stag's, and share of honest players that broadcast a "
-        "cooperative word, by round, with 95% Wilson intervals over simulations.",
+        "cooperative word, by round, with Wilson intervals over simulations.",
         of=("payoff", "promises"),
     ),
     FigureSpec(
@@ -123,7 +123,7 @@ FIGURES = (
         title="Cooperation, detection and recovery",
         caption="Share of simulations that end in full cooperation; in which a player that saw a betrayal changes "
         "word or action; in which one that hunted the stag turns to the hare; and in which a hunt succeeds again "
-        "after the first failure since the betrayal (without Byzantine players: since the start), with 95% Wilson "
+        "after the first failure since the betrayal (without Byzantine players: since the start), with Wilson "
         "intervals.",
         x="b",
         of=("last_round_cooperative", "detected", "retreated", "recovered"),
@@ -132,7 +132,7 @@ FIGURES = (
         name="payoffs",
         kind="quantities",
         title="Payoff and loss",
-        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with 95% "
+        caption="Mean payoff of an honest player per round, and its loss against full cooperation, with "
         "Wilson intervals over simulations.",
         x="b",
         of=("honest_payoff", "loss"),
@@ -142,7 +142,7 @@ FIGURES = (
         kind="quantities",
         title="Archetypes after betrayal",
         caption="Mean share of betrayed honest players that are cooperation-persistent, defection-prone or neither, "
-        "by the share of stag actions after the first betrayal they saw and the study's archetype_threshold, with 95% "
+        "by the share of stag actions after the first betrayal they saw and the study's archetype_threshold, with "
         "Wilson intervals over simulations.",
         x="model",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
@@ -152,7 +152,7 @@ FIGURES = (
         kind="sweep",
         title="Archetypes by threshold",
         caption="Mean share of betrayed honest players of each archetype, by the share of stag actions from which a "
-        "player counts as cooperation-persistent, with 95% Wilson intervals over simulations.",
+        "player counts as cooperation-persistent, with Wilson intervals over simulations.",
         x="threshold t",
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
@@ -161,7 +161,7 @@ FIGURES = (
         kind="map",
         title="Payoff by number of Byzantine players",
         caption="Mean payoff of an honest player per round, by number of Byzantine players and all else that varies, "
-        "with 95% Wilson intervals over simulations.",
+        "with Wilson intervals over simulations.",
         x="b",
         needs=("model", "b"),
         of=("honest_payoff",),
@@ -170,7 +170,7 @@ FIGURES = (
         name="payoff_by_disclosure",
         kind="map",
         title="Payoff by disclosure",
-        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with 95% Wilson "
+        caption="Mean payoff of an honest player per round, by what prompts say of the topology, with Wilson "
         "intervals over simulations.",
         x="disclosure",
         needs=("topology", "disclosure"),
@@ -180,7 +180,7 @@ FIGURES = (
         name="cooperation_by_topology",
         kind="map",
         title="Full cooperation by topology",
-        caption="Rate of simulations that end in full cooperation, by topology, with 95% Wilson intervals.",
+        caption="Rate of simulations that end in full cooperation, by topology, with Wilson intervals.",
         x="topology",
         needs=("topology",),
     ),
@@ -188,7 +188,7 @@ FIGURES = (
         name="outcomes_by_byzantine",
         kind="stacked",
         title="Outcomes by number of Byzantine players",
-        caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are 95% Wilson intervals of full "
+        caption="Outcomes by number of Byzantine players, stacked to 100%; the bars are Wilson intervals of full "
         "cooperation.",
         x="b",
     ),
@@ -206,7 +206,7 @@ FIGURES = (
 _OF_BETRAYED = ("archetypes", "archetypes_by_threshold")
 
 
-class StagHuntEvidence(Evidence[StagHuntParameters]):
+class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     """What the stag hunt shows; the measures are in the trace."""
 
     columns = COLUMNS
@@ -239,7 +239,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters]):
             for name, after in metrics["after_betrayal"].items()
         }
 
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
         """Return a game as a table of words and actions: honest players first, then the Byzantine ones, by number."""
         metrics = outcome["metrics"]
         byzantine = frozenset(metrics["byzantine_players"])
@@ -274,6 +274,6 @@ class StagHuntEvidence(Evidence[StagHuntParameters]):
         )
 
 
-def _stag_points(entry: Mapping[str, Any]) -> str:
+def _stag_points(entry: Round) -> str:
     """Return what each stag hunter got in a round; all of them get the same."""
     return next((str(entry["points"][name]) for name, action in entry["actions"].items() if action == STAG), NO_WORD)

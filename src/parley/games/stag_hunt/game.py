@@ -7,7 +7,6 @@ takes all of them, and the hare, which takes nobody else. Words and actions are 
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
@@ -16,7 +15,7 @@ from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
-from parley.games.stag_hunt.rules import POLICIES
+from parley.games.stag_hunt.policies import POLICIES
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
@@ -55,7 +54,6 @@ class StagHuntGame(Game[StagHuntParameters]):
         self.rounds: list[Round] = []
         # What each player saw of each round, and how prompts tell it.
         self._history: dict[str, list[tuple[Seen, str]]] = {name: [] for name in self._players}
-        self._trace: list[dict[str, Any]] = []
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play all rounds: words, where there is cheap talk, then actions."""
@@ -147,10 +145,10 @@ class StagHuntGame(Game[StagHuntParameters]):
         """Add a round to what each player saw."""
         for name, known in self._known.items():
             seen = Seen(
-                number=done.number,
-                words={known[other]: done.words[other] for other in known} if done.words else {},
-                actions={known[other]: done.actions[other] for other in known},
-                points=done.points[name] if self.parameters.show_points else None,
+                number=done["round"],
+                words={known[other]: done["words"][other] for other in known} if done["words"] else {},
+                actions={known[other]: done["actions"][other] for other in known},
+                points=done["points"][name] if self.parameters.show_points else None,
             )
             self._history[name].append((seen, texts.round_text(seen)))
 
@@ -170,38 +168,37 @@ class StagHuntGame(Game[StagHuntParameters]):
         worth: Mapping[Action | None, int] = {STAG: p.stag if success else p.alone, HARE: p.hare, None: 0}
         points = {name: worth[action] for name, action in actions.items()}
         promised = [word is not None and word.casefold() in p.cooperative_words for word in map(words.get, honest)]
-        self.rounds.append(Round(number, words, actions, points, success))
-        self._remember(self.rounds[-1])
-        self._trace.append(
-            {
-                "round": number,
-                "words": dict(words),
-                "not_words": {
-                    name: one_line(text) for name, text in said.items() if text is not None and words[name] is None
-                },
-                "actions": dict(actions),
-                "points": points,
-                "hunters": hunters,
-                "success": success,
-                "measures": {
-                    "cooperation": sum(actions[name] == STAG for name in honest) / len(honest),
-                    "success": float(success),
-                    "payoff": sum(points[name] for name in honest) / len(honest) / p.stag,
-                    "promises": sum(promised) / len(honest) if p.cheap_talk else None,
-                },
-                **self._links.trace(number),
-            }
-        )
+        done: Round = {
+            "round": number,
+            "words": dict(words),
+            "not_words": {
+                name: one_line(text) for name, text in said.items() if text is not None and words[name] is None
+            },
+            "actions": dict(actions),
+            "points": points,
+            "hunters": hunters,
+            "success": success,
+            "measures": {
+                "cooperation": sum(actions[name] == STAG for name in honest) / len(honest),
+                "success": float(success),
+                "payoff": sum(points[name] for name in honest) / len(honest) / p.stag,
+                "promises": sum(promised) / len(honest) if p.cheap_talk else None,
+            },
+        }
+        if links := self._links.trace(number):
+            done["neighbors"] = links["neighbors"]
+        self.rounds.append(done)
+        self._remember(done)
 
     # How it ended
 
     def _outcome(self) -> Outcome:
         last, honest, rounds = self.rounds[-1], self.honest, self.rounds
-        hunting = sum(last.actions[name] == STAG for name in honest)
-        name = _outcome_name(last.success, hunting, len(honest))
-        choices = [r.actions[name] for r in rounds for name in honest]
-        payoff = sum(r.points[name] for r in rounds for name in honest) / len(choices)
-        failed = next((r.number for r in rounds if not r.success), None)
+        hunting = sum(last["actions"][name] == STAG for name in honest)
+        name = _outcome_name(last["success"], hunting, len(honest))
+        choices = [r["actions"][name] for r in rounds for name in honest]
+        payoff = sum(r["points"][name] for r in rounds for name in honest) / len(choices)
+        failed = next((r["round"] for r in rounds if not r["success"]), None)
         byzantine = frozenset(self._players) - {*honest}
         return Outcome(
             name=name,
@@ -212,17 +209,17 @@ class StagHuntGame(Game[StagHuntParameters]):
             metrics={
                 "hunters_needed": self._needed,
                 "byzantine_players": sorted(byzantine, key=by_number),
-                "payoffs": {player: sum(r.points[player] for r in rounds) for player in self._players},
+                "payoffs": {player: sum(r["points"][player] for r in rounds) for player in self._players},
                 "stag_share": choices.count(STAG) / len(choices),
                 "honest_payoff": payoff,
                 "loss": self.parameters.stag - payoff,
                 "full_payoff": self.parameters.stag,
-                "successes": sum(r.success for r in rounds),
+                "successes": sum(r["success"] for r in rounds),
                 "last_round_cooperative": name == COOPERATION,
                 "first_failure_round": failed,
-                "idle": sum(action is None for r in rounds for action in r.actions.values()),
-                "no_words": sum(word is None for r in rounds for word in r.words.values()),
-                "not_words": sum(len(entry["not_words"]) for entry in self._trace),
+                "idle": sum(action is None for r in rounds for action in r["actions"].values()),
+                "no_words": sum(word is None for r in rounds for word in r["words"].values()),
+                "not_words": sum(len(r["not_words"]) for r in rounds),
                 **recovery_metrics(rounds, byzantine),
                 **betrayal_metrics(
                     rounds,
@@ -233,7 +230,7 @@ class StagHuntGame(Game[StagHuntParameters]):
                 ),
                 **self._links.facts(honest),
             },
-            trace=tuple(self._trace),
+            trace=tuple(rounds),
         )
 
 

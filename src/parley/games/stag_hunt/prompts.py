@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.games.prompts import Prompts, QuestionStyle, Template, fill, text_of
-from parley.games.reply_instructions import Instruction, instruction, instruction_files
+from parley.games.prompts import (
+    Instruction,
+    Prompts,
+    QuestionStyle,
+    Template,
+    fill,
+    instruction,
+    instruction_files,
+    text_of,
+)
 from parley.games.stag_hunt.parameters import ALL, StagHuntParameters
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen
 from parley.policies import ReplyFormat
@@ -19,7 +27,7 @@ from parley.policies import ReplyFormat
 FOLDER = Path(__file__).parent / "templates"
 PHASES = ("signal", "act")
 PLAIN = "plain"
-_REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.reply_instructions)
+_REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.prompts)
 _ROLES = (HONEST, BYZANTINE)
 
 _ACTIONS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}

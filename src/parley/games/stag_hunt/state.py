@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NotRequired, TypedDict
 
 from parley.text import one_line
 
@@ -15,19 +15,22 @@ YOU = "you"  # what a player is called in its own prompts and view
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0")  # letters that print nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What everyone did in one round, by name.
+class Round(TypedDict):
+    """What everyone did in one round, by name, as the trace has it.
 
     A word is None where none was broadcast or the text was not one word; an action is None where no reply could be
     used: such a player hunts nothing.
     """
 
-    number: int
+    round: int
     words: Mapping[str, str | None]  # empty without cheap talk
+    not_words: Mapping[str, str]  # texts that are not one word
     actions: Mapping[str, Action | None]
     points: Mapping[str, int]
+    hunters: int
     success: bool
+    measures: Mapping[str, float | None]
+    neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone sees everyone
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,280 @@
+"""The results of a study, as data frames, figures and records."""
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from parley import paths
+from parley.analysis.averages import Averages
+from parley.analysis.summarize import make_tables, recorded, simulation_table
+from parley.analysis.tables import read_table, typed
+from parley.analysis.turns import NAME as TURNS
+from parley.analysis.turns import turn_table
+from parley.api.chosen import chosen_seeds, selection, values_of_axes
+from parley.api.frames import attempt_frame, check_columns, round_frame
+from parley.api.records import Records
+from parley.api.shown import Shown
+from parley.errors import RecordError, UsageError
+from parley.play.usable import Records as UsableRecords
+from parley.play.usable import read_records, tables_are_current, usable_part, without
+from parley.study import Study
+from parley.study.condition import Simulation
+from parley.text import one_line
+from parley.text.suggest import choose
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVELS = ("attempts", "rounds", "simulations", "conditions")
+LEDGER = "ledger"  # a table that `parley ledger build` writes
+
+
+class Results(Shown):
+    """What is on the disk of a study. `Study.results` returns it.
+
+    Tables are read where they are up to date, and else made in memory from the records; nothing is written. Damaged
+    records are left out with a warning (logger `parley`), as `parley summarize` does.
+
+    >>> import parley
+    >>> results = parley.load("demo").results()
+    >>> results.conditions[["n", "b", "simulations", "valid_consensus_rate"]]
+       n  b  simulations  valid_consensus_rate
+    0  4  0            3                   1.0
+    1  5  1            3                   0.0
+    """
+
+    def __init__(self, study: Study, root: Path) -> None:
+        self._planned = study
+        self._root = root
+        self._is_current = tables_are_current(study)
+        self._study = usable_part(study) if self._is_current else _on_disk(study)
+        if not self._study.conditions:
+            raise RecordError(
+                f"{study.name}: no results yet in {paths.results(study.name)}; run: "
+                f"snakemake --cores all --config study={study.name}"
+            )
+
+    @property
+    def attempts(self) -> pd.DataFrame:
+        """A row per attempt at a question: the axes, and the columns of the records (docs/data.md).
+
+        Of a large study take some columns and conditions instead: see `frame`.
+
+        >>> import parley
+        >>> parley.load("demo").results().attempts[["b", "round", "phase", "agent"]].head(2)
+           b  round    phase    agent
+        0  0      1  propose  agent_1
+        1  0      1  propose  agent_2
+        """
+        return self.frame("attempts")
+
+    @property
+    def rounds(self) -> pd.DataFrame:
+        """A row per simulation and round: the axes, `seed`, `outcome`, `round`, and the measures of the game.
+
+        The table of the same name, `table("rounds")`, has their means by condition.
+
+        >>> import parley
+        >>> parley.load("demo").results().rounds[["b", "seed", "round", "agreement"]].head(2)
+           b  seed  round  agreement
+        0  0     0      1       0.25
+        1  0     0      2       1.00
+        """
+        return self.frame("rounds")
+
+    @property
+    def simulations(self) -> pd.DataFrame:
+        """A row per simulation: the axes, `seed`, `outcome`, `rounds`, the game's metrics, calls, tokens, seconds.
+
+        >>> import parley
+        >>> parley.load("demo").results().simulations[["b", "seed", "outcome", "rounds"]].head(2)
+           b  seed          outcome  rounds
+        0  0     0  valid_consensus       2
+        1  1     0     no_consensus       8
+        """
+        return self.frame("simulations")
+
+    @property
+    def conditions(self) -> pd.DataFrame:
+        """A row per condition: the axes, and of each outcome count, rate and limits of its 95% Wilson interval.
+
+        >>> import parley
+        >>> parley.load("demo").results().conditions["valid_consensus_low"].round(2).tolist()
+        [0.44, 0.0]
+        """
+        return self.frame("conditions")
+
+    def frame(
+        self,
+        level: Literal["attempts", "rounds", "simulations", "conditions"],
+        columns: Sequence[str] | None = None,
+        **chosen: Any,
+    ) -> pd.DataFrame:
+        """Return one of the four levels: only these columns, conditions and seeds, and no others are read.
+
+        Conditions are chosen by values of axes, as a study or a path writes them, and simulations by `seed`; a list
+        means any of its values. Raises UsageError for a column, an axis or a value that is not there.
+
+        >>> import parley
+        >>> results = parley.load("demo").results()
+        >>> results.frame("attempts", columns=["agent", "phase"], b=1, seed=[0, 2]).shape[1]
+        2
+        """
+        if level not in LEVELS:
+            raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
+        with paths.rooted(self._root):
+            if level in ("attempts", "rounds"):
+                fits = selection(self._study, chosen)
+                name, simulations = self._study.name, self._simulations
+                found = [(s, s.record(name)) for s in simulations if fits(s.condition, s.seed)]
+                if not found:
+                    raise UsageError(f"{name}: no record of this seed; `results.simulations` lists them")
+                return (attempt_frame if level == "attempts" else round_frame)(found, columns)
+            return self._part_of_table(level, columns, chosen)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table as `parley summarize` writes it, such as `contrasts`, `quantities` or `rounds`.
+
+        `tables` has the names. Raises UsageError for another name.
+
+        >>> import parley
+        >>> parley.load("demo").results().table("outcomes")[["b", "outcome", "count"]].head(1)
+           b          outcome  count
+        0  0  valid_consensus      3
+        """
+        with paths.rooted(self._root):
+            return self._table(name)
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables.
+
+        >>> import parley
+        >>> parley.load("demo").results().tables[:3]
+        ['simulations', 'conditions', 'outcomes']
+        """
+        return [*paths.TABLES, *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
+
+    def figure(self, name: str) -> "Figure":
+        """Return a figure of the study as a figure of Matplotlib, which a notebook shows; nothing is written.
+
+        `figures` has the names. Raises UsageError for another name.
+
+        >>> import parley
+        >>> figure = parley.load("demo").results().figure("outcome_rates")
+        >>> figure.savefig("outcome_rates.pdf")
+        """
+        from parley.figures.make import draw
+        from parley.figures.page import own_style
+
+        if name not in self.figures:
+            raise UsageError(f"{one_line(str(name), 60)!r}: no figure of this study; {choose(name, self.figures)}")
+        spec = next(spec for spec in self._planned.figures if spec.name == name)
+        with paths.rooted(self._root), own_style():
+            figure = draw(self._usable_study, spec, self._table)
+        # Without pyplot, which this needs not, IPython knows no way to show a figure.
+        vars(figure)["_repr_png_"] = partial(_png, figure)
+        return figure
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of the figures.
+
+        >>> import parley
+        >>> parley.load("demo").results().figures
+        ['outcome_rates', 'outcomes_by_byzantine', 'trajectories']
+        """
+        return [spec.name for spec in self._planned.figures]
+
+    @property
+    def records(self) -> Records:
+        """The records, in the order of the simulations: a sequence, read record by record.
+
+        >>> import parley
+        >>> parley.load("demo").results().records[0].replay().identical
+        True
+        """
+        return Records(self._study, self._simulations, self._root)
+
+    @cached_property
+    def _simulations(self) -> list[Simulation]:
+        return list(self._study.simulations())
+
+    @cached_property
+    def _usable(self) -> UsableRecords:
+        """All records that can be used, which are read once."""
+        return read_records(self._study)
+
+    @property
+    def _usable_study(self) -> Study:
+        return self._study if self._is_current else self._usable.study
+
+    @cached_property
+    def _made(self) -> dict[str, pd.DataFrame]:
+        return {name: self._typed(table, name) for name, table in make_tables(self._study, self._usable).items()}
+
+    @cached_property
+    def _made_simulations(self) -> pd.DataFrame:
+        return self._typed(simulation_table(self._usable), "simulations")
+
+    def _typed(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Return a table with the types that it has in its file."""
+        found: pd.DataFrame = typed(table, self._study, name).to_pandas()
+        return found
+
+    def _table(self, name: str) -> pd.DataFrame:
+        if name not in self.tables:
+            raise UsageError(f"{one_line(str(name), 60)!r}: no such table; {choose(name, self.tables)}")
+        if self._is_current or name == LEDGER:
+            return read_table(self._study.name, name)
+        if name == TURNS:
+            return turn_table(self._study, recorded(self._usable, Averages(self._usable.study)))
+        return self._made_simulations.copy() if name == "simulations" else self._made[name].copy()
+
+    def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:
+        """Return some columns and rows of a table; no others are read from a file."""
+        if name == "conditions" and "seed" in chosen:
+            raise UsageError("seed: a condition has many; leave it out, or take simulations")
+        allowed: dict[str, set[Any]] = values_of_axes(self._study, {k: v for k, v in chosen.items() if k != "seed"})
+        if (seeds := chosen_seeds(chosen)) is not None:
+            allowed["seed"] = seeds
+        if not self._is_current:
+            table = self._table(name)
+            for column, values in allowed.items():
+                table = table[table[column].isin(values)]
+            return table[check_columns(columns, list(table.columns))].reset_index(drop=True)
+        path = paths.table(self._study.name, name, ".parquet")
+        if not path.is_file():
+            return self._table(name)  # which says what to run
+        wanted = check_columns(columns, pq.read_schema(path).names)
+        filters = [(column, "in", sorted(values)) for column, values in allowed.items()]
+        return pd.read_parquet(path, columns=wanted, filters=filters or None)
+
+    def _facts(self) -> dict[str, str]:
+        planned = sum(len(condition.seeds) for condition in self._planned.conditions)
+        made = "read from the tables that parley summarize wrote" if self._is_current else "made from the records"
+        return {
+            "Results of": f"{self._study.name}: {len(self._simulations):,} of {planned:,} simulations",
+            "tables": made,
+            "figures": ", ".join(self.figures),
+        }
+
+
+def _on_disk(study: Study) -> Study:
+    """Return a study with the simulations that have a record."""
+    records = (simulation.record(study.name) for simulation in study.simulations())
+    return without(study, {record for record in records if not record.exists()})
+
+
+def _png(figure: "Figure") -> bytes:
+    from parley.figures.page import own_style
+
+    image = BytesIO()
+    with own_style():
+        figure.savefig(image, format="png")
+    return image.getvalue()

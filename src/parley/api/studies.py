@@ -1,0 +1,194 @@
+"""A study and its conditions, as `import parley` offers them."""
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley import paths
+from parley.api.chosen import one_condition
+from parley.api.played import Played, play
+from parley.api.results import Results
+from parley.api.shown import Shown
+from parley.study import Study as CheckedStudy
+from parley.study.condition import Condition as CheckedCondition
+
+Endpoints = str | PathLike[str] | Sequence[str | PathLike[str]]
+ENGINE_TIMEOUT = 900.0
+
+
+class Study(Shown):
+    """A study: what is played, in which conditions, and how often. `parley.load` returns it.
+
+    >>> import parley
+    >>> study = parley.load("demo")
+    >>> study.name, study.title, study.game
+    ('demo', 'A majority among adversaries', 'consensus')
+    """
+
+    def __init__(self, study: CheckedStudy, root: Path) -> None:
+        self._study = study
+        self._root = root
+
+    @property
+    def name(self) -> str:
+        """Its name: that of its file and of its folder under results/.
+
+        >>> import parley
+        >>> parley.load("demo").name
+        'demo'
+        """
+        return self._study.name
+
+    @property
+    def title(self) -> str:
+        """Its title, as figures and reports show it.
+
+        >>> import parley
+        >>> parley.load("demo").title
+        'A majority among adversaries'
+        """
+        return self._study.title
+
+    @property
+    def game(self) -> str:
+        """The name of its game.
+
+        >>> import parley
+        >>> parley.load("demo").game
+        'consensus'
+        """
+        return self._study.game.name
+
+    @property
+    def conditions(self) -> pd.DataFrame:
+        """The conditions, a row each: the value of every axis, `threat_model`, the number of `seeds`, `spec`.
+
+        >>> import parley
+        >>> parley.load("demo").conditions[["model", "n", "b", "seeds"]]
+              model  n  b  seeds
+        0  majority  4  0      3
+        1  majority  5  1      3
+        """
+        rows = [
+            {**c.axes, "threat_model": c.threat_model, "seeds": len(c.seeds), "spec": c.spec}
+            for c in self._study.conditions
+        ]
+        return pd.DataFrame(rows)
+
+    def condition(self, **axes: Any) -> "Condition":
+        """Return the one condition with these values of axes, written as in a study file or a path.
+
+        Axes that are the same in all conditions need not be given. Raises UsageError for an axis or a value that the
+        study does not have, and if several conditions fit: it says which axes tell them apart.
+
+        >>> import parley
+        >>> parley.load("demo").condition(b=1).axes
+        {'model': 'majority', 'n': 5, 'b': 1, 'prompt': 'may_exist'}
+        """
+        return Condition(one_condition(self._study, axes), self)
+
+    async def play(
+        self, *, seed: int = 0, endpoint: Endpoints = (), engine_timeout: float = ENGINE_TIMEOUT, **axes: Any
+    ) -> Played:
+        """Play one game of the one condition with these values of axes; nothing is written to results/.
+
+        Scripted policies need no engine. For a model one is started, which takes half a minute or more, and stopped at
+        the end, unless `endpoint` names the endpoint file of a running one (`parley serve`), or several such files.
+        `engine_timeout` is how many seconds to wait for it. Raises UsageError as `condition`, and EngineError.
+
+        In a notebook write `game = await study.play(b=1)`, in a script:
+
+        >>> import parley
+        >>> study = parley.load("demo")
+        >>> game = parley.run(study.play(b=1, seed=2))
+        >>> game
+        Played demo: model=majority, n=5, b=1, prompt=may_exist, seed=2
+          outcome: invalid_consensus (foreign_value), after 7 rounds
+          replies: 70, 0 of them unusable
+        """
+        return await self.condition(**axes).play(seed=seed, endpoint=endpoint, engine_timeout=engine_timeout)
+
+    def results(self) -> Results:
+        """Return what is on the disk of this study; it may be unfinished.
+
+        Raises RecordError if nothing is there yet.
+
+        >>> import parley
+        >>> parley.load("demo").results()
+        Results of demo: 6 of 6 simulations
+          tables: read from the tables that parley summarize wrote
+          figures: outcome_rates, outcomes_by_byzantine, trajectories
+        """
+        with paths.rooted(self._root):
+            return Results(self._study, self._root)
+
+    def _facts(self) -> dict[str, str]:
+        study = self._study
+        values: dict[str, set[Any]] = {}
+        for condition in study.conditions:
+            for axis, value in condition.axes.items():
+                values.setdefault(axis, set()).add(value)
+        simulations = sum(len(condition.seeds) for condition in study.conditions)
+        return {
+            "Study": f"{study.name}: {study.title}",
+            study.game.name: f"{len(study.conditions):,} conditions, {simulations:,} simulations",
+            "axes": ", ".join(f"{axis} {len(found)}" for axis, found in values.items()),
+        }
+
+
+class Condition(Shown):
+    """One condition of a study: a value for every axis. `Study.condition` returns it.
+
+    >>> import parley
+    >>> parley.load("demo").condition(b=1)
+    Condition of demo: model=majority, n=5, b=1, prompt=may_exist
+      seeds: 0, 1, 2
+      threat model: paper
+    """
+
+    def __init__(self, condition: CheckedCondition, study: Study) -> None:
+        self._condition = condition
+        self._of = study
+
+    @property
+    def axes(self) -> dict[str, str | int | float]:
+        """The value of every axis, as in the path of a record.
+
+        >>> import parley
+        >>> parley.load("demo").condition(b=0).axes["n"]
+        4
+        """
+        return dict(self._condition.axes)
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its simulations.
+
+        >>> import parley
+        >>> parley.load("demo").condition(b=0).seeds
+        [0, 1, 2]
+        """
+        return list(self._condition.seeds)
+
+    async def play(self, *, seed: int = 0, endpoint: Endpoints = (), engine_timeout: float = ENGINE_TIMEOUT) -> Played:
+        """Play one game of this condition: see `Study.play`. The seed may be one that the study does not have.
+
+        >>> import parley
+        >>> condition = parley.load("demo").condition(b=0)
+        >>> parley.run(condition.play(seed=100)).outcome.rounds
+        2
+        """
+        files = [endpoint] if isinstance(endpoint, str | PathLike) else endpoint
+        endpoints = [Path(file).absolute() for file in files]
+        with paths.rooted(self._of._root):
+            return await play(self._of._study, self._condition, seed, endpoints, engine_timeout)
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "Condition of": f"{self._of.name}: {self._condition.path.replace('/', ', ')}",
+            "seeds": ", ".join(map(str, self.seeds)),
+            "threat model": self._condition.threat_model,
+        }

@@ -1,0 +1,132 @@
+"""The scripted agents of the deliberation game, honest and adversarial, and what models are told as adversaries.
+
+Each rule is a pure function of what the agent may see (`DeliberationView`), of a generator and of its parameters. The
+text it returns goes through the same strict parser as a model's.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from parley.games.deliberation.prompts import FOLDER
+from parley.games.deliberation.state import DeliberationView, Value
+from parley.games.deliberation.turns import plurality
+from parley.games.parameters import BYZANTINE
+from parley.games.prompts import text_of
+from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
+
+_ADVERSARY = (BYZANTINE,)
+
+
+class Solver(PolicyParameters):
+    """How good an agent is, and how it takes what others say."""
+
+    accuracy: float = Field(default=0.7, ge=0, le=1, description="Chance that its first answer is right.")
+    conformity: float = Field(
+        default=0.5, ge=0, le=1, description="Chance, each turn, that it goes over to a majority against it."
+    )
+    recognize: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Chance, each turn, that it sees the right answer for what it is when another gives it.",
+    )
+
+
+class Persuader(PolicyParameters):
+    """When it turns."""
+
+    after: int = Field(
+        default=0, ge=0, le=1_000, description="The last turn in which it gives the right answer, to be trusted."
+    )
+
+
+def _reply(view: DeliberationView, value: Value | None, argument: str) -> Mapping[str, Any]:
+    if view.problem.kind == "policies":
+        return {"argument": argument, "policies": list(value or ())}
+    return {"argument": argument, "answer": value or ""}
+
+
+def _first(view: DeliberationView, rng: np.random.Generator, accuracy: float) -> Value:
+    """Return a first answer: right with a chance of `accuracy`; of policies, a selection at random."""
+    problem = view.problem
+    if problem.answer is None:
+        chosen = [option for option in problem.options if rng.random() < 0.5]
+        return problem.read_policies(chosen or [problem.options[int(rng.integers(len(problem.options)))]]) or ()
+    return problem.answer if rng.random() < accuracy else problem.wrong(rng)
+
+
+def _supported(
+    view: DeliberationView, own: tuple[str, ...], rng: np.random.Generator, conformity: float
+) -> tuple[str, ...]:
+    """Return a selection of policies after hearing others: each, by conformity, as more than half of them have it."""
+    heard = [value for value in view.heard.values() if isinstance(value, tuple)]
+    found = []
+    for policy in sorted({*own, *(policy for value in heard for policy in value)}):
+        support = sum(policy in value for value in heard)
+        conforms = rng.random() < conformity and 2 * support != len(heard)
+        if 2 * support > len(heard) if conforms else policy in own:
+            found.append(policy)
+    return tuple(found) or own
+
+
+def solver(view: DeliberationView, rng: np.random.Generator, given: Solver) -> Mapping[str, Any]:
+    """Answer right by chance; then go over to the right answer when it recognizes it, or to a majority against it."""
+    value = view.own
+    if value is None:
+        value = _first(view, rng, given.accuracy)
+    if isinstance(value, tuple):
+        return _reply(view, _supported(view, value, rng, given.conformity), "It does most for most of us.")
+    recognizes, conforms = rng.random() < given.recognize, rng.random() < given.conformity
+    right = view.problem.answer
+    leading = plurality(list(view.heard.values()))
+    if right is not None and recognizes and right in view.heard.values():
+        value = right
+    elif conforms and leading is not None:
+        value = leading
+    return _reply(view, value, "This follows from the problem.")
+
+
+def stubborn(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Give the same wrong answer in every turn, for the same reason."""
+    return _reply(view, view.target, "I am certain of it.")
+
+
+def persuader(view: DeliberationView, rng: np.random.Generator, given: Persuader) -> Mapping[str, Any]:
+    """Give the right answer first, to be trusted; then claim to have found a mistake in it, and push the wrong one."""
+    if view.turn <= given.after:
+        return _reply(view, view.problem.answer or view.target, "I worked it out step by step.")
+    return _reply(view, view.target, "I found a mistake in my earlier answer, and so will you: check it again.")
+
+
+def silent(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Give no answer that could be read."""
+    return _reply(view, None, "")
+
+
+def random(view: DeliberationView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
+    """Give another wrong answer each time."""
+    wrong = view.problem.wrong(rng)
+    return _reply(view, (wrong,) if view.problem.kind == "policies" else wrong, "It must be this.")
+
+
+def _llm_adversary(name: str, summary: str) -> PolicyKind:
+    told = FOLDER / "strategies" / f"{name}.txt"
+    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=lambda given: text_of(told))
+
+
+POLICIES: Mapping[str, PolicyKind] = {
+    kind.name: kind
+    for kind in (
+        LLM,
+        scripted_kind(solver, Solver),
+        _llm_adversary("stubborn", "A language model that is told to hold to the wrong answer in every turn."),
+        _llm_adversary("persuader", "A language model that is told to win the others over to the wrong answer."),
+        scripted_kind(stubborn, roles=_ADVERSARY),
+        scripted_kind(persuader, Persuader, _ADVERSARY),
+        scripted_kind(silent, roles=_ADVERSARY),
+        scripted_kind(random, roles=_ADVERSARY),
+    )
+}

@@ -1,0 +1,108 @@
+"""The three questions of the page on the data: pandas, DuckDB and R give the same answers."""
+
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from parley.analysis.summarize import summarize
+from parley.play.record import write_record
+from parley.play.runner import play
+from parley.policies import Ask, Completion
+from parley.policies.scripted import ScriptedPolicy
+from parley.study import load_study
+from support import REPOSITORY
+
+PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
+ANSWERS = ("rates", "changes", "tokens")
+MODELS = {"models": {"unused": {"source": {"repo": "owner/unused", "revision": "a" * 40}}}}
+GRID = {"model": ["majority", "stubborn"], "n": [4, 5], "b": [0, 1], "byzantine": "random", "prompt": "may_exist"}
+
+
+class Counting(ScriptedPolicy):
+    """A scripted policy whose replies take tokens."""
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        said = await super().answer(ask, seed, attempt)
+        return Completion(said.text, said.finish_reason, len(ask.user), len(said.text), 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tables of a small study called demo."""
+    found = tmp_path_factory.mktemp("questions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(found)
+        Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
+        content = {"game": "consensus", "seeds": 4, "parameters": {"max_rounds": 5}, "grids": [GRID]}
+        Path("demo.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        study = load_study(Path("demo.yaml"))
+        for simulation in study.simulations():
+            game = simulation.game()
+            policies = {}
+            for name, player in simulation.players(game).items():
+                assert player.policy.kind.rule is not None
+                policies[name] = Counting(player.policy.kind.rule(player.policy.parameters))
+            write_record(simulation.record("demo"), simulation, play(simulation.id, game, policies), {})
+        summarize(study, lambda text: None)
+    return found
+
+
+def blocks(language: str) -> str:
+    """Return the code of the page in one language."""
+    found = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(found) == 1
+    return str(found[0])
+
+
+@pytest.fixture
+def in_pandas(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
+    monkeypatch.chdir(folder)
+    names: dict[str, pd.DataFrame] = {}
+    exec(blocks("python"), names)
+    return {name: names[name].reset_index(drop=True) for name in ANSWERS}
+
+
+def same(found: dict[str, pd.DataFrame], expected: dict[str, pd.DataFrame]) -> None:
+    for name in ANSWERS:
+        pd.testing.assert_frame_equal(found[name], expected[name], check_dtype=False)
+
+
+def test_pandas_answers_are_those_of_the_tables(in_pandas: dict[str, pd.DataFrame]) -> None:
+    conditions = pd.read_parquet("results/demo/tables/conditions.parquet")
+    for row in in_pandas["rates"].to_dict("records"):
+        here = conditions[(conditions["n"] == row["n"]) & (conditions["b"] == row["b"])]
+        count = here[f"{row['outcome']}_count"].sum()
+        assert row["rate"] == pytest.approx(count / here["simulations"].sum())
+    assert len(in_pandas["rates"]) > 4
+    changes = in_pandas["changes"].set_index("model")
+    assert changes["agents"].to_list() == [4 * (4 + 5 + 3 + 4)] * 2
+    assert changes.loc["stubborn", "changed"] == 0
+    assert 0 < changes.loc["majority", "changed"] < 64
+    assert in_pandas["tokens"]["model"].to_list() == ["majority"]  # stubborn agents never agree
+    assert in_pandas["tokens"]["tokens"][0] > 1000
+
+
+def test_duckdb_gives_the_same_answers(in_pandas: dict[str, pd.DataFrame]) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    queries = [query for query in blocks("sql").split(";") if query.strip()]
+    same({name: duckdb.sql(query).df() for name, query in zip(ANSWERS, queries, strict=True)}, in_pandas)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed: apt-get install r-base-core")
+def test_r_gives_the_same_answers(in_pandas: dict[str, pd.DataFrame]) -> None:
+    shown = "\n".join(f'cat("{name}\\n"); write.csv({name}, row.names = FALSE)' for name in ANSWERS)
+    Path("questions.R").write_text(f"{blocks('r')}\n{shown}\n", encoding="utf-8")
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "questions.R"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert not done.returncode, done.stderr
+    text = done.stdout
+    parts = re.split(rf"^(?:{'|'.join(ANSWERS)})\n", text, flags=re.MULTILINE)[1:]
+    same({name: pd.read_csv(io.StringIO(part)) for name, part in zip(ANSWERS, parts, strict=True)}, in_pandas)

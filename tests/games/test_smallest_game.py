@@ -1,0 +1,94 @@
+"""A game says its parameters, its outcomes and `play`; all else has a default."""
+
+from collections.abc import Generator
+
+import numpy as np
+import pytest
+
+from parley.errors import UsageError
+from parley.games import Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, ReplyModel, Sampling, new_game
+from parley.games.evidence import FigureSpec
+from parley.play.runner import play
+from parley.policies.scripted import ScriptedPolicy
+
+SAMPLING = Sampling(temperature=0, max_tokens=9)
+
+
+class CoinParameters(GameParameters):
+    rounds: int = 2
+
+
+class Side(ReplyModel):
+    side: str
+
+
+class MatchingCoinsGame(Game[CoinParameters]):
+    outcomes = (OutcomeClass("same", "all the same", "#0072B2", ""), OutcomeClass("mixed", "mixed", "#D9D9D9", ".."))
+    Parameters = CoinParameters
+
+    def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
+        shown: list[str] = []
+        for number in range(1, self.parameters.rounds + 1):
+            replies = yield [
+                Ask(seat.name, seat.role, number, "show", "Show a side.", "", Side, SAMPLING, None)
+                for seat in self.seats
+            ]
+            shown = [str(reply.value.model_dump()["side"]) for reply in replies if reply.value is not None]
+        return Outcome(name="same" if len({*shown}) == 1 else "mixed", rounds=self.parameters.rounds)
+
+
+def test_it_is_played() -> None:
+    game = new_game(MatchingCoinsGame, CoinParameters(), [Group("honest", 3)], "plain", 0)
+    heads = ScriptedPolicy(lambda view, rng: {"side": "heads"})
+    played = play("0" * 64, game, {seat.name: heads for seat in game.seats})
+    assert (played.outcome.name, played.outcome.rounds, len(played.exchanges)) == ("same", 2, 6)
+    assert played.outcome.as_json() == {
+        "name": "same",
+        "detail": None,
+        "diagnosis": None,
+        "rounds": 2,
+        "finished_early": False,
+        "metrics": {},
+        "trace": [],
+    }
+
+
+def test_what_it_leaves_unsaid_has_a_default() -> None:
+    game, groups = MatchingCoinsGame, [Group("honest", 3), Group("byzantine", 1)]
+    assert (game.name, game.protocol_version, game.roles) == ("matching_coins", 1, ("honest", "byzantine"))
+    assert list(game.policies) == ["llm"]
+    assert game.possible_outcomes(CoinParameters(), groups) == {"same", "mixed"}
+    game.check(CoinParameters(), groups)
+    names = game.seat_names(CoinParameters(), ["honest"] * 3, np.random.default_rng(0))
+    assert sorted(names) == ["agent_1", "agent_2", "agent_3"]
+
+
+def test_its_prompts_are_its_own() -> None:
+    prompts = MatchingCoinsGame.prompts
+    assert list(prompts) == ["plain"]
+    assert prompts.digests("plain", ["honest"], CoinParameters()) == {}
+    for asked in (prompts.template, lambda *of: prompts.sample(*of, {})):
+        with pytest.raises(UsageError):
+            asked("plain", "honest", "show", "user")
+
+
+def test_it_shows_its_outcomes() -> None:
+    shown = MatchingCoinsGame.evidence
+    assert [(spec.name, spec.kind) for spec in shown.figures] == [
+        ("outcome_rates", "rates"),
+        ("outcomes_by_byzantine", "stacked"),
+    ]
+    assert all(shown.shows(spec, CoinParameters(), []) for spec in shown.figures)
+    assert shown.series({}, []) == shown.sweep({}) == shown.of_agents({}) == {}
+    assert not shown.transcript({}, [])
+    for told in (shown.trajectory, shown.timeline):
+        with pytest.raises(NotImplementedError, match="Evidence"):
+            told({}, [])
+
+
+def test_a_name_is_kept_by_a_game_that_is_made_of_another() -> None:
+    class OtherCoinsGame(MatchingCoinsGame):
+        pass
+
+    assert OtherCoinsGame.name == "matching_coins"
+    assert isinstance(MatchingCoinsGame.evidence.figures[0], FigureSpec)

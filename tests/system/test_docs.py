@@ -1,0 +1,253 @@
+"""The documentation: links lead somewhere, studies and code in it work, and the site is built without a warning."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from parley import paths
+from parley.cli.program import commands
+from parley.engine.arguments import MACHINE_ARGUMENTS
+from parley.study import load_study
+
+REPOSITORY = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
+DOCS = REPOSITORY / "docs"
+BUILDER = REPOSITORY / ".venv-docs" / "bin" / "sphinx-build"
+FOLDERS = ("docs", "envs", "examples", "benchmarks", "config")
+PAGES = [
+    *sorted(REPOSITORY.glob("*.md")),
+    *(
+        page
+        for name in FOLDERS
+        for page in sorted((REPOSITORY / name).rglob("*.md"))
+        if "_generated" not in page.parts
+    ),
+]
+# What names a page in a comment or a message.
+NAMING = ("src", "tests", "config", "envs", "examples", "benchmarks", "workflow", "slurm", "profiles", "gpu")
+
+
+def extension(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_extensions" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+schema_tables, click_text, site_links = (extension(name) for name in ("schema_tables", "click_text", "site_links"))
+
+
+# Links
+
+
+def tokens(page: Path) -> Iterator[Token]:
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+        yield token
+        yield from token.children or ()
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    found: dict[str, int] = {}
+    heading = False
+    result = set()
+    for token in tokens(page):
+        if token.type == "inline" and heading:
+            text = "".join(child.content for child in token.children or () if child.type in ("text", "code_inline"))
+            slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+            result.add(slug + (f"-{found[slug]}" if slug in found else ""))
+            found[slug] = found.get(slug, 0) + 1
+        heading = token.type == "heading_open"
+    return result
+
+
+def broken_links(page: Path) -> list[str]:
+    """Return what is linked from a page and is not there."""
+    broken = []
+    for token in tokens(page):
+        target = str(token.attrs.get("href") or token.attrs.get("src") or "")
+        if not target or re.match(r"\w+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# One\n\n## What it `costs`, twice\n\n## One\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[a](other.md#what-it-costs-twice) [b](other.md#one-1) [c](https://x.example/y) [d](#own)\n\n# Own\n\n"
+        "[e](other.md#two) [f](gone.md) ![g](gone.png)\n\n| h |\n|---|\n| [i](gone.md#h) |\n"
+    )
+    assert broken_links(page) == ["other.md#two", "gone.md", "gone.png", "gone.md#h"]
+
+
+def test_every_page_that_a_file_names_is_there() -> None:
+    files = [REPOSITORY / name for name in ("Makefile", "Snakefile", "dvc.yaml", "CHANGELOG.md", "pyproject.toml")]
+    files += [
+        file for name in NAMING for file in (REPOSITORY / name).rglob("*") if file.suffix != ".pyc" and file.is_file()
+    ]
+    missing = [
+        (str(file.relative_to(REPOSITORY)), name)
+        for file in (*files, *PAGES)
+        for name in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", file.read_text(encoding="utf-8", errors="replace"))
+        if not (REPOSITORY / name).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", ["docs/verification.md", "docs/explanation/reliability.md"])
+def test_every_test_that_a_promise_names_is_there(page: str) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    named = {name.removeprefix("tests/") for name in re.findall(r"[\w/]*\btest_\w+\.py", text)}
+    assert len(named) > 30
+    assert {name for name in named if not (REPOSITORY / "tests" / name).exists()} == set()
+
+
+# What is shown works
+
+
+def code(page: Path) -> list[str]:
+    return [token.content for token in tokens(page) if token.type in ("code_block", "fence")]
+
+
+def study_in(page: Path) -> str:
+    [text] = [block for block in code(page) if block.startswith("game: ")][:1]
+    return text
+
+
+def test_the_readme_is_one_screen_with_both_commands() -> None:
+    lines = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 60
+    assert [line.split("#")[0].strip() for line in lines if line.startswith("make ")] == ["make demo", "make test"]
+
+
+def test_the_study_in_the_readme_has_the_simulations_that_it_says(folder: Path) -> None:
+    text = study_in(REPOSITORY / "README.md")
+    file = folder / "my-study.yaml"
+    file.write_text(text)
+    assert len(list(load_study(file).simulations())) == 1300
+    assert "1,300 simulations" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == yaml.safe_load(study_in(DOCS / "tutorial" / "first-study.md"))
+
+
+def test_the_policy_in_the_tutorial_plays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = DOCS / "tutorial" / "own-policy.md"
+    [module] = [block for block in code(page) if "class Low" in block]
+    (folder / "low.py").write_text(module)
+    (folder / "low.yaml").write_text(study_in(page))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "low", raising=False)
+    played = CliRunner().invoke(commands, ["play", "low.yaml", "--model", "Low", "--b", "0"], catch_exceptions=False)
+    assert played.output.splitlines()[-1] == "Outcome: valid_consensus, after 2 rounds"
+
+
+def test_the_page_of_the_models_file_has_every_argument_that_concerns_the_machine() -> None:
+    page = (DOCS / "reference" / "models.md").read_text(encoding="utf-8")
+    table = page.split("| what | arguments |\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"`([\w-]+)`", table)) == set(MACHINE_ARGUMENTS)
+
+
+# What is generated
+
+
+@pytest.mark.parametrize("name", ["study", "models"])
+def test_every_key_of_a_schema_has_a_row(name: str) -> None:
+    schema = schema_tables.load(REPOSITORY / paths.schema(name))
+    page = schema_tables.markdown(schema)
+    tables = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
+    assert page.count("\n| `") == sum(len(table["properties"]) for table in tables)
+    for link in re.findall(r"\]\(#(\w+)\)", page):
+        assert f"## {link}\n" in page.lower()
+
+
+def test_a_row_says_what_a_value_may_be() -> None:
+    schema = {
+        "properties": {
+            "n": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 2, "description": "Agents | all."},
+            "kind": {"anyOf": [{"enum": ["a", "b"]}, {"$ref": "#/$defs/Other"}, {"type": "null"}], "default": None},
+            "shares": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}},
+        },
+        "required": ["shares"],
+        "$defs": {"Other": {"description": "Else.\n\nFor developers.", "properties": {"x": {"type": "string"}}}},
+    }
+    assert schema_tables.markdown(schema).splitlines() == [
+        "| key | value | default | meaning |",
+        "|---|---|---|---|",
+        "| `n` | integer from 1 to 10,000 | `2` | Agents \\| all. |",
+        "| `kind` | `a` or `b` or [Other](#other) |  |  |",
+        "| `shares` | list of number above 0 to 0.5 | required |  |",
+        "",
+        "## Other",
+        "",
+        "Else.",
+        "",
+        "| key | value | default | meaning |",
+        "|---|---|---|---|",
+        "| `x` | text |  |  |",
+    ]
+
+
+def test_examples_of_commands_are_code() -> None:
+    lines = ["Print `x`.", "", "| Examples:  parley show a/*", "|            parley show b", ""]
+    click_text.as_rst(None, None, lines)
+    assert lines == ["Print ``x``.", "", "Examples::", "", "    parley show a/*", "    parley show b", ""]
+
+
+def test_links_to_pages_outside_lead_to_their_copies_and_back(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    copied = ["envs/README.md"]
+    text = "[e](../../envs/README.md#models) [s](run.md) [w](https://x.example) [`f`](../../examples)"
+    there = site_links.relinked(text, "docs/how-to/models.md", "docs/how-to/models.md", copied, tmp_path)
+    assert there == "[e](../_generated/project/envs.md#models) [s](run.md) [w](https://x.example) `f`"
+    copy = f"docs/{site_links.place('envs/README.md')}"
+    back = site_links.relinked("[c](../docs/how-to/cluster.md)", "envs/README.md", copy, copied, tmp_path)
+    assert back == "[c](../../how-to/cluster.md)"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BUILDER.exists(), reason="needs the site's generator; make docs installs it")
+def test_the_site_is_built_without_a_warning_and_without_a_network(tmp_path: Path) -> None:
+    command = [
+        str(BUILDER),
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        "-d",
+        str(tmp_path / "read"),
+        "docs",
+        str(tmp_path / "site"),
+    ]
+    environment = os.environ | {"PYTHONPATH": "src"}
+    built = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    assert (built.returncode, built.stderr) == (0, "")
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        assert not re.search(
+            r"<(?:script|img|link)[^>]* (?:src|href)=\"(?:https?:)?//", page.read_text(encoding="utf-8")
+        )
+    said = (tmp_path / "site" / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert {name for name in commands.commands if f'id="parley-{name}"' not in said} == set()

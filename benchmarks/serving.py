@@ -62,7 +62,7 @@ async def played(
 
     async def play(simulation: Simulation) -> None:
         places = dict.fromkeys(simulation.condition.models, endpoint)
-        await play_simulation(simulation, places, 600.0, None, lambda text: None, exchanges.extend)
+        await play_simulation(simulation, places, 600.0, None, exchanges.extend)
 
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):

@@ -81,7 +81,7 @@ def _study() -> Study:
 def _write_records(study: Study) -> int:
     """Write all records of `study` from the first one; return the size of one, in bytes."""
     records = [simulation.record(study.name) for simulation in study.simulations()]
-    simulate(study, records[0], [], 0.0, lambda text: None)
+    simulate(study, records[0], [], 0.0)
     table = pq.read_table(records[0], partitioning=None)
     shutil.rmtree(paths.journals(study.name))
     for seed, record in enumerate(records):

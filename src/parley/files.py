@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import stat
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -127,6 +128,33 @@ def try_lock(fd: int, path: Path) -> bool:
             "work in a folder on another file system"
         ) from error
     return True
+
+
+_LOCK_SECONDS = 0.5  # `parley status` has the lock for an instant, to see whether it is held
+_held: list[int] = []  # file descriptors; a lock lasts as long as its descriptor
+
+
+def hold_lock(path: Path) -> None:
+    """Lock a file until this process ends, however it ends.
+
+    Raises JournalError if another process holds it, or if it cannot be made or locked.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        end = time.monotonic() + _LOCK_SECONDS
+        while not try_lock(fd, path):
+            if time.monotonic() < end:
+                time.sleep(0.05)
+                continue
+            raise JournalError(f"{path}: another run of this study holds it; wait for that run or stop it")
+    except JournalError:
+        os.close(fd)
+        raise
+    _held.append(fd)
 
 
 def is_locked(path: Path) -> bool:

@@ -108,18 +108,6 @@ def is_record(path: Path) -> bool:
     return path.name.startswith("seed=") and path.suffix == ".parquet" and "journals" not in path.parts
 
 
-def is_journal(path: Path) -> bool:
-    """Whether a file has the name of a journal of a simulation."""
-    return path.name.startswith(("seed=", ".seed=")) and path.suffix == ".jsonl"
-
-
-def study_of(record: Path) -> str:
-    """Return the name of the study in whose results a record lies; "no study" for one elsewhere."""
-    parts = record.absolute().parts
-    place = len(parts) - 1 - parts[::-1].index("simulations") if "simulations" in parts else 0
-    return parts[place - 1] if place > 1 else "no study"
-
-
 def _beside(record: Path, folder: str, suffix: str) -> Path:
     """Return the mirror of a record's path in a sibling of its `simulations` folder."""
     parts = list(record.parts)

@@ -21,6 +21,7 @@ from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study
 from support.answering import SERVED, StandInService, as_recorded, service
+from support.hearing import heard
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.slow
@@ -67,9 +68,9 @@ def naming(server: StandInService, *names: Any, fingerprints: tuple[Any, ...] = 
 
 def played(study: Study) -> list[str]:
     """Play all simulations; return what was said."""
-    said: list[str] = []
-    for simulation in study.simulations():
-        simulate(study, simulation.record("small"), [], 5.0, said.append)
+    with heard() as said:
+        for simulation in study.simulations():
+            simulate(study, simulation.record("small"), [], 5.0)
     return said
 
 
@@ -138,7 +139,7 @@ def test_the_report_warns_of_other_models_and_of_changes(study: Study, server: S
     naming(server, DATED, "<i>else", fingerprints=("fp_1", "fp_2", "fp_1"))
     said = played(study)
     assert said.count(f"warning: the service for theirs was asked for {SERVED} and answered as <i>else") == 4
-    summarize(study, lambda text: None)
+    summarize(study)
     figures(study)
     html = report(study).read_text()
     assert "WARNING: models that answered" in html
@@ -154,7 +155,7 @@ def test_the_report_warns_of_other_models_and_of_changes(study: Study, server: S
 
 def test_without_anything_to_say_the_report_says_nothing(study: Study) -> None:
     played(study)  # by a service that names no model
-    summarize(study, lambda text: None)
+    summarize(study)
     figures(study)
     assert "models that answered" not in report(study).read_text()
 

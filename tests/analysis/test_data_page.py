@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 assert player.policy.kind.rule is not None
                 policies[name] = Counting(player.policy.kind.rule(player.policy.parameters))
             write_record(simulation.record("demo"), simulation, play(simulation.id, game, policies), {})
-        summarize(study, lambda text: None)
+        summarize(study)
     return found
 
 

@@ -76,9 +76,9 @@ def played(study: Study, rule: str) -> Study:
             answers[name] = ScriptedPolicy(found)
         finished = play(simulation.id, game, answers)
         write_record(simulation.record(study.name), simulation, finished, provenance(datetime.now(UTC), {}))
-    summarize(study, lambda text: None)
+    summarize(study)
     if study.game.evidence.keeps_ledger:
-        build(study, lambda text: None)
+        build(study)
     return study
 
 

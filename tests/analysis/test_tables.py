@@ -21,6 +21,7 @@ from parley.play.runner import play
 from parley.play.usable import bring_back, left_out_of_tables, recall_left_out, usable_part
 from parley.study import Study
 from support.forging import edit, make_former
+from support.hearing import heard
 from support.playing import ListPolicy, scripted_policies
 from support.studies import StudyFactory
 
@@ -139,7 +140,7 @@ def both(study_factory: StudyFactory) -> Study:
 
 
 def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(both: Study) -> None:
-    table = summarize(both, lambda text: None)
+    table = summarize(both)
     pd.testing.assert_frame_equal(table, read_table("small", "conditions"))
     text = pd.read_csv(paths.table("small", "conditions", ".csv"))
     for _, row in [*table.iterrows(), *text.iterrows()]:
@@ -151,7 +152,7 @@ def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(both: S
 
 
 def test_the_tidy_table_has_no_row_for_it_and_the_metrics_nothing(both: Study) -> None:
-    summarize(both, lambda text: None)
+    summarize(both)
     table = read_table("small", "outcomes")
     every = {outcome.name for outcome in both.game.outcomes}
     for problems, never in NEVER.items():
@@ -166,7 +167,7 @@ def test_the_tidy_table_has_no_row_for_it_and_the_metrics_nothing(both: Study) -
 
 
 def test_the_printed_table_has_a_dash_for_it_and_no_column_if_no_condition_can_have_it(both: Study) -> None:
-    table = summarize(both, lambda text: None)
+    table = summarize(both)
     alike, header, arithmetic, policies = print_conditions(table, both.axes, both.game).splitlines()
     assert "model solver" in alike
     assert "simulations 3" in alike
@@ -193,7 +194,7 @@ def test_what_a_simulation_ended_with_is_shown_whatever_the_game_says(
     monkeypatch.setattr(ConsensusGame, "possible_outcomes", classmethod(lambda *given: frozenset({"no_consensus"})))
     study = study_factory({"model": ["majority", "stubborn"]}, seeds=4, parameters={"max_rounds": 2})
     write_all(study)
-    first, second = summarize(study, lambda text: None).to_dict("records")
+    first, second = summarize(study).to_dict("records")
     assert (first["valid_consensus_count"], first["valid_consensus_rate"], first["no_consensus_count"]) == (4, 1.0, 0)
     assert pd.isna([second["valid_consensus_count"], second["valid_consensus_rate"]]).all()
     shown = read_table("small", "outcomes")
@@ -227,8 +228,8 @@ def test_a_simulation_is_a_row(study_factory: StudyFactory) -> None:
 def test_all_tables_are_written_in_both_forms_and_metrics_per_condition(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4], "b": [0, 1], "byzantine": "random"}, seeds=3, parameters={"max_rounds": 3})
     write_all(study)
-    said: list[str] = []
-    returned = summarize(study, said.append)
+    with heard() as said:
+        returned = summarize(study)
     assert said == ["12 simulations in 4 conditions"]
     for name, count in (("simulations", 12), ("conditions", 4)):
         table = read_table("small", name)
@@ -250,14 +251,14 @@ def test_all_tables_are_written_in_both_forms_and_metrics_per_condition(study_fa
 def test_majority_always_agrees(study_factory: StudyFactory) -> None:
     study = study_factory(seeds=4)
     write_all(study)
-    (row,) = summarize(study, lambda text: None).to_dict("records")
+    (row,) = summarize(study).to_dict("records")
     assert (row["valid_consensus_count"], row["valid_consensus_rate"], row["median_rounds"]) == (4, 1.0, 2)
 
 
 def test_all_timeouts_have_no_median(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "stubborn"}, seeds=4, parameters={"max_rounds": 3})
     write_all(study)
-    (row,) = summarize(study, lambda text: None).to_dict("records")
+    (row,) = summarize(study).to_dict("records")
     assert row["no_consensus_count"] == 4
     assert math.isnan(row["median_rounds"])
     assert math.isnan(pd.read_csv(paths.table("small", "conditions", ".csv")).loc[0, "median_rounds"])
@@ -266,7 +267,7 @@ def test_all_timeouts_have_no_median(study_factory: StudyFactory) -> None:
 def test_failed_replies_reach_the_table(study_factory: StudyFactory) -> None:
     study = study_factory(seeds=2, parameters={"max_rounds": 1, "retries": 1})
     write_all(study, agent_1=ListPolicy("no", finish_reason="length"))
-    (row,) = summarize(study, lambda text: None).to_dict("records")
+    (row,) = summarize(study).to_dict("records")
     # Each of two games: two other agents with 2 calls each, agent_1 with 4 that fail.
     assert (row["mean_calls"], row["failed_replies"], row["length"], row["invalid_json"]) == (8, 8, 8, 0)
     assert row["failed_reply_rate"] == 0.5
@@ -275,7 +276,7 @@ def test_failed_replies_reach_the_table(study_factory: StudyFactory) -> None:
 def test_thresholds_as_numbers_and_fractions_can_be_one_axis(study_factory: StudyFactory) -> None:
     study = study_factory({"vary": {"stop_threshold": [0.66, "2/3"]}})
     write_all(study)
-    assert len(summarize(study, lambda text: None)) == 2
+    assert len(summarize(study)) == 2
     assert len(read_table("small", "conditions")) == 2
 
 
@@ -284,7 +285,7 @@ def test_records_of_a_former_configuration_stay_out_of_the_tables(study_factory:
     study = study_factory(seeds=2, parameters={"max_rounds": 5})
     write_all(study)
     assert len(list(paths.simulations("small").rglob("*.parquet"))) == 5
-    assert summarize(study, lambda text: None)["simulations"].to_list() == [2]
+    assert summarize(study)["simulations"].to_list() == [2]
 
 
 # Records that cannot be used are named
@@ -303,7 +304,7 @@ def records(study: Study) -> list[Path]:
 
 def refusal(study: Study) -> str:
     with pytest.raises(RecordError) as caught:
-        summarize(study, lambda text: None)
+        summarize(study)
     assert len(str(caught.value).splitlines()) == 1
     assert not paths.table("small", "conditions", ".csv").exists()
     return str(caught.value)
@@ -361,15 +362,13 @@ def test_a_damaged_record_is_named_and_left_out_and_the_rest_goes_on(
 ) -> None:
     bad = records(study)[1]
     damage(bad)
-    table = summarize(study, lambda text: None)
+    table = summarize(study)
     assert list(table["simulations"]) == [2]
     assert list(table["left_out"]) == [1]
     assert sorted(read_table("small", "simulations")["seed"]) == [0, 2]
     first, second = (line.getMessage() for line in caplog.records)
-    assert first.startswith(f"warning: left out: {bad}: {words}")
-    assert second == (
-        "warning: left out of 3 records: 1; delete what is named and run the study again to have it played"
-    )
+    assert first.startswith(f"left out: {bad}: {words}")
+    assert second == ("left out of 3 records: 1; delete what is named and run the study again to have it played")
     assert left_out_of_tables(study) == [bad]
 
 
@@ -378,7 +377,7 @@ def test_strictly_a_damaged_record_ends_it(study: Study, damage: Callable[[Path]
     bad = records(study)[1]
     damage(bad)
     with pytest.raises(RecordError) as caught:
-        summarize(study, lambda text: None, strict=True)
+        summarize(study, strict=True)
     assert str(caught.value).startswith(f"{bad}: {words}")
     assert not paths.table("small", "conditions", ".csv").exists()
 
@@ -404,7 +403,7 @@ def test_a_condition_of_which_nothing_is_left_has_no_row_and_metrics_that_say_so
     write_all(study)
     bad, good = records(study)
     bad.write_bytes(b"")
-    table = summarize(study, lambda text: None)
+    table = summarize(study)
     assert list(table["n"]) == [4]
     assert [json.loads(paths.metric("small", c.path).read_bytes())["simulations"] for c in study.conditions] == [0, 1]
     assert records(usable_part(study)) == [good]
@@ -414,7 +413,7 @@ def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
     bad = records(study)[1]
     whole = bad.read_bytes()
     bad.write_bytes(b"")
-    summarize(study, lambda text: None)
+    summarize(study)
     stamp = paths.stamp("small", "tables", study.plan)
     line = recall_left_out(study)
     assert line is not None
@@ -423,14 +422,14 @@ def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
     bad.write_bytes(whole)
     assert recall_left_out(study) is None
     assert not stamp.exists()
-    summarize(study, lambda text: None)
+    summarize(study)
     assert (recall_left_out(study), stamp.exists()) == (None, True)
 
 
 def test_a_record_that_holds_another_simulation_is_said_by_each_run_and_makes_no_tables_anew(study: Study) -> None:
     bad = records(study)[1]
     another(bad)
-    summarize(study, lambda text: None)
+    summarize(study)
     line = recall_left_out(study)
     assert line is not None
     assert str(bad) in line
@@ -456,10 +455,10 @@ def test_a_damaged_record_that_is_deleted_is_played_again_whatever_its_second_na
 def test_records_without_a_checksum_are_said_once(study: Study, caplog: pytest.LogCaptureFixture) -> None:
     for path in records(study)[:2]:
         make_former(path)
-    table = summarize(study, lambda text: None)
+    table = summarize(study)
     assert list(table["simulations"]) == [3]
     assert [line.getMessage() for line in caplog.records] == [
-        "warning: without a checksum, of an older version: 2 records; parley replay checks them"
+        "without a checksum, of an older version: 2 records; parley replay checks them"
     ]
 
 
@@ -467,7 +466,7 @@ def test_the_manifest_names_the_records_that_the_tables_are_made_from(study: Stu
     stray = records(study)[0].with_name("seed=9.parquet")
     stray.write_bytes(records(study)[0].read_bytes())
     edited(records(study)[2])
-    summarize(study, lambda text: None)
+    summarize(study)
     manifest = read_table("small", "manifest")
     assert list(manifest["path"]) == [str(path) for path in records(study)[:2]]
     expected = [(s.id, read_summary(s.record("small")).digest) for s in list(study.simulations())[:2]]
@@ -479,7 +478,7 @@ def test_second_names_of_records_are_released(study: Study) -> None:
     for record, second in zip(records(study), kept, strict=True):
         second.parent.mkdir(parents=True, exist_ok=True)
         second.hardlink_to(record)
-    summarize(study, lambda text: None)
+    summarize(study)
     assert not any(path.exists() for path in kept)
     assert all(path.exists() for path in records(study))
 
@@ -491,7 +490,7 @@ def test_a_table_that_was_not_made_says_how_to_make_it(folder: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 10, -1])
 def test_a_table_that_is_cut_short_is_named_with_what_makes_it(study: Study, kept: int) -> None:
-    summarize(study, lambda text: None)
+    summarize(study)
     table = paths.table("small", "conditions", ".parquet")
     table.write_bytes(table.read_bytes()[:kept])
     with pytest.raises(RecordError, match=r"conditions\.parquet: cut short or no table; run: parley summarize"):

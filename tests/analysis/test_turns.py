@@ -30,8 +30,8 @@ COMMON = ["seed", "id", "round", "agent", "role", "is_byzantine", "player", "sil
 
 def played(study: Study) -> pd.DataFrame:
     for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 0.0, lambda text: None)
-    summarize(study, lambda text: None)
+        simulate(study, simulation.record(study.name), [], 0.0)
+    summarize(study)
     return read_table(study.name, "turns")
 
 
@@ -95,7 +95,7 @@ def test_the_table_is_the_same_whatever_the_size_of_its_pieces(
     study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
     whole, text = played(study), paths.table("small", "turns", ".csv").read_text()
     monkeypatch.setattr(turns, "_ROWS", 4)
-    summarize(study, lambda text: None)
+    summarize(study)
     pd.testing.assert_frame_equal(read_table("small", "turns"), whole)
     assert paths.table("small", "turns", ".csv").read_text() == text
     metadata = pq.read_metadata(paths.table("small", "turns", ".parquet"))
@@ -133,7 +133,7 @@ def own(study: Study, game: type[ConsensusGame]) -> Study:
 def test_texts_are_cleaned_and_a_game_of_ones_own_adds_columns(study_factory: Callable[..., Study]) -> None:
     study = study_factory(seeds=1)
     played(study)
-    summarize(own(study, OwnGame), lambda text: None)
+    summarize(own(study, OwnGame))
     table = read_table("small", "turns")
     assert set(table["message"]) == {"=HYPERLINK(1) [31mred"}
     assert set(table["mood"]) == {'{"calm": 1}'}
@@ -171,5 +171,5 @@ def test_what_is_no_row_is_told(study_factory: Callable[..., Study], row: dict[s
     played(study)
     before = paths.table("small", "turns", ".parquet").read_bytes()
     with pytest.raises(RecordError, match=told):
-        summarize(own(study, Broken), lambda text: None)
+        summarize(own(study, Broken))
     assert paths.table("small", "turns", ".parquet").read_bytes() == before

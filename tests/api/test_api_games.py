@@ -95,7 +95,7 @@ def test_the_ledger_is_a_table_where_the_game_keeps_one(deliberation: Path) -> N
     with pytest.raises(parley.ParleyError, match="no such table; run: parley ledger build"):
         results.table("ledger")
     with chdir(deliberation):
-        build(study, lambda text: None)
+        build(study)
     assert len(results.table("ledger"))
     for name in results.figures:
         assert results.figure(name).axes

@@ -50,7 +50,7 @@ def study(study_factory: StudyFactory) -> Study:
 def calibrated(study: Study, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     def make(model: str = "tiny", number: int = 4, arm: Arm = CONSENSUS) -> dict[str, Any]:
         with standing_in(tmp_path, answering(), model) as (endpoint, _):
-            return calibrate(model, study.models_file, Arithmetic(), number, [arm], endpoint, 5.0, lambda text: None)
+            return calibrate(model, study.models_file, Arithmetic(), number, [arm], endpoint, 5.0)
 
     return make
 
@@ -155,12 +155,12 @@ def test_all_jobs_of_a_run_have_one_plan_of_the_report(
 
 
 def test_the_report_shows_them_or_how_to_make_one(
-    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, quiet: Any
+    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     for simulation in study.simulations():
         record_with_model(simulation)
-    summarize(study, quiet)
+    summarize(study)
     page = report(study).read_text()
     assert "<code>parley calibrate tiny</code>" in page
     calibrated()

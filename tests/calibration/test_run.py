@@ -1,7 +1,7 @@
 """Whole calibrations, against a stand-in for an engine."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from parley.engine.models import ModelEntry
 from parley.errors import EngineError, RecordError, UsageError
 from parley.games.problems.sources import Arithmetic
 from parley.policies import REPLY_FORMATS
+from parley.text.logs import RateLimit
 from support.answering import completion, standing_in
 from support.calibrating import RIGHT, answering, question_of
+from support.hearing import heard
 from support.studies import MODELS
 
 NUMBER = 12
@@ -38,10 +40,9 @@ def calibrated(
     models: Path,
     endpoint: Path | None,
     arms: Sequence[Arm] = JSON_ARMS,
-    say: Callable[[str], None] = lambda text: None,
     number: int = NUMBER,
 ) -> dict[str, Any]:
-    return calibrate("tiny", models, Arithmetic(), number, arms, endpoint, 5.0, say)
+    return calibrate("tiny", models, Arithmetic(), number, arms, endpoint, 5.0)
 
 
 def rows_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -122,10 +123,9 @@ def test_an_interrupted_calibration_goes_on_and_comes_to_the_same(
     [journal] = Path("results/calibrations/tiny").iterdir()
     kept = len(journal.read_bytes().splitlines()) - 1
     assert NUMBER <= kept <= 30
-    monkeypatch.setattr(run, "_SAY_SECONDS", 0.0)
-    said: list[str] = []
-    with standing_in(tmp_path, answering()) as (endpoint, server):
-        found = calibrated(models, endpoint, say=said.append)
+    monkeypatch.setattr(RateLimit, "filter", lambda limit, record: True)
+    with standing_in(tmp_path, answering()) as (endpoint, server), heard() as said:
+        found = calibrated(models, endpoint)
     assert len(server.bodies) == 5 * NUMBER - kept
     assert said[0].endswith(f": 1 of {5 * NUMBER - kept} replies")
     for path in paths.RESULTS.rglob("*.*"):
@@ -175,7 +175,7 @@ def test_seeds_are_fixed_by_question_whatever_the_model_and_the_number(models: P
     seeds = []
     for model, number in (("tiny", 3), ("other", 5)):
         with standing_in(tmp_path, answering(), model) as (endpoint, server):
-            calibrate(model, models, Arithmetic(), number, [], endpoint, 5.0, lambda text: None)
+            calibrate(model, models, Arithmetic(), number, [], endpoint, 5.0)
         seeds.append({question_of(body): body["seed"] for body in server.bodies})
     assert seeds[0].items() < seeds[1].items()
 
@@ -185,9 +185,9 @@ def test_bad_input_is_one_line_before_an_engine_is_started(
 ) -> None:
     monkeypatch.setattr(run, "temporary_engine", lambda *given: pytest.fail("an engine was started"))
     with pytest.raises(UsageError, match="unknown model"):
-        calibrate("nobody", models, Arithmetic(), 3, [], None, 5.0, lambda text: None)
+        calibrate("nobody", models, Arithmetic(), 3, [], None, 5.0)
     with pytest.raises(UsageError, match="lower it"):
-        calibrate("tiny", models, Arithmetic(first=2), 3, [], None, 5.0, lambda text: None)
+        calibrate("tiny", models, Arithmetic(first=2), 3, [], None, 5.0)
     with (
         standing_in(tmp_path, model="other") as (endpoint, _),
         pytest.raises(UsageError, match="serves other, not tiny"),
@@ -203,10 +203,9 @@ def test_bad_input_is_one_line_before_an_engine_is_started(
 
 
 def test_progress_is_told_with_the_time_left(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_SAY_SECONDS", 0.0)
-    said: list[str] = []
-    with standing_in(tmp_path, answering()) as (endpoint, _):
-        calibrated(models, endpoint, [Arm("consensus", "two_steps")], said.append)
+    monkeypatch.setattr(RateLimit, "filter", lambda limit, record: True)
+    with standing_in(tmp_path, answering()) as (endpoint, _), heard() as said:
+        calibrated(models, endpoint, [Arm("consensus", "two_steps")])
     assert said[0] == f"plain: 1 of {3 * NUMBER} replies"
     assert said[9].startswith(f"plain: 10 of {3 * NUMBER} replies, about ")
     assert said[-1] == f"consensus-two_steps: {3 * NUMBER} of {3 * NUMBER} replies, about 0 s left"

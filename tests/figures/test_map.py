@@ -1,6 +1,5 @@
 """The map: which rows and cells it has, and what it says of those that it leaves out."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +24,12 @@ from support.studies import StudyFactory
 SHORT = {"max_rounds": 2}
 
 
-def drawn(study: Study, name: str, quiet: Callable[[str], None]) -> Figure:
+def drawn(study: Study, name: str) -> Figure:
     """Play a study, and return one of its maps."""
     for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0, quiet)
+        simulate(study, simulation.record(study.name), [], 1.0)
     [spec] = [spec for spec in study.figures if spec.name == name]
-    return rate_map(study, spec, summarize(study, quiet))
+    return rate_map(study, spec, summarize(study))
 
 
 def cells(figure: Figure) -> list[list[str]]:
@@ -54,55 +53,53 @@ def words_of(figure: Figure) -> str:
     return " ".join(text.get_text() for text in figure.texts)
 
 
-def test_undisturbed_conditions_begin_every_row(study_factory: StudyFactory, quiet: Any) -> None:
+def test_undisturbed_conditions_begin_every_row(study_factory: StudyFactory) -> None:
     study = study_factory(
         {"n": 4, "b": [0, 1, 2], "byzantine": ["silent", "opposite"]}, parameters={**SHORT, "stop_threshold": 0.5}
     )
-    figure = drawn(study, "valid_by_adversary", quiet)
+    figure = drawn(study, "valid_by_adversary")
     assert names(figure) == (["silent", "opposite"], ["0", "1", "2"])
     # Majority agents alone agree in round 2; two silent ones of four do not keep half of all from stopping.
     assert cells(figure)[0] == ["100%", "100%", "100%"]
     assert cells(figure)[1][0] == "100%"
 
 
-def test_what_was_not_run_is_empty_and_what_cannot_be_compared_is_told(
-    study_factory: StudyFactory, quiet: Any
-) -> None:
+def test_what_was_not_run_is_empty_and_what_cannot_be_compared_is_told(study_factory: StudyFactory) -> None:
     study = study_factory(
         {"n": 4, "b": [1, 2], "byzantine": ["silent"]},
         {"n": 4, "b": [1, 3], "byzantine": ["random"]},
         {"n": 4, "b": 1, "byzantine": ["stubborn"]},
         parameters=SHORT,
     )
-    figure = drawn(study, "valid_by_adversary", quiet)
+    figure = drawn(study, "valid_by_adversary")
     assert names(figure) == (["silent", "random"], ["1", "2", "3"])
     assert [[bool(cell) for cell in row] for row in cells(figure)] == [[True, True, False], [True, False, True]]
     assert "Not shown: 1 of 3 groups of conditions, run with one b only." in words_of(figure)
     assert "In all rows: majority, n=4, prompt=may_exist." in words_of(figure)
 
 
-def test_rows_are_named_by_what_varies_among_them(study_factory: StudyFactory, quiet: Any) -> None:
+def test_rows_are_named_by_what_varies_among_them(study_factory: StudyFactory) -> None:
     study = study_factory(
         {"n": 4, "b": [1, 2], "byzantine": ["silent", "random"], "prompt": "may_exist"},
         {"n": 4, "b": 1, "byzantine": ["silent"], "prompt": "none_exist"},
         parameters=SHORT,
     )
-    figure = drawn(study, "valid_by_adversary", quiet)
+    figure = drawn(study, "valid_by_adversary")
     assert names(figure)[0] == ["silent", "random"]
     assert "In all rows: majority, n=4, prompt=may_exist." in words_of(figure)
 
 
-def test_nothing_to_compare_is_said(study_factory: StudyFactory, quiet: Any) -> None:
+def test_nothing_to_compare_is_said(study_factory: StudyFactory) -> None:
     study = study_factory(
         {"n": 3, "b": 1, "byzantine": ["silent"]}, {"n": 5, "b": 2, "byzantine": ["random"]}, parameters=SHORT
     )
-    figure = drawn(study, "valid_by_adversary", quiet)
+    figure = drawn(study, "valid_by_adversary")
     assert "Nothing to compare: no two conditions differ in b alone." in figure.axes[0].texts[0].get_text()
 
 
-def test_a_cell_holds_the_rate_and_its_interval(study_factory: StudyFactory, quiet: Any) -> None:
+def test_a_cell_holds_the_rate_and_its_interval(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 4, "b": [0, 1], "byzantine": ["silent"]}, parameters=SHORT, seeds=5)
-    figure = drawn(study, "valid_by_adversary", quiet)
+    figure = drawn(study, "valid_by_adversary")
     [ax] = figure.axes
     assert [text.get_text() for text in ax.texts][:2] == ["100%", "[57, 100]"]  # Wilson's for 5 of 5
     assert "Rate of “valid consensus” by b, with its 95% Wilson interval" in words_of(figure)
@@ -118,23 +115,21 @@ def test_a_cell_holds_the_rate_and_its_interval(study_factory: StudyFactory, qui
     ],
 )
 @pytest.mark.slow
-def test_a_map_is_drawn_where_its_axes_vary(
-    study_factory: StudyFactory, quiet: Any, grid: dict[str, Any], maps: set[str]
-) -> None:
+def test_a_map_is_drawn_where_its_axes_vary(study_factory: StudyFactory, grid: dict[str, Any], maps: set[str]) -> None:
     study = study_factory(grid, parameters=SHORT)
     assert {spec.name for spec in study.figures if spec.kind == "map"} == maps
     for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0, quiet)
-    summarize(study, quiet)
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
     assert set(figures(study)) == {
         paths.figure("small", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg")
     }
 
 
-def test_a_map_of_topologies_has_a_column_for_each(study_factory: StudyFactory, quiet: Any) -> None:
+def test_a_map_of_topologies_has_a_column_for_each(study_factory: StudyFactory) -> None:
     wide = {"kind": "watts_strogatz", "k": 2, "p": 0.5}
     study = study_factory({"n": [4, 6], "vary": {"topology": ["ring", wide]}}, parameters=SHORT)
-    figure = drawn(study, "valid_by_topology", quiet)
+    figure = drawn(study, "valid_by_topology")
     assert names(figure) == (["n=4", "n=6"], ["ring", "watts_strogatz-k-2-p-0.5"])
     # The slanted name of the last column stays on the page.
     [ax] = figure.axes
@@ -164,11 +159,11 @@ def test_long_names_break_at_their_joints() -> None:
     assert "".join(heading(["model"], ["x" * 50], 1.0).splitlines()) == "x" * 50
 
 
-def test_adversaries_are_compared_where_they_come_on_top(study_factory: StudyFactory, quiet: Any) -> None:
+def test_adversaries_are_compared_where_they_come_on_top(study_factory: StudyFactory) -> None:
     study = study_factory(
         {"honest": 3, "b": [0, 1, 2], "byzantine": ["silent", "random"]}, parameters={**SHORT, "stop_threshold": 0.5}
     )
-    figure = drawn(study, "valid_by_adversary", quiet)
+    figure = drawn(study, "valid_by_adversary")
     assert names(figure) == (["silent", "random"], ["0", "1", "2"])
     assert [bool(cell) for row in cells(figure) for cell in row] == [True] * 6
     assert "n = honest agents + b, so n grows with b." in words_of(figure)

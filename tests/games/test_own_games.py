@@ -24,9 +24,10 @@ from parley.play.simulate import simulate, simulate_shard
 from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.schema import schemas
+from support import REPOSITORY
 from support.commands import Parley, one_line_error
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "own_game"
+EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
 OWN = "public_goods:PublicGoods"
 BASE = "from parley.games.base import Game"
@@ -74,7 +75,7 @@ def module(name: str, *body: str, base: str = "PublicGoods", before: str = "") -
 def played(study: Study) -> Path:
     [simulation] = study.simulations()
     record = simulation.record(study.name)
-    simulate(study, record, [], 1.0, lambda text: None)
+    simulate(study, record, [], 1.0)
     return record
 
 
@@ -134,8 +135,8 @@ def test_a_silent_agent_contributes_nothing_and_is_counted(write: Write) -> None
 
 def test_the_example_has_tables_figures_and_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     study = load_study(SCRIPTED, Path("models.yaml"))
-    simulate_shard(study, "scripted", 0, lambda text: None)
-    table = summarize(study, lambda text: None, strict=True)
+    simulate_shard(study, "scripted", 0)
+    table = summarize(study, strict=True)
     assert len(table) == len(study.conditions) == 6
     drawn = {path.stem for path in figures(study)}
     assert drawn == {figure.name for figure in study.game.evidence.figures} >= {"contributions", "timeline"}
@@ -495,7 +496,7 @@ def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> Non
     )
     study = write(game, seeds=8)
     with pytest.raises(GameError, match=r"of 8 simulations failed: mine:Broken: set_up: ZeroDivisionError"):
-        simulate_shard(study, "scripted", 0, lambda text: None)
+        simulate_shard(study, "scripted", 0)
     assert 0 < len(list(paths.results(study.name).rglob("*.parquet"))) < 8
 
 
@@ -520,7 +521,7 @@ def test_the_journal_keeps_what_was_said_before_it_broke(write: Write) -> None:
     [simulation] = study.simulations()
     record = simulation.record(study.name)
     with pytest.raises(GameError):
-        simulate(study, record, [], 1.0, lambda text: None)
+        simulate(study, record, [], 1.0)
     assert paths.journal(record).read_text().count('contribution\\": 7') == 3
     assert not record.exists()
 

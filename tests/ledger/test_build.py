@@ -20,7 +20,6 @@ from parley.study import Study
 from support.council import CouncilGame, recorded_study
 from support.studies import StudyFactory
 
-Quiet = Callable[[str], None]
 pytestmark = pytest.mark.usefixtures("council")
 
 
@@ -40,8 +39,8 @@ def transcript(study: Study, index: int) -> tuple[Session, ...]:
 
 
 @pytest.mark.slow
-def test_the_chain_has_the_sessions_of_all_simulations_in_the_order_of_the_study(study: Study, quiet: Quiet) -> None:
-    build(study, quiet)
+def test_the_chain_has_the_sessions_of_all_simulations_in_the_order_of_the_study(study: Study) -> None:
+    build(study)
     expected = [
         (simulation.id, number, list(session.agents), session.agreed)
         for index, simulation in enumerate(study.simulations())
@@ -56,80 +55,78 @@ def test_the_chain_has_the_sessions_of_all_simulations_in_the_order_of_the_study
     assert {number for _, number, *_ in found} == {0, 1}
 
 
-def test_what_was_said_is_on_the_chain_word_for_word(study: Study, quiet: Quiet) -> None:
-    build(study, quiet)
+def test_what_was_said_is_on_the_chain_word_for_word(study: Study) -> None:
+    build(study)
     said = [(u["round"], u["agent"], u["content"]) for block in stored(study) for u in block["utterances"]]
     sessions = [s for index in range(len(list(study.simulations()))) for s in transcript(study, index) if s.agreed]
     assert said == [(u.round, u.agent, u.content) for session in sessions for u in session.utterances]
     assert len(said) > 20
 
 
-def test_the_same_records_give_the_same_bytes(study: Study, quiet: Quiet) -> None:
+def test_the_same_records_give_the_same_bytes(study: Study) -> None:
     made = [paths.ledger("small"), paths.ledger_head(paths.ledger("small"))]
     made += [paths.table("small", "ledger", suffix) for suffix in (".parquet", ".csv")]
-    build(study, quiet)
+    build(study)
     before = [path.read_bytes() for path in made]
     for path in made:
         path.unlink()
-    build(study, quiet)
+    build(study)
     assert [path.read_bytes() for path in made] == before
 
 
-def test_the_ledger_of_a_study_is_whole_and_that_of_its_records(study: Study, quiet: Quiet) -> None:
-    table = build(study, quiet)
-    checker = check_against_records(study, quiet)
+def test_the_ledger_of_a_study_is_whole_and_that_of_its_records(study: Study) -> None:
+    table = build(study)
+    checker = check_against_records(study)
     assert (checker.blocks, checker.empty) == (len(table), int((~table["agreed"]).sum()))
     assert checker.utterances == int(table.loc[table["agreed"], "utterances"].sum())
 
 
-def test_a_chain_of_other_words_is_not_that_of_the_records(
-    study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chain_of_other_words_is_not_that_of_the_records(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made with all keys, as anyone can who knows the simulations: only the records tell."""
     plain = CouncilGame.evidence.transcript
     with monkeypatch.context() as patch:
         patch.setattr(
             CouncilGame.evidence, "transcript", lambda outcome, trace: plain({**outcome, "name": "another"}, trace)
         )
-        build(study, quiet)
-    assert check_study(study, quiet).blocks
+        build(study)
+    assert check_study(study).blocks
     first = next(s for index, s in enumerate(study.simulations()) if transcript(study, index)[0].agreed)
     with pytest.raises(RecordError, match=rf"block 0: not what {first.record('small')}, session 0 gives"):
-        check_against_records(study, quiet)
+        check_against_records(study)
 
 
-def test_a_chain_of_fewer_or_more_simulations_is_not_that_of_the_records(study: Study, quiet: Quiet) -> None:
-    build(study, quiet)
+def test_a_chain_of_fewer_or_more_simulations_is_not_that_of_the_records(study: Study) -> None:
+    build(study)
     chain = paths.ledger("small")
     lines = chain.read_bytes().splitlines(keepends=True)
     head = {"blocks": len(lines) - 1, "format": 1, "hash": json.loads(lines[-2])["hash"]}
     chain.write_bytes(b"".join(lines[:-1]))
     paths.ledger_head(chain).write_text(canonical_json(head) + "\n")
     with pytest.raises(RecordError, match=rf"ends before block {len(lines) - 1} \(results/small/.*parquet, session"):
-        check_against_records(study, quiet)
+        check_against_records(study)
 
 
-def test_a_chain_without_its_head_is_told(study: Study, quiet: Quiet) -> None:
-    build(study, quiet)
+def test_a_chain_without_its_head_is_told(study: Study) -> None:
+    build(study)
     paths.ledger_head(paths.ledger("small")).unlink()
     with pytest.raises(RecordError, match=r"head\.json: missing; run: parley ledger build small"):
-        check_study(study, quiet)
+        check_study(study)
 
 
-def test_a_changed_record_is_found(study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
-    build(study, quiet)
+def test_a_changed_record_is_found(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(study)
     next(study.simulations()).record("small").unlink()
     with pytest.raises(RecordError, match="no such file"):
-        check_against_records(study, quiet)
+        check_against_records(study)
     with pytest.raises(RecordError, match="no such file"):
-        build(study, quiet)
+        build(study)
 
 
 # The table
 
 
-def test_the_table_has_a_row_per_block(study: Study, quiet: Quiet) -> None:
-    build(study, quiet)
+def test_the_table_has_a_row_per_block(study: Study) -> None:
+    build(study)
     table = read_table("small", "ledger")
     lines = paths.ledger("small").read_bytes().splitlines(keepends=True)
     assert list(table["height"]) == list(range(len(lines)))
@@ -140,8 +137,8 @@ def test_the_table_has_a_row_per_block(study: Study, quiet: Quiet) -> None:
     assert {"model", "n", "b", "prompt", "topology", "seed", "session", "agents", "rounds", "id"} <= set(table)
 
 
-def test_the_table_counts_messages_over_the_network_of_the_simulation(study: Study, quiet: Quiet) -> None:
-    table = build(study, quiet)
+def test_the_table_counts_messages_over_the_network_of_the_simulation(study: Study) -> None:
+    table = build(study)
     four = table[table["n"] == 4]
     each = four["announce_messages"] / four["utterances"]
     # Of four agents: 3 from the speaker; complete: 2 more from each of three; ring: 2, then 1 from each of three.
@@ -156,12 +153,12 @@ def test_the_table_counts_messages_over_the_network_of_the_simulation(study: Stu
 
 
 def test_node_k_of_the_network_is_the_kth_agent_by_number(
-    study_factory: StudyFactory, quiet: Quiet, monkeypatch: pytest.MonkeyPatch
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a path of eleven agents, where an utterance of number k takes as many steps as the further end is away."""
     study = study_factory({"n": 11, "b": 0}, game="council", parameters={"max_rounds": 1, "topology": "path"})
     [simulation] = study.simulations()
-    simulate(study, simulation.record("small"), [], 0.0, quiet)
+    simulate(study, simulation.record("small"), [], 0.0)
     plain = CouncilGame.evidence.transcript
 
     def only(agent: str) -> pd.Series:
@@ -171,18 +168,16 @@ def test_node_k_of_the_network_is_the_kth_agent_by_number(
             return [Session(session.subject, session.agents, {}, said, session.agreed, {})]
 
         monkeypatch.setattr(CouncilGame.evidence, "transcript", told)
-        return build(study, quiet).iloc[0]
+        return build(study).iloc[0]
 
     hops = {number: only(f"agent_{number}")["hops"] for number in range(1, 12)}
     assert hops == {number: max(number - 1, 11 - number) for number in range(1, 12)}
 
 
-def test_a_study_of_which_nothing_is_told_has_an_empty_ledger(
-    study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_of_which_nothing_is_told_has_an_empty_ledger(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CouncilGame.evidence, "transcript", lambda outcome, trace: ())
-    assert build(study, quiet).empty
-    assert check_against_records(study, quiet).blocks == 0
+    assert build(study).empty
+    assert check_against_records(study).blocks == 0
     assert list(read_table("small", "ledger").columns)[:2] == ["model", "n"]
 
 
@@ -201,12 +196,12 @@ def test_a_study_of_which_nothing_is_told_has_an_empty_ledger(
     ],
 )
 def test_sessions_that_no_chain_can_hold_are_refused_in_one_line(
-    study: Study, quiet: Quiet, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], words: str
+    study: Study, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], words: str
 ) -> None:
     plain = CouncilGame.evidence.transcript
     monkeypatch.setattr(CouncilGame.evidence, "transcript", lambda outcome, trace: change(plain(outcome, trace)))
     with pytest.raises(RecordError, match=words) as raised:
-        build(study, quiet)
+        build(study)
     assert "seed=0.parquet" in str(raised.value)
     assert not paths.ledger("small").exists()
 
@@ -218,25 +213,23 @@ def replaced(session: Session, **changes: Any) -> Session:
 # Settings
 
 
-def test_the_difficulty_changes_the_ledger_and_no_simulation(
-    study: Study, study_factory: StudyFactory, quiet: Quiet
-) -> None:
-    build(study, quiet)
+def test_the_difficulty_changes_the_ledger_and_no_simulation(study: Study, study_factory: StudyFactory) -> None:
+    build(study)
     harder = recorded_study(study_factory, ledger={"difficulty": 6})
     assert harder.plan == study.plan
     assert harder.ledger_plan != study.ledger_plan
     with pytest.raises(RecordError, match="block 0: not what"):
-        check_against_records(harder, quiet)
-    table = build(harder, quiet)
+        check_against_records(harder)
+    table = build(harder)
     assert all(int(found, 16) < 1 << 250 for found in table["hash"])
-    assert check_against_records(harder, quiet).blocks == len(table)
+    assert check_against_records(harder).blocks == len(table)
 
 
-def test_a_game_without_a_ledger_has_no_settings_for_one(study_factory: StudyFactory, quiet: Quiet) -> None:
+def test_a_game_without_a_ledger_has_no_settings_for_one(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"small\.yaml: ledger: the game consensus keeps none; remove this key"):
         study_factory(ledger={"difficulty": 3})
     with pytest.raises(UsageError, match="its game, consensus, keeps no ledger"):
-        build(study_factory(), quiet)
+        build(study_factory())
 
 
 @pytest.mark.parametrize("difficulty", [-1, 25, 1.5, "8", True])

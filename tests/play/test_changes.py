@@ -18,7 +18,7 @@ from support.studies import StudyFactory
 
 def play(study: Study) -> None:
     for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
+        simulate(study, simulation.record(study.name), [], 1.0)
 
 
 @pytest.fixture

@@ -233,10 +233,10 @@ def summarized(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, quiet: Any
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = summarized(study_factory, monkeypatch)
-    conditions = summarize(study, quiet)
+    conditions = summarize(study)
     clean, bad, older = (row for _, row in conditions.iterrows())
     assert (clean[ASKED], clean["degenerate"], clean["degenerate_rate"]) == (12, 0, 0.0)
     assert (bad[ASKED], bad["degenerate"], bad["degenerate_no_letter"], bad["degenerate_rate"]) == (16, 8, 8, 0.5)
@@ -253,10 +253,10 @@ def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tell
 
 
 def test_a_condition_is_warned_of_from_two_percent(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, quiet: Any
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = summarized(study_factory, monkeypatch)
-    conditions = summarize(study, quiet)
+    conditions = summarize(study)
     [line] = degenerate_warnings(conditions, study.axes)
     assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies of models are degenerate; ")
     assert line.endswith("50.0% no_letter (a text without any letter or digit)")
@@ -271,13 +271,13 @@ def test_a_condition_is_warned_of_from_two_percent(
     ]
 
 
-def test_a_study_of_scripted_agents_shows_nothing_of_them(study_factory: StudyFactory, quiet: Any) -> None:
+def test_a_study_of_scripted_agents_shows_nothing_of_them(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 4}, parameters={"max_rounds": 1})
     for simulation in study.simulations():
         game = simulation.game()
         played = play(simulation.id, game, scripted_policies(simulation, game))
         write_record(simulation.record("small"), simulation, played, {})
-    conditions = summarize(study, quiet)
+    conditions = summarize(study)
     for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
         assert not [name for name in table if "degenerate" in name or name == ASKED]
     assert degenerate_rows(conditions, study.axes)["rows"] == []
@@ -303,13 +303,13 @@ def test_summarize_prints_the_warning_and_the_report_shows_it(
 
 
 def test_the_report_of_scripted_agents_has_no_such_table(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, quiet: Any
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory({"n": 4}, parameters={"max_rounds": 1})
     for simulation in study.simulations():
         game = simulation.game()
         played = play(simulation.id, game, scripted_policies(simulation, game))
         write_record(simulation.record("small"), simulation, played, {})
-    summarize(study, quiet)
+    summarize(study)
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     assert "egenerate" not in report(study).read_text()

@@ -5,7 +5,6 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,13 @@ from parley.play.live import _reply_lines
 from parley.play.record import read_summary, read_trace, write_record
 from parley.play.replay import replay
 from parley.play.runner import Play, play
-from parley.play.simulate import _progress
+from parley.play.simulate import _tell_phase
 from parley.policies import FAILURE_CLASSES, Ask, Completion
 from parley.policies.parsing import parse_reply
 from parley.report.page import report
 from parley.study import Study
 from parley.text import one_line, valid_unicode
+from support.hearing import heard
 from support.hostile import TEXTS, Hostility, new_games, play_parameters, reply_kinds
 from support.studies import StudyFactory
 
@@ -212,17 +212,17 @@ def test_whole_games_of_hostile_replies_end_and_no_agent_forges_a_line_for_anoth
 
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.slow
-def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
-    study_factory: StudyFactory, quiet: Callable[[str], None], name: str
-) -> None:
+def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(study_factory: StudyFactory, name: str) -> None:
     game = GAMES[name]
     grid = {"model": "tiny", "n": 4, "b": [0, 2], "prompt": next(iter(game.prompts))}
     study = study_factory(grid, game=name, seeds=2, parameters=play_parameters(game))
     policy, said = HostilePolicy(game), []
     for simulation in study.simulations():
         seats = simulation.game().seats
-        tell = _progress(said.append)
-        played = play(simulation.id, simulation.game(), {seat.name: policy for seat in seats}, on_phase=tell)
+        policies = {seat.name: policy for seat in seats}
+        with heard() as lines:
+            played = play(simulation.id, simulation.game(), policies, on_phase=_tell_phase)
+        said += lines
         said += [line for x in played.exchanges for line in _reply_lines(x, True, game.read_texts)]
         record = simulation.record(study.name)
         write_record(record, simulation, played, {})
@@ -233,9 +233,9 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
         assert not set().union(*map(hidden, shown))
     assert not set().union(*(hidden(line, "") for line in said))
     assert any("red" in line for line in said)  # the texts themselves were shown
-    tables = summarize(study, quiet)
+    tables = summarize(study)
     if game.evidence.keeps_ledger:
-        build(study, quiet)
+        build(study)
     figures(study)
     page = report(study).read_text()
     assert not hidden(page)

@@ -56,7 +56,7 @@ def test_metadata_of_other_types_is_named_and_left_out(
             read(path)
         assert str(caught.value).startswith(f"{path}: damaged: {words}")
         assert str(caught.value).isprintable()
-    summarize(study, lambda text: None)
+    summarize(study)
     assert left_out_of_tables(study) == [path]
 
 

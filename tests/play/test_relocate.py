@@ -11,7 +11,7 @@ import pytest
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import JournalError, RecordError
-from parley.files import checked_line
+from parley.files import checked_line, hold_lock
 from parley.play.changes import changes_of
 from parley.play.former import Survey
 from parley.play.journal import Journal, journal_id, release
@@ -23,14 +23,14 @@ from parley.play.simulate import simulate
 from parley.progress.status import status
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.workflow.machine import hold_lock
 from parley.workflow.prune import former
+from support.hearing import heard
 from support.studies import StudyFactory
 
 
 def play(study: Study) -> None:
     for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
+        simulate(study, simulation.record(study.name), [], 1.0)
 
 
 def contents(study: Study) -> dict[str, bytes]:
@@ -41,8 +41,8 @@ def contents(study: Study) -> dict[str, bytes]:
 
 def moved(study: Study) -> list[str]:
     """Move what lies at former paths, and return what was said."""
-    said: list[str] = []
-    relocate(find_moves(study), said.append)
+    with heard() as said:
+        relocate(find_moves(study))
     return said
 
 
@@ -84,7 +84,7 @@ def test_a_varied_parameter_moves_records_though_it_changes_spec(before: Study, 
     assert len(find_moves(study).simulations) == 4
     moved(study)
     play(study)
-    table = summarize(study, lambda text: None)
+    table = summarize(study)
     assert table["max_rounds"].to_list() == [2, 3, 2, 3], "the axes are those of the study as it is now"
     assert rebuilt(*_first(study)).id == next(study.simulations()).id
 
@@ -123,10 +123,10 @@ def test_the_journal_and_what_was_kept_of_it_move_and_a_game_goes_on(before: Stu
     assert paths.journal(now[one.id]).with_suffix(".damaged").read_text() == "what was damaged"
     assert paths.kept_record(now[two.id]).exists()
     assert not now[two.id].exists()
-    said: list[str] = []
-    simulate(after, now[two.id], [], 1.0, said.append)
+    with heard() as said:
+        simulate(after, now[two.id], [], 1.0)
     assert said == [f"{now[two.id]}: finished before"]
-    simulate(after, now[one.id], [], 1.0, lambda text: None)
+    simulate(after, now[one.id], [], 1.0)
     assert not paths.journal(now[one.id]).exists()
 
 
@@ -175,13 +175,13 @@ def test_nothing_is_overwritten_and_a_death_in_between_is_finished(before: Study
     new.parent.mkdir(parents=True)
     new.write_text("another")
     with pytest.raises(RecordError, match="cannot be moved here"):
-        relocate(moves, lambda text: None)
+        relocate(moves)
     assert new.read_text() == "another"
     assert old.exists()
 
     new.unlink()
     os.link(old, new)  # died between the two names
-    relocate(moves, lambda text: None)
+    relocate(moves)
     assert not old.exists()
     assert new.exists()
 
@@ -199,7 +199,7 @@ def test_a_file_system_without_hard_links_moves_too(
     new.parent.mkdir(parents=True)
     new.write_text("another")
     with pytest.raises(RecordError):
-        relocate(moves, lambda text: None)
+        relocate(moves)
     assert new.read_text() == "another"
     new.unlink()
     moved(after)

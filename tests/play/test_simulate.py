@@ -1,6 +1,5 @@
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from parley.policies.scripted import ScriptedPolicy
 from parley.study import Study
 from parley.study.condition import Simulation
 from support.answering import ENGINE, record_with_model, standing_in
+from support.hearing import heard
 from support.playing import RULES
 from support.studies import StudyFactory
 
@@ -33,8 +33,8 @@ def first(study: Study) -> Simulation:
 
 
 def run(study: Study, record: Path, endpoint: Path | None = None) -> list[str]:
-    said: list[str] = []
-    simulate(study, record, [endpoint] if endpoint else [], 1.0, said.append)
+    with heard() as said:
+        simulate(study, record, [endpoint] if endpoint else [], 1.0)
     return said
 
 
@@ -260,14 +260,12 @@ def test_a_model_needs_an_engine(study_factory: StudyFactory, endpoint: Path | N
     assert not record.exists()
 
 
-def test_names_of_the_study_do_not_change_what_is_said(
-    study_factory: StudyFactory, quiet: Callable[[str], None]
-) -> None:
+def test_names_of_the_study_do_not_change_what_is_said(study_factory: StudyFactory) -> None:
     digests = []
     for name in ("small", "other"):
         study = study_factory({"model": "random"}, name=name, parameters={"max_rounds": 3})
         record = next(study.simulations()).record(name)
-        simulate(study, record, [], 1.0, quiet)
+        simulate(study, record, [], 1.0)
         digests.append(read_summary(record).digest)
     assert digests[0] == digests[1]
 

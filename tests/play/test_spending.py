@@ -29,6 +29,7 @@ from parley.progress.status import status
 from parley.study import Study
 from support.answering import SERVED, StandInService, as_recorded, completion, service
 from support.commands import Parley
+from support.hearing import heard
 from support.studies import StudyFactory
 
 KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
@@ -65,9 +66,9 @@ def records(study: Study) -> list[Path]:
     return [simulation.record("small") for simulation in study.simulations()]
 
 
-def play(study: Study, said: list[str] | None = None) -> None:
+def play(study: Study) -> None:
     for record in records(study):
-        simulate(study, record, [], 60.0, (said if said is not None else []).append)
+        simulate(study, record, [], 60.0)
 
 
 def digests(study: Study) -> list[str]:
@@ -116,8 +117,8 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
 
     raised = make({"tokens": 100_000})
     assert spent_line(raised) is None
-    said_now: list[str] = []
-    play(raised, said_now)
+    with heard() as said_now:
+        play(raised)
     assert said_now[0] == f"going on from the journal: {answered} replies"
     assert len(server.bodies) == asked
     assert digests(raised) == expected

@@ -30,10 +30,9 @@ from support.answering import (
 from support.answering_in_format import FREELY, Answering
 from support.commands import Parley, one_line_error
 from support.forging import forge
+from support.hearing import heard
 from support.playing import play_of
 from support.studies import StudyFactory
-
-Said = list[str]
 
 
 @pytest.fixture
@@ -55,11 +54,8 @@ def path(simulation: Simulation) -> Path:
     return record_with_model(simulation)
 
 
-def run(
-    path: Path, endpoint: Path | None, batch: int | None = 4, sample: int | None = None, said: Said | None = None
-) -> list[Verified]:
-    say = (said if said is not None else []).append
-    return list(verify.verify([path], [endpoint] if endpoint else [], Path("models.yaml"), batch, sample, 5.0, say))
+def run(path: Path, endpoint: Path | None, batch: int | None = 4, sample: int | None = None) -> list[Verified]:
+    return list(verify.verify([path], [endpoint] if endpoint else [], Path("models.yaml"), batch, sample, 5.0))
 
 
 def attempts_of_the_model(path: Path) -> list[dict[str, Any]]:
@@ -145,7 +141,7 @@ def test_records_of_one_model_share_the_batches_and_each_has_its_own_differences
     alter_last_vote(other)
     counts = [len(attempts_of_the_model(each)) for each in (path, other)]
     with standing_in(tmp_path, seconds=0.2) as (endpoint, server):
-        both = list(verify.verify([path, other], [endpoint], Path("models.yaml"), sum(counts), None, 5.0, print))
+        both = list(verify.verify([path, other], [endpoint], Path("models.yaml"), sum(counts), None, 5.0))
     assert max(server.most) > max(counts)
     assert [(r.path, r.asked, r.different) for r in both] == [(path, counts[0], 0), (other, counts[1], 1)] * 4
 
@@ -398,7 +394,7 @@ def test_an_engine_of_its_own_is_started_and_stopped(
 ) -> None:
     asked_for: list[tuple[str, Path]] = []
 
-    def start(model: str, models_file: Path, say: Callable[[str], None]) -> Any:
+    def start(model: str, models_file: Path) -> Any:
         asked_for.append((model, models_file))
         return endpoint_only(tmp_path)
 
@@ -441,9 +437,8 @@ def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_
 
 
 def test_an_engine_as_recorded_is_no_warning(path: Path, tmp_path: Path) -> None:
-    said: Said = []
-    with standing_in(tmp_path) as (endpoint, _):
-        run(path, endpoint, said=said)
+    with standing_in(tmp_path) as (endpoint, _), heard() as said:
+        run(path, endpoint)
     assert not [line for line in said if "warning" in line]
     assert [line for line in said if "batch 4, warm cache" in line and "0 different" in line]
 
@@ -462,9 +457,8 @@ def test_an_engine_as_recorded_is_no_warning(path: Path, tmp_path: Path) -> None
 def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(
     path: Path, tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
-    said: Said = []
-    with standing_in(tmp_path, engine={**ENGINE, **change}) as (endpoint, _):
-        run(path, endpoint, said=said)
+    with standing_in(tmp_path, engine={**ENGINE, **change}) as (endpoint, _), heard() as said:
+        run(path, endpoint)
     [warning] = [line for line in said if "warning" in line]
     assert words in warning
     assert str(path) in warning
@@ -476,9 +470,9 @@ def test_only_what_differs_is_named() -> None:
 
 
 def test_a_record_without_an_engine_is_a_warning(simulation: Simulation, tmp_path: Path) -> None:
-    path, said = record_with_model(simulation, engine={}), []
-    with standing_in(tmp_path) as (endpoint, _):
-        run(path, endpoint, said=said)
+    path = record_with_model(simulation, engine={})
+    with standing_in(tmp_path) as (endpoint, _), heard() as said:
+        run(path, endpoint)
     assert [line for line in said if "warning" in line and "does not say what answered" in line]
 
 

@@ -194,7 +194,7 @@ def test_every_agent_is_answered_by_its_own_model(study_factory: StudyFactory, e
     study = grouped(study_factory, HONEST, OTHERS, RANDOM, parameters={"max_rounds": 2})
     [simulation] = study.simulations()
     record = simulation.record("small")
-    simulate(study, record, [path for path, _ in engines.values()], 5.0, lambda text: None)
+    simulate(study, record, [path for path, _ in engines.values()], 5.0)
     rows = pq.read_table(record, partitioning=None).to_pylist()
     asked = {model: {body["seed"] for body in server.bodies} for model, (_, server) in engines.items()}
     assert {model: {row["request_seed"] for row in rows if row["player"] == model} for model in engines} == asked
@@ -211,7 +211,7 @@ def test_a_missing_or_unwanted_engine_is_named(study_factory: StudyFactory, engi
     mixed, alone = grouped(study_factory, HONEST, OTHERS), study_factory({"model": "tiny"}, name="alone")
     [record] = [simulation.record("small") for simulation in mixed.simulations()]
     with pytest.raises(UsageError, match="needs an engine for other; name its endpoint file"):
-        simulate(mixed, record, [tiny], 5.0, lambda text: None)
+        simulate(mixed, record, [tiny], 5.0)
     with pytest.raises(UsageError, match=r"endpoint\.json: serves other, not tiny"):
         engine_places(alone.conditions[0], [tiny, other])
     with pytest.raises(UsageError, match="serves tiny, not anything that plays here"):
@@ -240,8 +240,8 @@ def test_mixed_populations_are_rows_of_the_tables_and_folders_of_the_data_set(st
     scripted = [{key: value for key, value in group.items() if key != "model"} for group in groups]
     study = grouped(study_factory, *scripted, {**RANDOM, "count": [0, 1]}, seeds=2, parameters={"max_rounds": 2})
     for simulation in study.simulations():
-        simulate(study, simulation.record("small"), [], 1.0, lambda text: None)
-    table = summarize(study, lambda text: None)
+        simulate(study, simulation.record("small"), [], 1.0)
+    table = summarize(study)
     assert table["model"].to_list() == ["3-majority+2-stubborn"] * 2
     assert table["byzantine"].to_list() == ["none", "random"]
     found = ds.dataset("results/small/simulations", format="parquet", partitioning="hive").to_table(columns=["model"])
@@ -290,7 +290,7 @@ def test_a_policy_of_the_users_own_plays(study_factory: StudyFactory, own: str) 
     [simulation] = study.simulations()
     assert simulation.condition.axes["model"] == "Echo-value-7"
     record = simulation.record("small")
-    simulate(study, record, [], 1.0, lambda text: None)
+    simulate(study, record, [], 1.0)
     summary = read_summary(record)
     assert summary.outcome["name"] == "invalid_consensus"
     assert summary.outcome["detail"] == "foreign_value"
@@ -302,7 +302,7 @@ def test_a_policy_of_the_users_own_plays(study_factory: StudyFactory, own: str) 
 def test_a_record_of_own_code_replays_without_it(study_factory: StudyFactory, own: str, folder: Path) -> None:
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
     [simulation] = study.simulations()
-    simulate(study, simulation.record("small"), [], 1.0, lambda text: None)
+    simulate(study, simulation.record("small"), [], 1.0)
     (folder / f"{own}.py").unlink()
     assert replay(simulation.record("small")).difference is None
 
@@ -330,7 +330,7 @@ def test_own_code_may_ask_the_model_of_its_group(
     [simulation] = study.simulations()
     assert simulation.condition.axes["model"] == "Echo-value-7-tiny"
     path, server = engines["tiny"]
-    playing = play_simulation(simulation, {"tiny": path}, 5.0, None, lambda text: None, lambda exchanges: None)
+    playing = play_simulation(simulation, {"tiny": path}, 5.0, None, lambda exchanges: None)
     played, _ = asyncio.run(playing)
     assert {body["seed"] for body in server.bodies} == {exchange.entry.seed for exchange in played.exchanges}
 
@@ -350,7 +350,7 @@ def test_own_code_that_does_not_work_is_one_line(
     study = study_factory({"model": f"{own}:{attribute}"})
     [simulation] = study.simulations()
     with pytest.raises(UsageError) as caught:
-        simulate(study, simulation.record("small"), [], 1.0, lambda text: None)
+        simulate(study, simulation.record("small"), [], 1.0)
     assert str(caught.value).startswith(f"{own}:{attribute}: ")
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
@@ -394,7 +394,7 @@ def test_an_installed_policy_plays_in_a_group_and_replays_when_it_is_gone(
     study = grouped(study_factory, group, RANDOM, parameters={"max_rounds": 2})
     [simulation] = study.simulations()
     record = simulation.record("small")
-    simulate(study, record, [], 1.0, lambda text: None)
+    simulate(study, record, [], 1.0)
     assert [g["policy"] for g in read_summary(record).simulation["groups"]] == [f"{own}:Echo", "random"]
     (folder / f"{own}.py").unlink()
     (folder / "site0" / "site0-1.0.dist-info" / "entry_points.txt").unlink()
@@ -518,4 +518,4 @@ def test_own_code_may_not_take_the_name_of_its_groups_model(study_factory: Study
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 1, "llm": "mine"}})
     [simulation] = study.simulations()
     with pytest.raises(UsageError, match="llm: what its group's model answers with"):
-        simulate(study, simulation.record("small"), [], 1.0, lambda text: None)
+        simulate(study, simulation.record("small"), [], 1.0)

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from parley.play.pace import TimeLeft
-from parley.progress.display import Block, PlainLines, plain_line
+from parley.progress.display import Block
+from parley.progress.lines import PlainLines, plain_line
 from parley.progress.problems import Problem
 from parley.progress.stages import Stage
 from parley.progress.state import Cell, Snapshot

@@ -10,7 +10,7 @@ import pytest
 from parley import paths
 from parley.errors import RecordError
 from parley.play.journal import Entry, Journal
-from parley.progress.progress import Progress
+from parley.progress.follow import Progress
 from parley.progress.state import Snapshot
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -65,7 +65,7 @@ def told(monkeypatch: pytest.MonkeyPatch, calls: int, failed: int = 0) -> None:
     """Have all records tell the same of their replies."""
     telemetry = {"calls": calls, "failed_replies": failed, "prompt_tokens": 10 * calls, "completion_tokens": calls}
     summary = type("Summary", (), {"telemetry": telemetry})
-    monkeypatch.setattr("parley.progress.progress.peek_summary", lambda path: summary)
+    monkeypatch.setattr("parley.progress.follow.peek_summary", lambda path: summary)
 
 
 def counts(snapshot: Snapshot) -> tuple[int, int, int, int]:
@@ -129,7 +129,7 @@ def test_replies_of_running_simulations_give_the_speed(study_factory: StudyFacto
 
 
 def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory, clock: Clock) -> None:
-    from parley.progress.display import facts
+    from parley.progress.lines import facts
 
     study = study_factory(MODEL)
     [simulation] = study.simulations()
@@ -198,7 +198,7 @@ def test_a_record_that_cannot_be_read_is_left_to_the_tables(
 
     study = study_factory(MODEL)
     finish(records(study)[0], NOW)
-    monkeypatch.setattr("parley.progress.progress.peek_summary", broken)
+    monkeypatch.setattr("parley.progress.follow.peek_summary", broken)
     assert counts(Progress(study, clock=clock).look()) == (1, 0, 0, 1)
 
 

@@ -8,7 +8,8 @@ from parley import paths
 from parley.engine.endpoint import FAILED, Endpoint
 from parley.engine.weights import model_marker
 from parley.files import mark_done
-from parley.progress.stages import Engines, FileStage, Stage, last_stages, model_stages
+from parley.progress.engines import Engines
+from parley.progress.stages import FileStage, Stage, last_stages, model_stages
 from support.studies import StudyFactory
 
 NOW = 1_000_000.0

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from parley.progress.progress import Progress
+from parley.progress.follow import Progress
 from parley.progress.screen import Screen
 from parley.progress.status import watch
 from support.studies import StudyFactory

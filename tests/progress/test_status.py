@@ -15,7 +15,7 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
         "to do: tables, figures, report",
     ]
     for simulation in list(study.simulations())[:2]:
-        simulate(study, simulation.record("small"), [], 1.0, lambda text: None)
+        simulate(study, simulation.record("small"), [], 1.0)
     # What was just played is no run's: nobody has the lock.
     assert list(status(study))[:2] == ["small: 2 of 4 simulations, 2 to do", "nothing is played now"]
     lock = paths.lock("small")

@@ -5,6 +5,7 @@ from parley import paths
 from parley.play.journal import Entry, Journal
 from parley.play.simulate import simulate
 from parley.progress.tails import Folder, JobLog, JournalTail, Tail, last_words
+from support.hearing import heard
 from support.studies import StudyFactory
 
 
@@ -54,8 +55,8 @@ def test_the_replies_of_a_journal_are_counted_as_they_come(tmp_path: Path) -> No
 def test_the_log_of_a_job_tells_what_simulate_says(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "majority", "b": 1, "n": 4, "byzantine": "random"}, parameters={"max_rounds": 2})
     [record] = [simulation.record("small") for simulation in list(study.simulations())[:1]]
-    said: list[str] = []
-    simulate(study, record, [], 1.0, said.append)
+    with heard() as said:
+        simulate(study, record, [], 1.0)
     Path("job.log").write_text("".join(f"{line}\n" for line in said))
     log = JobLog(Path("job.log"))
     log.look()

@@ -283,7 +283,7 @@ def test_a_file_without_end_is_refused_at_once(folder: Path) -> None:
 
 def test_a_file_that_is_too_large_is_refused(folder: Path) -> None:
     Path("large.yaml").write_text("# nothing\n" * 20_001)
-    with pytest.raises(UsageError, match=r"^large\.yaml: larger than 200,000 bytes"):
+    with pytest.raises(UsageError, match=r"^large\.yaml: cannot be read: it is larger than 200,000 bytes"):
         load_study(Path("large.yaml"))
 
 

@@ -49,7 +49,7 @@ def test_scripted_agents_without_chance_are_sent_what_their_record_says(
 ) -> None:
     study = study_factory({"n": 4, **grid}, game=game, parameters=parameters)
     [simulation] = study.simulations()
-    simulate(study, simulation.record("small"), [], 0.0, lambda text: None)
+    simulate(study, simulation.record("small"), [], 0.0)
     _, entries = read_record(simulation.record("small"))
     assert {entry.agent for entry in entries} == {f"agent_{number}" for number in range(1, 5)}
     for entry in entries:

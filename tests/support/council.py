@@ -54,5 +54,5 @@ def recorded_study(make: Callable[..., Study], **content: Any) -> Study:
     parameters = {"max_rounds": 4, **content.pop("parameters", {})}
     study = make(grid, game=CouncilGame.name, seeds=2, parameters=parameters, **content)
     for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 0.0, lambda text: None)
+        simulate(study, simulation.record(study.name), [], 0.0)
     return study

@@ -37,14 +37,14 @@ def play_study(root: Path, name: str = "demo") -> Study:
     """Play a study of scripted policies, in `root` as the workflow does."""
     with chdir(root):
         study = load_study(paths.study_file(name))
-        simulate_shard(study, SCRIPTED, 0, lambda text: None)
+        simulate_shard(study, SCRIPTED, 0)
     return study
 
 
 def summarize_study(root: Path, study: Study) -> None:
     """Write the tables of a study."""
     with chdir(root):
-        summarize(study, lambda text: None)
+        summarize(study)
 
 
 def make_demo(root: Path, **changes: Any) -> None:

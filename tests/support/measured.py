@@ -85,5 +85,5 @@ def played(study: Study) -> Study:
         game = simulation.game()
         finished = play(simulation.id, game, scripted_policies(simulation, game))
         write_record(simulation.record(study.name), simulation, finished, {})
-    summarize(study, lambda text: None)
+    summarize(study)
     return study

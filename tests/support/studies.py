@@ -79,15 +79,9 @@ def make_study(grids: str = GRIDS, title: str = "A study", name: str = "tiny", p
     study = load_study(file)
     if play:
         for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
-        summarize(study, lambda text: None)
+            simulate(study, simulation.record(study.name), [], 1.0)
+        summarize(study)
     return study
-
-
-@pytest.fixture
-def quiet() -> Callable[[str], None]:
-    """Swallow progress messages."""
-    return lambda text: None
 
 
 @pytest.fixture

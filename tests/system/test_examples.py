@@ -64,7 +64,7 @@ def test_the_own_policy_proposes_the_median_of_what_it_saw(folder: Path) -> None
     study = example("own_policy")
     for simulation in [s for s in study.simulations() if s.seed < 2 and "Median" in str(s.condition.axes["model"])]:
         record = simulation.record(study.name)
-        simulate(study, record, [], 1.0, lambda text: None)
+        simulate(study, record, [], 1.0)
         rows = [row for row in pq.read_table(record, partitioning=None).to_pylist() if row["phase"] == "propose"]
         said = {(row["round"], row["agent"]): json.loads(row["text"])["value"] for row in rows}
         first = median_low([value for (number, _), value in said.items() if number == 1])
@@ -89,7 +89,7 @@ def test_a_missing_address_or_key_is_one_line(folder: Path, monkeypatch: pytest.
     [simulation] = study.simulations()
     for name, value in (("PARLEY_SWARMS_URL", "http://127.0.0.1:9/v1"), ("PARLEY_SWARMS_KEY", KEY)):
         with pytest.raises(UsageError) as caught:
-            simulate(study, simulation.record(study.name), [], 1.0, lambda text: None)
+            simulate(study, simulation.record(study.name), [], 1.0)
         assert f"SwarmsAgent: cannot be made: UsageError: {name} is not set; " in str(caught.value)
         assert len(str(caught.value).splitlines()) == 1
         monkeypatch.setenv(name, value)

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from parley.errors import JournalError
-from parley.files import sync_folder, try_lock
+from parley.files import hold_lock, sync_folder, try_lock
 from parley.play.journal import Entry, Journal
-from parley.workflow.machine import hold_lock
 from support import REPOSITORY
 from support.mortal import End, Nursery
 from support.worlds import Undisturbed, World, finish

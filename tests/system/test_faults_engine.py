@@ -19,6 +19,7 @@ from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.study import Study
 from support.answering import schema_of
+from support.hearing import heard
 from support.studies import StudyFactory
 
 HANG = b"hang"
@@ -130,8 +131,8 @@ def study(study_factory: StudyFactory) -> Study:
 
 
 def run(study: Study, engine: FakeEngine) -> list[str]:
-    said: list[str] = []
-    simulate(study, next(study.simulations()).record("small"), [engine.endpoint], 5.0, said.append)
+    with heard() as said:
+        simulate(study, next(study.simulations()).record("small"), [engine.endpoint], 5.0)
     return said
 
 

@@ -61,13 +61,13 @@ def play(study: Study, folder: Path) -> None:
     told = server.engine_provenance(MODEL, entry, marker)
     with standing_in(folder, model=MODEL, engine=told) as (path, _):
         for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), [path], 5.0, lambda text: None)
+            simulate(study, simulation.record(study.name), [path], 5.0)
 
 
 @pytest.mark.slow
 def test_results_name_no_person_host_folder_or_secret(study: Study, tmp_path: Path) -> None:
     play(study, tmp_path)
-    summarize(study, lambda text: None)
+    summarize(study)
     figures.figures(study)
     report.report(study)
     found = dict(everything(study))

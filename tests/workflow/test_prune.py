@@ -11,23 +11,22 @@ import pytest
 
 from parley import paths
 from parley.errors import JournalError, UsageError
-from parley.files import checked_line, temporary_name, try_lock
+from parley.files import checked_line, hold_lock, temporary_name, try_lock
 from parley.play.journal import Journal, release
 from parley.play.record import Summary, read_summary
 from parley.play.simulate import simulate
 from parley.study import Study
-from parley.workflow.machine import hold_lock
 from parley.workflow.prune import Former, former, prune
 from support.studies import StudyFactory
 
 
-def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
+def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) -> None:
     old = study_factory(seeds=2, parameters={"max_rounds": 3})
     for simulation in old.simulations():
-        simulate(old, simulation.record(old.name), [], 1.0, quiet)
+        simulate(old, simulation.record(old.name), [], 1.0)
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
     (current,) = (simulation.record(new.name) for simulation in new.simulations())
-    simulate(new, current, [], 1.0, quiet)
+    simulate(new, current, [], 1.0)
     stale = [simulation.record(old.name) for simulation in old.simulations()]
     offered = former(new)
     assert sorted(offered.removable) == sorted([*stale, *map(paths.kept_record, stale)])
@@ -53,11 +52,11 @@ def test_nothing_is_deleted_beside_a_run(study_factory: StudyFactory) -> None:
 
 
 @pytest.fixture
-def pruned(study_factory: StudyFactory, quiet: Callable[[str], None]) -> Study:
+def pruned(study_factory: StudyFactory) -> Study:
     """A study with one record and one journal of a former configuration."""
     old = study_factory(parameters={"max_rounds": 3})
     (simulation,) = old.simulations()
-    simulate(old, simulation.record(old.name), [], 1.0, quiet)
+    simulate(old, simulation.record(old.name), [], 1.0)
     release(simulation.record(old.name))
     journal = paths.journal(simulation.record(old.name))
     with Journal(journal, simulation.id):
@@ -150,7 +149,7 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
     assert {*temporary, *begun, empty, damaged} <= set(found.removable)
 
 
-def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory, quiet: Callable[[str], None]) -> None:
+def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -> None:
     study = study_factory()
     (simulation,) = study.simulations()
     record = simulation.record(study.name)
@@ -163,7 +162,7 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory, q
         path.parent.mkdir(parents=True)
     os.link(paths.journal(record), paths.journal(elsewhere))
     paths.journal(record).unlink()
-    simulate(study, record, [], 1.0, quiet)
+    simulate(study, record, [], 1.0)
     release(record)
     os.rename(record, elsewhere)
     assert {why for _, why in former(study).left} == {
@@ -172,11 +171,11 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory, q
 
 
 def test_a_second_copy_goes_and_another_play_stays(
-    study_factory: StudyFactory, quiet: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory()
     record = next(study.simulations()).record(study.name)
-    simulate(study, record, [], 1.0, quiet)
+    simulate(study, record, [], 1.0)
     release(record)
     copy = paths.simulation(study.name, "model=other", "0" * 8, 0)
     copy.parent.mkdir(parents=True)

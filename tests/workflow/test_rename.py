@@ -25,11 +25,11 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def played(study_factory: StudyFactory, quiet: Callable[[str], None]) -> Study:
+def played(study_factory: StudyFactory) -> Study:
     """A study with a record, a journal, a table, a ledger, a count of what was spent, and a log."""
     study = study_factory(seeds=2)
     one, two = study.simulations()
-    simulate(study, one.record("small"), [], 1.0, quiet)
+    simulate(study, one.record("small"), [], 1.0)
     with Journal(paths.journal(two.record("small")), two.id):
         pass
     for path in (paths.table("small", "rates", ".csv"), paths.ledger("small"), paths.spent("small")):

@@ -12,7 +12,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 from parley.workflow import run_log as snakemake_log
-from parley.workflow.run_log import RunLog, follow, leave
+from parley.workflow.run_log import RunLog, follow
+from parley.workflow.stopping import leave
 from snakemake_logger_plugin_parley import LogHandler
 from support.studies import StudyFactory
 

@@ -7,6 +7,7 @@ import pytest
 
 from parley.errors import ParleyError
 from parley.workflow.slurm import group_name, jobs_of, wait_for_former_jobs
+from support.hearing import heard
 
 GROUP = group_name("demo", "tiny", 11)
 LISTED = (
@@ -47,7 +48,7 @@ def test_without_squeue_there_is_nothing_to_wait_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch, required: bool
 ) -> None:
     monkeypatch.setenv("PATH", str(folder))
-    assert not wait_for_former_jobs("demo", required, pytest.fail)
+    assert not wait_for_former_jobs("demo", required)
 
 
 @pytest.mark.slow
@@ -55,8 +56,8 @@ def test_a_squeue_that_fails_now_and_then_does_not_end_the_waiting(squeue: Path,
     answer = f"printf '5\\trule_{GROUP}_serve_simulate\\t{folder}\\n'"
     # It fails (a controller that restarts), answers, fails, answers, and then has no jobs.
     squeue.write_text(f"#!/bin/sh\necho >> calls; case $(wc -l < calls) in 2|4) {answer};; 1|3) exit 1;; esac\n")
-    said: list[str] = []
-    assert wait_for_former_jobs("demo", True, said.append, seconds=0.01)
+    with heard() as said:
+        assert wait_for_former_jobs("demo", True, seconds=0.01)
     assert (folder / "calls").read_text().count("\n") == 5
     assert len(said) == 1
     assert "scancel 5" in said[0]
@@ -66,5 +67,5 @@ def test_a_squeue_that_fails_now_and_then_does_not_end_the_waiting(squeue: Path,
 def test_a_squeue_that_never_answers_stops_a_run_on_slurm_alone(squeue: Path) -> None:
     squeue.write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(ParleyError, match="squeue does not answer"):
-        wait_for_former_jobs("demo", True, pytest.fail, seconds=0.01)
-    assert not wait_for_former_jobs("demo", False, pytest.fail, seconds=0.01)
+        wait_for_former_jobs("demo", True, seconds=0.01)
+    assert not wait_for_former_jobs("demo", False, seconds=0.01)

@@ -10,4 +10,4 @@ rule fetch_model:
     conda:
         ENVIRONMENT
     shell:
-        f"parley fetch-model {{wildcards.model}} {MODELS_OPTION} > {{log}} 2>&1"
+        f"parley fetch-model {{wildcards.model}} {RUN.models_option} > {{log}} 2>&1"

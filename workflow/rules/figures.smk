@@ -1,8 +1,8 @@
 rule figures:
     """Draw the figures of the study's game."""
     input:
-        records=ancient(UNFINISHED[:1]),
-        ledger=ancient(LEDGER),
+        records=ancient(RUN.unfinished[:1]),
+        ledger=ancient(RUN.ledger_stamps),
         tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "figures", STUDY.plan)),
@@ -21,4 +21,4 @@ rule figures:
         ENVIRONMENT
     threads: 4  # or the cores there are
     shell:
-        f"parley figures {STUDY_OPTIONS} --processes {{threads}} > {{log}} 2>&1"
+        f"parley figures {RUN.study_options} --processes {{threads}} > {{log}} 2>&1"

@@ -3,7 +3,7 @@ if STUDY.game.evidence.keeps_ledger:
     rule ledger:
         """Chain what was said. The stamp names the set of simulations and how the ledger is made."""
         input:
-            records=ancient(UNFINISHED),
+            records=ancient(RUN.unfinished),
         output:
             stamp=str(paths.stamp("{study}", "ledger", STUDY.ledger_plan)),
             chain=str(paths.ledger("{study}")),
@@ -22,4 +22,4 @@ if STUDY.game.evidence.keeps_ledger:
         conda:
             ENVIRONMENT
         shell:
-            f"parley ledger build {STUDY_OPTIONS} > {{log}} 2>&1"
+            f"parley ledger build {RUN.study_options} > {{log}} 2>&1"

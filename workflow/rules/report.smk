@@ -1,11 +1,11 @@
 rule report:
     """Write the report: one HTML file with the tables and figures of the study."""
     input:
-        records=ancient(UNFINISHED[:1]),
-        ledger=ancient(LEDGER),
+        records=ancient(RUN.unfinished[:1]),
+        ledger=ancient(RUN.ledger_stamps),
         figures=ancient(str(paths.stamp("{study}", "figures", STUDY.plan))),
     output:
-        stamp=str(paths.stamp("{study}", "report", REPORT_PLAN)),
+        stamp=str(paths.stamp("{study}", "report", RUN.report_plan)),
         html=str(paths.report("{study}")),
     log:
         str(paths.log("{study}", "report")),
@@ -15,4 +15,4 @@ rule report:
     conda:
         ENVIRONMENT
     shell:
-        f"parley report {STUDY_OPTIONS} > {{log}} 2>&1"
+        f"parley report {RUN.study_options} > {{log}} 2>&1"

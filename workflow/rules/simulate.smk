@@ -1,15 +1,15 @@
 rule gather_shard:
     """Tie the simulations of a shard together where no server does: a cluster job holds what hangs together."""
     output:
-        shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN, "{shard}")))),
+        shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN.token, "{shard}")))),
     log:
         str(paths.log("{study}", "gather_shard", "{engine}", "shard={shard}")),
     group:
-        shard_group
+        JOBS.shard_group
     conda:
         ENVIRONMENT
     resources:
-        **requests("partition", "account", "constraint"),
+        **JOBS.requests("partition", "account", "constraint"),
         mem_mb=400,
         runtime=1,
     shell:
@@ -19,8 +19,8 @@ rule gather_shard:
 rule simulate:
     """Play one simulation; all of a shard ask the same servers."""
     input:
-        **({"shard": shard_mark} if SOME_ALONE else {}),
-        endpoints=engine_endpoints,
+        **({"shard": JOBS.shard_mark} if JOBS.some_alone else {}),
+        endpoints=JOBS.engine_endpoints,
     output:
         record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
     log:
@@ -28,15 +28,15 @@ rule simulate:
     benchmark:
         str(paths.benchmark("{study}", "simulate", "{condition}", "spec={spec}", "seed={seed}"))
     group:
-        simulation_group
+        JOBS.simulation_group
     conda:
         ENVIRONMENT
-    threads: simulation_threads if SOME_ALONE else 0
+    threads: JOBS.simulation_threads if JOBS.some_alone else 0
     resources:
-        **requests("partition", "account", "constraint"),
-        runtime=simulation_minutes,
-        mem_mb=simulation_memory if SOME_ALONE else 0,
+        **JOBS.requests("partition", "account", "constraint"),
+        runtime=JOBS.simulation_minutes,
+        mem_mb=JOBS.simulation_memory if JOBS.some_alone else 0,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
-        f"parley simulate {STUDY_OPTIONS} {{output.record}} {{input.endpoints}} > {{log}} 2>&1"
+        f"parley simulate {RUN.study_options} {{output.record}} {{input.endpoints}} > {{log}} 2>&1"
         " || (cat {log} >> {log}.failed; exit 1)"

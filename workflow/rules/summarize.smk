@@ -1,7 +1,7 @@
 rule summarize:
     """Make the tables and metrics. The stamp names the set of simulations, so that another set makes them anew."""
     input:
-        records=ancient(UNFINISHED),
+        records=ancient(RUN.unfinished),
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
         parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],
@@ -29,4 +29,4 @@ rule summarize:
     conda:
         ENVIRONMENT
     shell:
-        f"parley summarize {STUDY_OPTIONS} > {{log}} 2>&1"
+        f"parley summarize {RUN.study_options} > {{log}} 2>&1"

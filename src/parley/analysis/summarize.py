@@ -3,7 +3,8 @@
 Only the simulations of the study as it is now are read; records of a former configuration stay out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -24,8 +25,10 @@ from parley.play.usable import Records, mark_tables, read_records
 from parley.study import Study
 from parley.study.condition import Simulation
 
+_log = logging.getLogger(__name__)
 
-def summarize(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.DataFrame:
+
+def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
     """Write the tables and metrics of a study and return the table of its conditions.
 
     Damaged records are named and left out; the column `left_out` counts them. Raises RecordError naming the records
@@ -43,7 +46,7 @@ def summarize(study: Study, say: Callable[[str], None], strict: bool = False) ->
     for simulation in records.simulations:
         release(simulation.record(study.name))
     mark_tables(study, records.left_out)
-    say(f"{len(tables['simulations'])} simulations in {len(conditions)} conditions")
+    _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
     return conditions
 
 

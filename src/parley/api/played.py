@@ -1,6 +1,5 @@
 """Games that were played just now, and are in memory alone."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,6 @@ from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
 
-_log = logging.getLogger(__name__)
-
 
 async def play(
     study: Study, condition: Condition, seed: int, endpoints: Sequence[Path], engine_timeout: float
@@ -33,7 +30,7 @@ async def play(
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))
-    played = await play_once(study, simulation, endpoints, engine_timeout, _log.info, lambda exchanges: None)
+    played = await play_once(study, simulation, endpoints, engine_timeout, lambda exchanges: None)
     return Played(study.name, simulation, played)
 
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -35,12 +35,12 @@ from parley.play.journal import Journal
 from parley.play.pace import duration
 from parley.play.runner import Exchange, play_async
 from parley.policies import REPLY_FORMATS, Ask, Completion, Policy, Reply
+from parley.text.logs import every, limited_logger
 
+_log = limited_logger(__name__)
 _AT_ONCE = 64  # requests; more wait here, not at the engine, whose patience ends
-_SAY_SECONDS = 10.0
 _FEWEST_TIMED = 10  # replies; the first ones say too little of the pace
 
-Say = Callable[[str], None]
 _Exchanges = dict[str, dict[str, list[Exchange]]]  # by arm and agent
 
 
@@ -61,22 +61,20 @@ class _Questions:
 class _Telling:
     """A policy that lets some requests through at once, and tells how far it is and how long the rest takes."""
 
-    def __init__(self, policy: Policy, total: int, say: Say) -> None:
-        self._policy, self._total, self._say = policy, total, say
+    def __init__(self, policy: Policy, total: int) -> None:
+        self._policy, self._total = policy, total
         self._turn = asyncio.Semaphore(_AT_ONCE)
-        self._began = self._told = time.monotonic()
+        self._began = time.monotonic()
         self._done = 0
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         async with self._turn:
             reply = await self._policy.answer(ask, seed, attempt)
         self._done += 1
-        now = time.monotonic()
-        if now - self._told >= _SAY_SECONDS:
-            self._told = now
-            seconds = (now - self._began) / self._done * (self._total - self._done)
-            left = f", about {duration(seconds)} left" if self._done >= _FEWEST_TIMED else ""
-            self._say(f"{ask.phase}: {self._done} of {self._total} replies{left}")
+        seconds = (time.monotonic() - self._began) / self._done * (self._total - self._done)
+        left = f", about {duration(seconds)} left" if self._done >= _FEWEST_TIMED else ""
+        seldom = every(since=self._began)
+        _log.info("%s: %d of %d replies%s", ask.phase, self._done, self._total, left, extra=seldom)
         return reply
 
 
@@ -88,7 +86,6 @@ def calibrate(
     arms: Sequence[Arm],
     endpoint: Path | None,
     engine_timeout: float,
-    say: Say,
 ) -> dict[str, Any]:
     """Ask `number` questions of a source in each arm, plainly too, and return what came of it; write it to files.
 
@@ -122,9 +119,9 @@ def calibrate(
         total = sum(arm.steps * number - known[arm.name] for arm in left)
         engine: AbstractContextManager[Path | Service | None] = nullcontext(place if left else None)
         if left and place is None:
-            engine = temporary_engine(model, models_file, say)
+            engine = temporary_engine(model, models_file)
         with engine as where:
-            answering = _answering(where, entry, total, engine_timeout, say)
+            answering = _answering(where, entry, total, engine_timeout)
             exchanges = asyncio.run(_exchanges(name, every, problems, answering, journal))
     found = {
         "calibration": FORMAT,
@@ -155,15 +152,15 @@ def _place(model: str, entry: ModelEntry, endpoint: Path | None) -> Path | Servi
 
 @asynccontextmanager
 async def _answering(
-    place: Path | Service | None, entry: ModelEntry, total: int, engine_timeout: float, say: Say
+    place: Path | Service | None, entry: ModelEntry, total: int, engine_timeout: float
 ) -> AsyncIterator[Policy]:
     """Yield what answers `total` requests; without a place nothing is asked, since the journal has all."""
     if place is None:
         yield cast(Policy, None)
         return
-    async with Engine(place, say, seconds=entry.deadline) as engine:
-        await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
-        yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs), total, say)
+    async with Engine(place, seconds=entry.deadline) as engine:
+        await engine.wait_ready(engine_timeout)
+        yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs), total)
 
 
 async def _exchanges(

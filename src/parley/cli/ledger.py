@@ -6,14 +6,9 @@ from typing import Literal
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, PLAN, STRICT, STUDY, load, say
-from parley.text import one_line
+from parley.cli.options import MODELS, PLAN, STRICT, STUDY, load, log_to_stderr
 
 _TARGET = click.argument("target", metavar="STUDY|FILE")
-
-
-def _progress(text: str) -> None:
-    click.echo(one_line(text), err=True)
 
 
 def _chain(target: str, models: Path | None) -> Path:
@@ -47,7 +42,7 @@ def build(study: str, models: Path | None, plan: str | None, strict: bool) -> No
     from parley.ledger.build import build as run
 
     loaded = load(study, models, plan)
-    table = run(loaded, say, strict)
+    table = run(loaded, strict)
     mark_done(loaded.name, "ledger", loaded.ledger_plan)
     hung = int((~table["agreed"].astype(bool)).sum())
     click.echo(f"{paths.ledger(loaded.name)}: {len(table):,} blocks, {hung:,} of them of deliberations that hung")
@@ -68,17 +63,18 @@ def verify(target: str, models: Path | None, chain_only: bool) -> None:
     Examples:  parley ledger verify deliberation
                parley ledger verify results/deliberation/ledger/chain.jsonl
     """
+    log_to_stderr()
     if paths.is_ledger(target):
         from parley.ledger.check import check_chain
 
         chain = Path(target)
-        checker = check_chain(chain, _progress)
+        checker = check_chain(chain)
         whole = "" if paths.ledger_head(chain).exists() else "; without a head.json, its end may be missing"
     else:
         from parley.ledger.build import check_against_records, check_study
 
         loaded = load(target, models)
-        checker = (check_study if chain_only else check_against_records)(loaded, _progress)
+        checker = (check_study if chain_only else check_against_records)(loaded)
         whole = "" if chain_only else ", and that of the study's records"
     hung = f" ({checker.empty:,} hung, and empty)" if checker.empty else ""
     click.echo(f"{checker.utterances:,} utterances in {checker.blocks:,} blocks{hung}: chain whole{whole}")

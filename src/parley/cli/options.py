@@ -1,7 +1,6 @@
 """What several commands share: their arguments and options, and how they load a study and speak."""
 
-import os
-from collections import Counter
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import click
 from parley import paths
 from parley.errors import ParleyError, UsageError
 from parley.text import one_line
-
-_MOST_FILES = 200_000  # that are looked at in a folder
+from parley.text.logs import log_line, logged_to, own_log
 
 STUDY = click.argument("study")
 MODELS = click.option(
@@ -80,39 +78,44 @@ def axis_values(texts: Sequence[str], option: str = "--where") -> dict[str, str]
     return found
 
 
+class LogLines(logging.Handler):
+    """Prints what the library says: warnings on stderr, how far it is on stdout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.only_stderr = False  # where what is on stdout is a result
+        self.prefix = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message, unless it belongs into the log of a simulation."""
+        if own_log.get() is None:
+            on_stderr = self.only_stderr or record.levelno >= logging.WARNING
+            click.echo(f"{self.prefix}{log_line(record)}", err=on_stderr)
+
+
+def print_log(context: click.Context) -> None:
+    """Print what the library says while a command runs."""
+    context.obj = LogLines()
+    context.with_resource(logged_to(context.obj))
+
+
+def log_to_stderr(prefix: str = "") -> None:
+    """Print what the library says on stderr, in the command that runs."""
+    lines = click.get_current_context().find_object(LogLines)
+    if lines is not None:
+        lines.only_stderr, lines.prefix = True, prefix
+
+
 def say(text: str) -> None:
     """Print one line, whatever is in `text`."""
     click.echo(one_line(text))
 
 
 def refuse_folder(path: Path) -> None:
-    """Raise UsageError for a folder, which says what is in it and names a record of it."""
+    """Raise UsageError for a folder; it names a record in it."""
     if path.is_dir():
-        raise UsageError(f"{path}: {_described(path)}")
-
-
-def _described(folder: Path) -> str:
-    records: Counter[str] = Counter()
-    journals = seen = 0
-    first: Path | None = None
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        here = Path(place)
-        for name in sorted(files):
-            seen += 1
-            if paths.is_record(here / name):
-                records[paths.study_of(here / name)] += 1
-                first = first or here / name
-            journals += paths.is_journal(here / name)
-        if seen > _MOST_FILES:
-            break
-    more = f" (of the first {seen:,} files)" if seen > _MOST_FILES else ""
-    of = ", ".join(f"{_count(count, 'record')} of {study}" for study, count in records.most_common(5))
-    of += f", ... ({len(records)} studies)" if len(records) > 5 else ""
-    if first is None:
-        return f"a folder with {_count(journals, 'journal')} and no record{more}; name a file, seed=N.parquet"
-    return f"a folder with {of}; {_count(journals, 'journal')}{more}; name one record, such as {first}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' if number != 1 else ''}"
+        record = next((file for file in sorted(path.rglob("seed=*.parquet")) if paths.is_record(file)), None)
+        remedy = (
+            f"a folder; name a record, such as {record}" if record else "a folder that holds no record; name a file"
+        )
+        raise UsageError(f"{path}: {remedy}")

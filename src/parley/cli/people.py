@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from parley import paths
-from parley.cli.options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, say
+from parley.cli.options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, log_to_stderr
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
 
@@ -164,12 +164,10 @@ def verify(
     from parley.play.verify import HEADER, Verified, difference_lines, row
     from parley.play.verify import verify as run
 
-    def progress(text: str) -> None:
-        click.echo(one_line(text), err=True)
-
+    log_to_stderr()  # what it finds is on stdout
     done: list[Verified] = []
     try:
-        for result in run(records, engines, models, batch, sample, engine_timeout, progress):
+        for result in run(records, engines, models, batch, sample, engine_timeout):
             done.append(result)
     finally:  # what was found before an engine died
         _print_table(HEADER, [row(result) for result in done])
@@ -251,7 +249,7 @@ def calibrate(
     arms = all_arms(games or STYLES, formats or _FORMATS)
     if len(arms) == 1:
         raise UsageError(f"--formats {', '.join(formats)}: {', '.join(games)} has no such format; choose another")
-    found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout, say)
+    found = run(model, models, source_of(problems), number, arms, endpoint, engine_timeout)
     _print_table(HEADER, [cells(row) for row in found["arms"]])
     click.echo(str(found["path"]))
 

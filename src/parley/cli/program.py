@@ -3,6 +3,9 @@
 import os
 import signal
 import sys
+import threading
+import time
+from types import FrameType
 
 import click
 
@@ -25,9 +28,10 @@ from parley.cli import (
 from parley.cli import (
     studies as cli_studies,
 )
+from parley.cli.options import print_log
 from parley.errors import GameError, ParleyError
 from parley.text import one_line
-from parley.workflow.stopping import GOES_ON, stop_command
+from parley.workflow.stopping import ALL_SECONDS, GOES_ON, SIGNALS, end_now
 
 # What journals or caches keep; the other commands are just given again.
 _GOES_ON = ("simulate", "simulate-shard", "calibrate")
@@ -62,9 +66,42 @@ def main() -> None:
         sys.exit(1)
 
 
+def stop_command(words: str) -> None:
+    """Make SIGTERM do what Ctrl-C does, and have either end this process in time, with these `words` if it hangs."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_end_late, args=(reader, words), daemon=True, name="parley-stop").start()
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """What a process forks, such as those that draw figures, ends as any other, and tells nobody."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):  # a command in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _end_late(reader: int, words: str) -> None:
+    """Wait for a signal, and then for the process to end by itself."""
+    while os.read(reader, 1)[0] not in SIGNALS:
+        pass
+    time.sleep(ALL_SECONDS)
+    end_now(words)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="parley")
-def commands() -> None:
+@click.pass_context
+def commands(context: click.Context) -> None:
     """Parley measures whether groups of LLM agents can agree, and what breaks their agreement.
 
     STUDY is the name of a file under config/ (demo, paper) or the path of a YAML file.
@@ -73,6 +110,7 @@ def commands() -> None:
     A whole study:       snakemake --config study=demo
     One game, watched:   parley play demo --n 12 --b 3
     """
+    print_log(context)
 
 
 for module in (cli_stages, cli_ledger, cli_people, cli_studies, cli_prompts, cli_problems):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, say
+from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, log_to_stderr, say
 
 
 @click.command()
@@ -82,6 +82,7 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, besi
     from parley.engine.models import model_entry
     from parley.engine.weights import fetch, model_folder, refuse_service
 
+    log_to_stderr("parley: ")
     entry = model_entry(model, models)
     refuse_service(model, entry)
 
@@ -117,7 +118,7 @@ def simulate(
     """
     from parley.play.simulate import simulate as run
 
-    run(load(study, models, plan), record, endpoints, engine_timeout, say)
+    run(load(study, models, plan), record, endpoints, engine_timeout)
 
 
 @click.command("simulate-shard")
@@ -144,7 +145,7 @@ def simulate_shard(
     from parley.play.simulate import simulate_shard as run
     from parley.study.condition import SCRIPTED
 
-    run(load(study, models, plan), engine or SCRIPTED, number, say, exit_with)
+    run(load(study, models, plan), engine or SCRIPTED, number, exit_with)
 
 
 @click.command()
@@ -165,7 +166,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
     from parley.analysis.summarize import summarize as run
 
     loaded = load(study, models, plan)
-    table = run(loaded, say, strict)
+    table = run(loaded, strict)
     click.echo(print_conditions(table, loaded.axes, loaded.game))
     for name, note in loaded.notes().items():
         click.echo(f"{name}: {note}")

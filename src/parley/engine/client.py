@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -24,7 +24,9 @@ from parley.engine.service.terms import OWN_SECONDS, Purse
 from parley.errors import EngineError
 from parley.policies import Ask, Completion, Tokens, said_name, token_count, used_tokens
 from parley.text import one_line
+from parley.text.logs import every, limited_logger
 
+_log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
 _CHAT = "/v1/chat/completions"
 # Finish reasons of Parley's own, of replies that nobody can use.
@@ -44,17 +46,15 @@ class Engine:
     def __init__(
         self,
         place: Path | Service,
-        say: Callable[[str], None] = lambda text: None,
         purse: Purse | None = None,
         seconds: float = OWN_SECONDS,
     ) -> None:
         """Connect to a service, or to the server of an endpoint file; raises EngineError if there is no such file.
 
-        `say` is told what requests wait for. What they use is counted in `purse`, which may refuse them. A request to
-        a server may take `seconds`; a service has its own.
+        What requests use is counted in `purse`, which may refuse them. A request to a server may take `seconds`; a
+        service has its own.
         """
-        self._server = Hosted(place, say) if isinstance(place, Service) else _OwnServer(place, seconds)
-        self._say = say
+        self._server = Hosted(place) if isinstance(place, Service) else _OwnServer(place, seconds)
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._of_service = isinstance(place, Service)
         self._model = place.model if isinstance(place, Service) else self._server.served
@@ -76,14 +76,12 @@ class Engine:
     ) -> None:
         await self._stack.aclose()
 
-    async def wait_ready(self, seconds: float, waiting: Callable[[float], None] | None = None) -> None:
+    async def wait_ready(self, seconds: float) -> None:
         """Return when the server answers; raises EngineError if it dies or `seconds` pass.
 
         A service is asked as patiently as by any request, however many `seconds` that takes: nobody here starts it.
-        `waiting` is told every few seconds how long it has been.
         """
         start = time.monotonic()
-        told = start
         while True:
             if await self._server.ready(self._http):
                 return
@@ -93,9 +91,7 @@ class Engine:
                     f"{self._server.who} was not ready after {seconds:.0f} s; look at its log, "
                     "or raise --engine-timeout"
                 )
-            if waiting is not None and now - told >= 10:
-                told = now
-                waiting(now - start)
+            _log.info("waiting for %s, %.0f s", self._server.who, now - start, extra=every(of=self, since=start))
             await asyncio.sleep(_POLL_SECONDS)
 
     async def chat(
@@ -148,7 +144,7 @@ class Engine:
         return completion
 
     def _unusable(self, reason: str, why: str) -> Completion:
-        self._say(f"{self._server.who} sent a reply that counts as unusable: {why}")
+        _log.info("%s sent a reply that counts as unusable: %s", self._server.who, why)
         return Completion(text="", finish_reason=reason)
 
     def _check_model(self, completion: Completion) -> None:
@@ -162,7 +158,7 @@ class Engine:
             )
         if name is not None and found == "other" and name not in self._told and len(self._told) < _TOLD_NAMES:
             self._told.add(name)
-            self._say(f"warning: {server.who} was asked for {server.served} and answered as {name}")
+            _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
     async def _post(self, content: bytes, most: Tokens) -> httpx.Response:
         """Send a request once, paid from the purse if there is one; `most` is what it can use."""

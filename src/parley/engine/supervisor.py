@@ -5,10 +5,10 @@ then nobody can ask it any more, and somebody may be waiting for its end.
 """
 
 import json
+import logging
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +23,8 @@ from parley.engine.endpoint import FAILED, Endpoint
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line
+
+_log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.25
 _LOOK_SECONDS = 1.0
@@ -61,7 +63,7 @@ def serve(
         if _is_announced(announced, endpoint):
             announced.write(endpoint)
         if determinism.warning:
-            print(f"parley: warning: {determinism.warning}", file=sys.stderr, flush=True)
+            _log.warning("%s", determinism.warning)
         if random_weights:  # no entry may set a load format: others than this one run code
             command += ["--load-format", "dummy"]
         running = server.Server(command, private, determinism.environment)

@@ -1,10 +1,11 @@
 """An engine for one command: started when none is given, stopped when the command is done."""
 
+import logging
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from parley import paths
 from parley.errors import EngineError
 from parley.text import one_line
 
+_log = logging.getLogger(__name__)
 _END_SECONDS = 12.0  # a server that is told to end has taken vLLM down by then
 
 
 @contextmanager
-def temporary_engine(model: str, models_file: Path, say: Callable[[str], None]) -> Iterator[Path]:
+def temporary_engine(model: str, models_file: Path) -> Iterator[Path]:
     """Serve an entry of a models file while the context lasts, and yield the endpoint file.
 
     The model is not loaded yet: clients wait for that. Raises EngineError if the server does not start.
@@ -24,7 +26,7 @@ def temporary_engine(model: str, models_file: Path, say: Callable[[str], None]) 
     with tempfile.TemporaryDirectory(prefix="parley-engine-") as folder:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
         command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(models_file)]
-        say(f"starting an engine for {model}, half a minute or more ...")
+        _log.info("starting an engine for %s, half a minute or more ...", model)
         with log.open("wb") as output:
             server = subprocess.Popen(
                 [*command, "--endpoint", str(path), "--exit-with-parent"],

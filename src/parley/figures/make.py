@@ -31,7 +31,6 @@ from parley.figures.page import (
     in_blocks,
     interval_text,
     line_handle,
-    line_style,
     own_style,
     page,
     save,
@@ -42,12 +41,11 @@ from parley.figures.panels import (
     alike,
     at_most,
     bar_lengths,
-    cannot_be,
     columns_of,
     compared,
-    not_run,
+    instead,
     panel_rows,
-    rate_point,
+    rate_panel,
     share_axis,
     sims_text,
     values_along,
@@ -151,12 +149,6 @@ def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     return (_rates if spec.kind == "rates" else _stacked)(study, spec, table, varying, notes)
 
 
-def limits(row: Any, outcome: str) -> tuple[float, float, float]:
-    """Return the rate of an outcome in a condition, and its limits; NaN where it cannot be."""
-    rate, low, high = (float(row[f"{outcome}_{part}"]) for part in ("rate", "low", "high"))
-    return rate, low, high
-
-
 def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
     """Draw a row of panels per outcome: a point with its interval per condition, one line per prompt."""
     xs = values_along(table[spec.x])
@@ -170,44 +162,14 @@ def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[st
         notes.append("Where they differ between lines, sims are in the order of the legend.")
     outcomes = outcomes_of(table, study.game)
 
+    between = not any(isinstance(value, str) for value in xs)  # between names a line would say nothing
+
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        _rate_panel(ax, conditions, spec.x, xs, lines, outcomes[index].name, len(xs) / w)
+        rates = conditions.rename(columns={f"{outcomes[index].name}_{part}": part for part in ("rate", "low", "high")})
+        shown = [rates if name is None else rates[rates["prompt"] == name] for name in lines]
+        rate_panel(ax, spec.x, [(value, str(value)) for value in xs], shown, len(xs), w, joined=between)
 
     return panel_rows(study, spec, [o.label for o in outcomes], panels, by, (w, 1.7), notes, legend, draw)
-
-
-def _rate_panel(
-    ax: Axes, conditions: pd.DataFrame, x: str, xs: list[Any], lines: list[Any], outcome: str, inch: float
-) -> None:
-    share_axis(ax, len(xs))
-    step = min(0.86 / len(lines), 0.32 * inch)
-    ticks = []
-    for place, value in enumerate(xs):
-        here = conditions[conditions[x] == value]
-        counts = [_count(here, name) for name in lines]
-        ticks.append(f"{value}\n{sims_text(counts)}" if len(here) else f"{value}\n–")
-        if here.empty:
-            not_run(ax, place)
-        elif here[f"{outcome}_rate"].isna().all():
-            cannot_be(ax, place)
-    for index, name in enumerate(lines):
-        shown = conditions if name is None else conditions[conditions["prompt"] == name]
-        shown = shown[shown[f"{outcome}_rate"].notna()]
-        points = {}
-        for _, row in shown.iterrows():
-            at = xs.index(row[x]) + (index - (len(lines) - 1) / 2) * step - 0.06 * inch
-            points[at] = float(row[f"{outcome}_rate"])
-            rate_point(ax, at, limits(row, outcome), index, inch)
-        if not any(isinstance(value, str) for value in xs):  # between names a line would say nothing
-            style = line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2}
-            ax.plot(sorted(points), [points[at] for at in sorted(points)], **style)
-    ax.set_xticks(range(len(xs)), ticks)
-    ax.set_xlabel(x)
-
-
-def _count(conditions: pd.DataFrame, prompt: Any) -> int | None:
-    shown = conditions if prompt is None else conditions[conditions["prompt"] == prompt]
-    return None if shown.empty else int(shown["simulations"].iloc[0])
 
 
 def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
@@ -244,7 +206,7 @@ def _bars(
     share_axis(ax, len(xs))
     ticks = [f"{value}\n–" for value in xs]
     for place in set(range(len(xs))) - {xs.index(value) for value in conditions[x]}:
-        not_run(ax, place)
+        instead(ax, place, "not run")
     for _, row in conditions.iterrows():
         place, base = xs.index(row[x]), 0.0
         ticks[place] = f"{row[x]}\n{sims_text([row['simulations']])}"
@@ -256,7 +218,7 @@ def _bars(
             if rate:
                 ax.bar(place, rate, 0.66, base, edgecolor="#333333", linewidth=0.6, clip_on=False, **style)
             base += rate
-        rate, low, high = limits(row, first.name)
+        rate, low, high = (float(row[f"{first.name}_{part}"]) for part in ("rate", "low", "high"))
         if math.isnan(rate):
             ax.text(place, 1.03, "–", ha="center", va="bottom", size=6.5)
             continue

@@ -29,6 +29,7 @@ from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.study import Study
 
 Panel = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
+Place = tuple[Any, str]  # a value along x, and how it is written
 
 MOST_LINES = 6  # in one panel
 WILSON = f"{CONFIDENCE:.0%} Wilson interval"
@@ -160,18 +161,9 @@ def sims_text(counts: Sequence[int | None], of: str = "sims") -> str:
     return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} {of}"
 
 
-def not_run(ax: Axes, place: float) -> None:
-    """Say that there is no condition at this place along x."""
-    _instead(ax, place, "not run")
-
-
-def cannot_be(ax: Axes, place: float) -> None:
-    """Say that the condition at this place along x cannot have what the panel shows."""
-    _instead(ax, place, "cannot be")
-
-
-def _instead(ax: Axes, place: float, text: str) -> None:
-    ax.text(place, 0.5, text, rotation=90, ha="center", va="center", color="#666666", style="italic")
+def instead(ax: Axes, place: float, why: str) -> None:
+    """Say why there is nothing at this place along x."""
+    ax.text(place, 0.5, why, rotation=90, ha="center", va="center", color="#666666", style="italic")
 
 
 def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
@@ -190,15 +182,50 @@ def error_bars(
         ax.errorbar(x, y, yerr=bars, color=color, linestyle="none", elinewidth=width, **style)
 
 
-def rate_point(ax: Axes, at: float, rate: tuple[float, float, float], index: int, inch: float) -> None:
-    """Draw a rate with its limits as point number `index`, with both in figures beside it; `inch` in units of x."""
-    middle, low, high = rate
-    style = line_style(index) | {"linestyle": "none"}
-    ax.errorbar(at, middle, yerr=bar_lengths(middle, low, high), capsize=2.5, clip_on=False, zorder=3, **style)
-    beside(ax, at + 0.11 * inch, min(max(middle, 0.21), 0.79), f"{middle:.0%} {interval_text(low, high)}")
+def rate_panel(
+    ax: Axes,
+    x: str | None,
+    places: Sequence[Place],
+    lines: Sequence[pd.DataFrame],
+    per_panel: int,
+    width: float,
+    joined: bool = False,
+) -> None:
+    """Draw rates with their limits side by side at each place along `x`, and both in figures beside each point.
+
+    `lines` have the columns `simulations`, `rate` (NaN where it cannot be), `low`, `high`. `per_panel` is the number
+    of places that the panel, `width` inches wide, has room for; `joined` draws lines between the points.
+    """
+    share_axis(ax, per_panel)
+    inch = per_panel / width
+    step = min(0.86 / len(lines), 0.32 * inch)
+    ticks: list[str] = []
+    points: list[list[tuple[float, float]]] = [[] for _ in lines]
+    for place, (value, label) in enumerate(places):
+        found = [line if x is None else line[line[x] == value] for line in lines]
+        rows: list[Any] = [next(iter(here.to_dict("records")), None) for here in found]
+        ticks.append(f"{label}\n{sims_text([row and int(row['simulations']) for row in rows])}")
+        if not any(rows):
+            instead(ax, place, "not run")
+        elif all(row is None or (row["simulations"] and math.isnan(row["rate"])) for row in rows):
+            instead(ax, place, "cannot be")
+        for index, row in enumerate(rows):
+            if row and not math.isnan(row["rate"]):
+                at = place + (index - (len(lines) - 1) / 2) * step - 0.06 * inch
+                bars = bar_lengths(row["rate"], row["low"], row["high"])
+                style = line_style(index) | {"linestyle": "none"}
+                ax.errorbar(at, row["rate"], yerr=bars, capsize=2.5, clip_on=False, zorder=3, **style)
+                text = f"{row['rate']:.0%} {interval_text(row['low'], row['high'])}"
+                _beside(ax, at + 0.11 * inch, min(max(row["rate"], 0.21), 0.79), text)
+                points[index].append((at, row["rate"]))
+    for index, line in enumerate(points):
+        if joined and line:
+            ax.plot(*zip(*line, strict=True), **line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2})
+    ax.set_xticks(range(len(places)), ticks)
+    ax.set_xlabel(x or "")
 
 
-def beside(ax: Axes, x: float, y: float, text: str) -> None:
+def _beside(ax: Axes, x: float, y: float, text: str) -> None:
     """Write upwards beside a point; a white ground keeps lines off the numbers."""
     label = ax.text(x, y, text, rotation=90, ha="center", va="center", size=6.5)
     # A stroke in the place of the ground would turn the SVG's text into outlines.
@@ -254,9 +281,6 @@ def known_only(table: pd.DataFrame, column: str, labels: dict[str, str], notes: 
     if missing := [label for name, label in labels.items() if name not in has]:
         notes.append(f"No simulation has: {', '.join(missing)}.")
     return {name: label for name, label in labels.items() if name in has}
-
-
-Place = tuple[Any, str]  # a value along x, and how it is written
 
 
 @dataclass(frozen=True)

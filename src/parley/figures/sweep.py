@@ -13,8 +13,8 @@ from parley.figures.panels import (
     Panel,
     alike,
     at_most,
-    bar_lengths,
     columns_of,
+    error_bars,
     labels_of,
     not_shown,
     share_axis,
@@ -66,7 +66,5 @@ def _panel(ax: Axes, rows: pd.DataFrame, names: list[str]) -> None:
         x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * _APART * span
         style = line_style(index)
         ax.plot(x, here["mean"], clip_on=False, zorder=3, **style)
-        for at, mean, low, high in zip(x, here["mean"], here["low"], here["high"], strict=True):
-            color = {"color": style["color"], "linestyle": "none"}
-            bars = bar_lengths(mean, low, high)
-            ax.errorbar(at, mean, yerr=bars, capsize=1.5, linewidth=0.8, clip_on=False, zorder=2, **color)
+        points = list(zip(x, here["mean"], here["low"], here["high"], strict=True))
+        error_bars(ax, points, style["color"], 0.8, capsize=1.5, clip_on=False, zorder=2)

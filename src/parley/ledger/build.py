@@ -4,7 +4,8 @@ The order is the study's: seeds outermost, then conditions, then the sessions of
 machines are in it: the same records give the same bytes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -22,13 +23,15 @@ from parley.ledger.block import SignedSession, genesis, make_block, sign_session
 from parley.ledger.check import MOST_BLOCK_BYTES, ChainChecker, block_line, check_chain, head_line, lines, open_chain
 from parley.ledger.gossip import traffic
 from parley.ledger.order import Order, misplaced
-from parley.ledger.telling import Teller
 from parley.play.record import Summary, read_trace
 from parley.play.replay import rebuild_game
 from parley.play.usable import read_records
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import by_number, one_line
+from parley.text.logs import every, limited_logger
+
+_log = limited_logger(__name__)
 
 TABLE = "ledger"
 
@@ -58,7 +61,7 @@ class Link:
     line: bytes
 
 
-def build(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.DataFrame:
+def build(study: Study, strict: bool = False) -> pd.DataFrame:
     """Write the ledger of a study and the table of its blocks, and return the table.
 
     Damaged records are named and left out, unless `strict`. Raises UsageError if its game keeps no ledger, RecordError
@@ -66,13 +69,13 @@ def build(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.
     """
     rows: list[dict[str, Any]] = []
     chain = paths.ledger(study.name)
-    told = Teller(say)
+    began = time.monotonic()
 
     def write(file: BinaryIO) -> None:
         for link in links(study, strict):
             file.write(link.line)
             rows.append(_row(link))
-            told.maybe(f"{len(rows):,} blocks made")
+            _log.info("%s blocks made", f"{len(rows):,}", extra=every(since=began))
 
     write_atomically(chain, write)
     last = rows[-1]["hash"] if rows else genesis(study.ledger.difficulty)
@@ -82,14 +85,14 @@ def build(study: Study, say: Callable[[str], None], strict: bool = False) -> pd.
     return table
 
 
-def check_against_records(study: Study, say: Callable[[str], None]) -> ChainChecker:
+def check_against_records(study: Study) -> ChainChecker:
     """Check the ledger of a study, and that it is the one of its records.
 
     Raises RecordError naming the first bad place, UsageError if its game keeps no ledger.
     """
-    checker = check_study(study, say)
+    checker = check_study(study)
     chain = paths.ledger(study.name)
-    told = Teller(say)
+    began = time.monotonic()
     with open_chain(chain) as file:
         for height, (line, link) in enumerate(zip_longest(lines(file), links(study))):
             if link is None:
@@ -98,20 +101,21 @@ def check_against_records(study: Study, say: Callable[[str], None]) -> ChainChec
                 raise RecordError(f"{chain}: ends before block {height} ({link.source.where}); {_AGAIN}")
             if line != link.line:
                 raise RecordError(f"{chain}: block {height}: not what {link.source.where} gives; {_AGAIN}")
-            told.maybe(f"{height + 1:,} of {checker.blocks:,} blocks compared with the records")
+            told = (f"{height + 1:,}", f"{checker.blocks:,}")
+            _log.info("%s of %s blocks compared with the records", *told, extra=every(since=began))
     return checker
 
 
 _AGAIN = "if the study changed since, run: parley ledger build"
 
 
-def check_study(study: Study, say: Callable[[str], None]) -> ChainChecker:
+def check_study(study: Study) -> ChainChecker:
     """Check the ledger of a study by itself; raises as `check_against_records`."""
     _require_ledger(study)
     chain = paths.ledger(study.name)
     if chain.exists() and not paths.ledger_head(chain).exists():
         raise RecordError(f"{paths.ledger_head(chain)}: missing; run: parley ledger build {study.name}")
-    return check_chain(chain, say)
+    return check_chain(chain)
 
 
 def _require_ledger(study: Study) -> None:

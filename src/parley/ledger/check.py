@@ -5,7 +5,8 @@ byte, and keys, signatures, roots and hashes are computed again.
 """
 
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -19,9 +20,11 @@ from parley.identity import canonical_json
 from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
 from parley.ledger.order import Order, misplaced
 from parley.ledger.signing import AgentKey
-from parley.ledger.telling import Teller
 from parley.study.ledger_settings import MOST_DIFFICULTY
 from parley.text import one_line
+from parley.text.logs import every, limited_logger
+
+_log = limited_logger(__name__)
 
 MOST_BLOCK_BYTES = 1 << 25  # 32 MiB; a thousand agents fill it in ten rounds of a page each
 _MOST_HEAD_BYTES = 1000
@@ -170,15 +173,16 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def check_chain(path: Path, say: Callable[[str], None]) -> ChainChecker:
+def check_chain(path: Path) -> ChainChecker:
     """Check a chain, and its head if that lies beside it; raises RecordError that names the first bad place."""
     checker = ChainChecker()
-    told = Teller(say)
+    began = time.monotonic()
     try:
         with open_chain(path) as file:
             for line in lines(file):
                 checker.add(line)
-                told.maybe(f"{checker.utterances:,} utterances in {checker.blocks:,} blocks checked")
+                told = (f"{checker.utterances:,}", f"{checker.blocks:,}")
+                _log.info("%s utterances in %s blocks checked", *told, extra=every(since=began))
     except BadChainError as error:
         raise RecordError(f"{path}: {error}") from None
     _check_head(paths.ledger_head(path), checker)

@@ -45,7 +45,7 @@ def play(
     simulation = Simulation(condition, seed)
     if about := simulation.game().about:
         show(one_line(about))
-    outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, show, on_phase)).outcome
+    outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase)).outcome
     show(outcome_line(outcome))
 
 
@@ -54,7 +54,6 @@ async def play_once(
     simulation: Simulation,
     endpoints: Sequence[Path],
     engine_timeout: float,
-    say: Callable[[str], None],
     on_phase: Callable[[list[Exchange]], None],
 ) -> Play:
     """Play a simulation with the engines that it needs, and record nothing.
@@ -63,9 +62,9 @@ async def play_once(
     """
     engines = ExitStack()
     try:
-        places = engines.enter_context(_engines(study, simulation.condition, endpoints, say))
-        purse = purse_for(study, simulation, say)
-        played, _ = await play_simulation(simulation, places, engine_timeout, None, say, on_phase, purse)
+        places = engines.enter_context(_engines(study, simulation.condition, endpoints))
+        purse = purse_for(study, simulation)
+        played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, purse)
     finally:
         await asyncio.to_thread(engines.close)  # a server takes seconds to end, and others may play
     return played
@@ -112,13 +111,11 @@ def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str]) 
 
 
 @contextmanager
-def _engines(
-    study: Study, condition: Condition, endpoints: Sequence[Path], show: Callable[[str], None]
-) -> Iterator[Mapping[str, Path | Service]]:
+def _engines(study: Study, condition: Condition, endpoints: Sequence[Path]) -> Iterator[Mapping[str, Path | Service]]:
     """Provide the engines that the condition needs, starting those that are no services and not given."""
     places = engine_places(condition, endpoints)
     with ExitStack() as stack:
         for model in condition.models:
             if model not in places:
-                places[model] = stack.enter_context(temporary_engine(model, study.models_file, show))
+                places[model] = stack.enter_context(temporary_engine(model, study.models_file))
         yield places

@@ -3,9 +3,9 @@
 They are found by their id, so a simulation is never played again because its path changed. Nothing is overwritten.
 """
 
+import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,8 @@ from parley.play.journal import journal_id
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import one_line
+
+_log = logging.getLogger(__name__)
 
 _MOST_NOTES = 5
 
@@ -160,7 +162,7 @@ class _Finder:
         self._moves.notes.append(f"{one_line(str(path))}: left where it is: {why}")
 
 
-def relocate(moves: Moves, say: Callable[[str], None]) -> None:
+def relocate(moves: Moves) -> None:
     """Move what was found; whoever calls it holds the study's lock.
 
     Raises RecordError if the disk refuses; what was moved by then stays moved, and the next run goes on.
@@ -183,7 +185,7 @@ def relocate(moves: Moves, say: Callable[[str], None]) -> None:
         for old, _ in files:
             remove_empty(old.parent)
     for line in moves.lines(done=True):
-        say(line)
+        _log.info("%s", line)
 
 
 def move_file(old: Path, new: Path) -> None:

@@ -1,13 +1,13 @@
 """The `simulate` stage: plays one simulation of a study, from its journal if there is one, into its record."""
 
 import asyncio
+import logging
 import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,23 +25,21 @@ from parley.policies.plugin import load_plugin
 from parley.policies.scripted import ScriptedPolicy
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
-from parley.text import one_line
+from parley.text.logs import every, limited_logger, log_line, logged_to, own_log
 
 if TYPE_CHECKING:
     from parley.engine.client import Engine
     from parley.engine.service.service import Service
     from parley.play.spending import Purse
 
-_TELL_SECONDS = 10.0
+_log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
 _QUOTED = 3  # of the errors of a shard
 _NUMBER = re.compile(r"\d+")
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
 
 
-def simulate(
-    study: Study, record: Path, endpoints: Sequence[Path], engine_timeout: float, say: Callable[[str], None]
-) -> None:
+def simulate(study: Study, record: Path, endpoints: Sequence[Path], engine_timeout: float) -> None:
     """Make the record of one simulation of `study`; does nothing if it is there already.
 
     `endpoints` are the endpoint files of the engines, one for each model that is no service. Raises EngineError if an
@@ -53,18 +51,16 @@ def simulate(
         read_own(record, simulation)
         if paths.journal(record).exists():  # of a process that died right after it wrote the record
             retire(record)
-        say(f"{record}: finished before")
+        _log.info("%s: finished before", record)
         return
     places = engine_places(simulation.condition, endpoints)
     for model in simulation.condition.models:
         if model not in places:
             raise UsageError(f"{record}: needs an engine for {model}; name its endpoint file")
-    asyncio.run(_play_with_journal(study, simulation, places, engine_timeout, say))
+    asyncio.run(_play_with_journal(study, simulation, places, engine_timeout))
 
 
-def simulate_shard(
-    study: Study, engine: str, number: int, say: Callable[[str], None], exit_with: int | None = None
-) -> None:
+def simulate_shard(study: Study, engine: str, number: int, exit_with: int | None = None) -> None:
     """Make the records of the simulations of one shard of `study` that need no server and no code of the user's own.
 
     Those that are there already are left alone. As many are played at once as their services allow. Scripted ones have
@@ -81,10 +77,11 @@ def simulate_shard(
             f"`parley expand {study.file}` counts the shards"
         )
     missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
-    say(f"shard {number}: {len(mine)} simulations, {len(mine) - len(missing)} finished before")
-    failed = asyncio.run(_play_shard(study, missing, say, exit_with))
+    _log.info("shard %d: %d simulations, %d finished before", number, len(mine), len(mine) - len(missing))
+    with logged_to(_OwnLogs()):
+        failed = asyncio.run(_play_shard(study, missing, exit_with))
     if failed:
-        say(f"{len(failed)} of {len(missing)} simulations failed")
+        _log.info("%d of %d simulations failed", len(failed), len(missing))
         raise together(failed, len(missing))
 
 
@@ -111,19 +108,17 @@ def _is_finished(record: Path, simulation: Simulation) -> bool:
     return finished
 
 
-async def _play_shard(
-    study: Study, simulations: Sequence[Simulation], say: Callable[[str], None], exit_with: int | None
-) -> list[ParleyError]:
+async def _play_shard(study: Study, simulations: Sequence[Simulation], exit_with: int | None) -> list[ParleyError]:
     """Play simulations, some at once; return the errors of those that failed.
 
     When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
     """
     free = asyncio.Semaphore(min((s.condition.at_once for s in simulations), default=1))
-    told, done = time.monotonic(), 0
+    began, done = time.monotonic(), 0
     failed: list[ParleyError] = []
 
     async def play(simulation: Simulation) -> None:
-        nonlocal told, done
+        nonlocal done
         async with free:
             try:
                 if any(isinstance(error, NotReadyError) for error in failed):
@@ -134,11 +129,10 @@ async def _play_shard(
                     await _play_scripted(study, simulation)
             except ParleyError as error:
                 failed.append(error)
-                say(f"{simulation.condition.path}/seed={simulation.seed}: {error}")
+                _log.info("%s/seed=%d: %s", simulation.condition.path, simulation.seed, error)
         done += 1
-        if time.monotonic() - told > _TELL_SECONDS or done == len(simulations):
-            told = time.monotonic()
-            say(f"{done - len(failed)} of {len(simulations)} played")
+        seldom = None if done == len(simulations) else every(since=began)
+        _log.info("%d of %d played", done - len(failed), len(simulations), extra=seldom)
 
     try:
         async with asyncio.TaskGroup() as watch:
@@ -172,24 +166,21 @@ async def _play_with_own_log(study: Study, simulation: Simulation) -> None:
     """Play one simulation of services; it has the log that a job of its own would have, which the display follows."""
     condition = simulation.condition
     log = paths.simulation_log(study.name, condition.path, condition.spec, simulation.seed)
-
-    def tell(text: str) -> None:
-        # Opened for each line: as many files as simulations that play at once could be too many.
-        with suppress(OSError), log.open("a", encoding="utf-8") as file:  # a log that cannot be written ends no game
-            file.write(one_line(text) + "\n")
-
     with suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
+    here = own_log.set(log)
     try:
-        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0, tell)
+        await _play_with_journal(study, simulation, engine_places(condition, []), 0.0)
     except ParleyError as error:
-        tell(f"parley: {error}")
+        _log.info("parley: %s", error)
         raise
+    finally:
+        own_log.reset(here)
 
 
 async def _play_scripted(study: Study, simulation: Simulation) -> None:
     started = datetime.now(UTC)
-    played, _ = await play_simulation(simulation, {}, 0.0, None, lambda text: None, lambda exchanges: None)
+    played, _ = await play_simulation(simulation, {}, 0.0, None, lambda exchanges: None)
     record = simulation.record(study.name)
     # In a thread: the next game is played while the disk syncs this one.
     await asyncio.to_thread(write_record, record, simulation, played, provenance(started, {}))
@@ -200,7 +191,6 @@ async def _play_with_journal(
     simulation: Simulation,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
-    say: Callable[[str], None],
 ) -> None:
     """Play one simulation from its journal into its record."""
     record = simulation.record(study.name)
@@ -209,19 +199,19 @@ async def _play_with_journal(
     with await asyncio.to_thread(Journal, paths.journal(record), simulation.id, _LOCK_PATIENCE) as journal:
         if bring_back(record, simulation):  # the process that had the lock finished it
             retire(record)
-            say(f"{record}: finished by another process")
+            _log.info("%s: finished by another process", record)
             return
         if journal.entries:
-            say(f"going on from the journal: {len(journal.entries)} replies")
-        purse = purse_for(study, simulation, say)
-        progress = _progress(say)
-        played, engines = await play_simulation(simulation, places, engine_timeout, journal, say, progress, purse)
+            _log.info("going on from the journal: %d replies", len(journal.entries))
+        purse = purse_for(study, simulation)
+        played, engines = await play_simulation(simulation, places, engine_timeout, journal, _tell_phase, purse)
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
         write_record(record, simulation, played, provenance(started, engines))
         retire(record)
     outcome = played.outcome
-    say(f"{outcome.name}{f' ({outcome.detail})' if outcome.detail else ''} after {outcome.rounds} rounds")
+    detail = f" ({outcome.detail})" if outcome.detail else ""
+    _log.info("%s%s after %d rounds", outcome.name, detail, outcome.rounds)
 
 
 def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":
@@ -247,13 +237,13 @@ def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str,
     return places | {name: service_of(name, condition.entries[name]) for name in services}
 
 
-def purse_for(study: Study, simulation: Simulation, say: Callable[[str], None]) -> "Purse | None":
+def purse_for(study: Study, simulation: Simulation) -> "Purse | None":
     """Return what pays the requests of a simulation; None if it makes none, or if its study has no budget."""
     if not simulation.condition.models:
         return None
     from parley.play.spending import purse_of  # with an event loop's locks; a scripted simulation has no use for it
 
-    return purse_of(study, say)
+    return purse_of(study)
 
 
 async def play_simulation(
@@ -261,7 +251,6 @@ async def play_simulation(
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
     journal: Journal | None,
-    say: Callable[[str], None],
     on_phase: Callable[[list[Exchange]], None],
     purse: "Purse | None" = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
@@ -274,10 +263,10 @@ async def play_simulation(
     if journal is not None:
         _require_models(simulation, journal)
     async with AsyncExitStack() as stack:
-        engines = await _connect(stack, simulation.condition, places, engine_timeout, say, purse) if places else {}
+        engines = await _connect(stack, simulation.condition, places, engine_timeout, purse) if places else {}
         told = {name: await engine.provenance() for name, engine in engines.items()}
         for text in warnings({"engines": told}):
-            say(f"warning: {text}")
+            _log.warning("%s", text)
         policies: dict[str, Policy] = {}
         made: dict[int, Policy] = {}
         for seat in game.seats:
@@ -307,7 +296,6 @@ async def _connect(
     condition: Condition,
     places: "Mapping[str, Path | Service]",
     engine_timeout: float,
-    say: Callable[[str], None],
     purse: "Purse | None",
 ) -> "dict[str, Engine]":
     """Return the engines, by model, when all of them answer."""
@@ -317,16 +305,12 @@ async def _connect(
     if purse is not None:
         await stack.enter_async_context(purse)
     engines = {
-        name: await stack.enter_async_context(Engine(place, say, purse, condition.entries[name].deadline))
+        name: await stack.enter_async_context(Engine(place, purse, condition.entries[name].deadline))
         for name, place in places.items()
     }
-    for name, engine in engines.items():
-        await engine.wait_ready(engine_timeout, partial(_tell_waiting, say, name))
+    for engine in engines.values():
+        await engine.wait_ready(engine_timeout)
     return engines
-
-
-def _tell_waiting(say: Callable[[str], None], model: str, seconds: float) -> None:
-    say(f"waiting for the engine for {model}, {seconds:.0f} s")
 
 
 def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
@@ -344,11 +328,21 @@ def _policy(player: Player, engines: "Mapping[str, Engine]") -> Policy:
     return llm
 
 
-def _progress(say: Callable[[str], None]) -> Callable[[list[Exchange]], None]:
-    def tell(exchanges: list[Exchange]) -> None:
-        first = exchanges[0].entry
-        failed = sum(x.reply.failure is not None for x in exchanges)
-        tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
-        say(f"round {first.round} {first.phase}: {len(exchanges)} replies, {failed} unusable, {tokens} tokens")
+def _tell_phase(exchanges: list[Exchange]) -> None:
+    first = exchanges[0].entry
+    failed = sum(x.reply.failure is not None for x in exchanges)
+    tokens = sum(x.entry.completion_tokens or 0 for x in exchanges)
+    text = "round %s %s: %d replies, %d unusable, %d tokens"
+    _log.info(text, first.round, first.phase, len(exchanges), failed, tokens)
 
-    return tell
+
+class _OwnLogs(logging.Handler):
+    """Writes what a simulation of a shard says where a job of its own would have its log, which the display reads."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log = own_log.get()
+        if log is not None:
+            # Opened for each line: as many files as simulations that play at once could be too many. A log that cannot
+            # be written ends no game.
+            with suppress(OSError), log.open("a", encoding="utf-8") as file:
+                file.write(f"{log_line(record)}\n")

@@ -26,11 +26,13 @@ from parley.play.spent_before import prices_of, spent_before
 from parley.policies import Tokens
 from parley.study import Study
 from parley.study.budget import Budget
+from parley.text.logs import every, limited_logger
 
 _TAIL_BYTES = 1 << 16  # enough for the last line
 _MOST_BYTES = 1 << 22  # beyond, only the last line is kept
 _POLL_SECONDS = 0.2
 _BURY_SECONDS = 2.0
+_log = limited_logger(__name__)
 _TELL_SECONDS = 30.0
 _CENT = 1e-9  # sums of money are not exact
 
@@ -106,18 +108,16 @@ class Purse:
         budget: Budget | None,
         prices: Prices,
         before: Callable[[], Account],
-        say: Callable[[str], None],
     ) -> None:
         """`before` returns what was spent before anybody counted."""
         self._study = study
         self._budget = budget
         self._prices = prices
         self._before = before
-        self._say = say
         self._shared = SharedState(paths.spending(study))
         self._log = _Log(paths.spent(study))
         self._stack = AsyncExitStack()
-        self._buried = self._told = float("-inf")
+        self._buried = float("-inf")
 
     async def __aenter__(self) -> "Purse":
         await self._stack.enter_async_context(self._shared)
@@ -180,9 +180,9 @@ class Purse:
                     self._charge_the_dead(state, account)
             if not room:
                 raise self._spent(account, model, most)
-            if now - began >= _TELL_SECONDS and now - self._told >= _TELL_SECONDS:
-                self._told = now
-                self._say("waiting for requests in flight: they may leave enough of the budget")
+            if now - began >= _TELL_SECONDS:
+                seldom = every(_TELL_SECONDS, self)
+                _log.info("waiting for requests in flight: they may leave enough of the budget", extra=seldom)
             await asyncio.sleep(_POLL_SECONDS)
 
     def _sum(self) -> Account:
@@ -244,11 +244,11 @@ def _listed(aside: Mapping[str, Mapping[str, list[int]]]) -> list[tuple[str, Tok
     return [(model, Tokens(*numbers)) for models in aside.values() for model, numbers in models.items()]
 
 
-def purse_of(study: Study, say: Callable[[str], None]) -> Purse | None:
+def purse_of(study: Study) -> Purse | None:
     """Return what pays the requests of a study; None if it has no budget, and never had one."""
     if study.budget is None and not paths.spent(study.name).exists():
         return None
-    return Purse(study.name, study.budget, prices_of(study), lambda: spent_before(study), say)
+    return Purse(study.name, study.budget, prices_of(study), lambda: spent_before(study))
 
 
 def spending_line(study: Study) -> str | None:

@@ -16,7 +16,6 @@ from parley.play.journal import restore
 from parley.play.record import Summary, read_summary
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import one_line
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ def read_records(study: Study, strict: bool = False) -> Records:
         raise RecordError(problems[0] + more)
     found = Records(without(study, left_out), simulations, summaries, left_out)
     for note in found.notes():
-        _log.warning("warning: %s", one_line(note))
+        _log.warning("%s", note)
     return found
 
 
@@ -103,7 +102,7 @@ def bring_back(record: Path, simulation: Simulation) -> bool:
         try:
             read_own(kept, simulation)
         except RecordError as error:
-            _log.warning("warning: %s", one_line(f"{error} (this second copy goes, and the simulation is played)"))
+            _log.warning("%s (this second copy goes, and the simulation is played)", error)
             kept.unlink(missing_ok=True)
     return restore(record)
 

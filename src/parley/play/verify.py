@@ -7,7 +7,7 @@ seed, and what the reply is held to. A reply is equal if its text and its finish
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -27,9 +27,10 @@ from parley.play.replay import play_recorded, rebuild_game
 from parley.play.runner import Exchange
 from parley.policies import Completion
 from parley.text import one_line, valid_unicode
+from parley.text.logs import every, limited_logger
 
-_PROGRESS_SECONDS = 10.0
 MOST_AT_ONCE = 1024
+_log = limited_logger(__name__)
 _BATCH = 16  # requests at once where a record does not say how many its engine had
 _AROUND = 24  # characters that an excerpt shows before and after a difference
 
@@ -138,7 +139,6 @@ def verify(
     batch: int | None,
     sample: int | None,
     engine_timeout: float,
-    say: Callable[[str], None],
 ) -> Iterator[Verified]:
     """Ask again for the replies of `records`, and yield what each pass over each model found, record by record.
 
@@ -158,7 +158,7 @@ def verify(
     for model, group in groupby(sorted(recorded, key=lambda one: one.model), key=lambda one: one.model):
         given = places[model]
         engine: AbstractContextManager[Path | Service] = (
-            temporary_engine(model, models_file, say) if given is None else nullcontext(given)
+            temporary_engine(model, models_file) if given is None else nullcontext(given)
         )
         with engine as place:
             now = engine_facts(asyncio.run(_told(place, engine_timeout)))
@@ -166,11 +166,11 @@ def verify(
             for one in its_records:
                 found = engine_differences(one.engine, now)
                 if found:
-                    say(f"warning: {one.path}: a difference says nothing, since the engine is another: {found}")
+                    _log.warning("%s: a difference says nothing, since the engine is another: %s", one.path, found)
             most = max((one.at_once or _BATCH for one in its_records), default=_BATCH) if batch is None else batch
             for size in (1, most):
                 for warm in (False, True):
-                    yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout, say))
+                    yield from asyncio.run(_ask_again(its_records, place, size, warm, engine_timeout))
 
 
 def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path | Service | None:
@@ -270,28 +270,26 @@ async def _ask_again(
     batch: int,
     warm: bool,
     engine_timeout: float,
-    say: Callable[[str], None],
 ) -> list[Verified]:
     """Ask every attempt of some records of one model again, `batch` at a time, in their order."""
     pass_name = f"{records[0].model}, batch {batch}, {'warm' if warm else 'cold'} cache"
     asked = [(one, attempt) for one in records for attempt in one.attempts]
     salt = uuid.uuid4().hex
     turn = asyncio.Semaphore(batch)
-    told = time.monotonic()
+    began = time.monotonic()
     answered = 0
 
     async def again(one: Recorded, attempt: Exchange) -> Completion:
-        nonlocal told, answered
+        nonlocal answered
         async with turn:
             reply = await _request(engine, one, attempt, salt if warm else uuid.uuid4().hex, primed=warm)
         answered += 1
-        if time.monotonic() - told >= _PROGRESS_SECONDS:
-            told = time.monotonic()
-            say(f"{pass_name}: {answered} of {len(asked)}")
+        seldom = every(since=began)
+        _log.info("%s: %d of %d", pass_name, answered, len(asked), extra=seldom)
         return reply
 
-    async with Engine(place, say) as engine:
-        await engine.wait_ready(engine_timeout, lambda seconds: say(f"waiting for the engine, {seconds:.0f} s"))
+    async with Engine(place) as engine:
+        await engine.wait_ready(engine_timeout)
         start = time.perf_counter()
         try:
             async with asyncio.TaskGroup() as group:
@@ -302,7 +300,7 @@ async def _ask_again(
     replies = iter([task.result() for task in tasks])
     results = [_compared(one, list(islice(replies, len(one.attempts))), batch, warm, seconds) for one in records]
     different = sum(result.different for result in results)
-    say(f"{pass_name}: {len(asked)} asked, {different} different, {seconds:.1f} s")
+    _log.info("%s: %d asked, %d different, %.1f s", pass_name, len(asked), different, seconds)
     return results
 
 

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parley.progress.display import Block, PlainLines, is_terminal, plain_line
-from parley.progress.progress import Progress
+from parley.progress.display import Block, is_terminal
+from parley.progress.follow import Progress
+from parley.progress.lines import PlainLines, plain_line
 from parley.progress.state import Snapshot
 
 _SHARE = 0.05  # of one core, at most, goes into looking and drawing

@@ -6,8 +6,8 @@ from typing import TextIO
 
 from parley.play.changes import changes_of, former_lines, renamed_lines
 from parley.play.relocate import Moves
-from parley.progress.display import IDLE, counted, facts, silence, stage_words
-from parley.progress.progress import Progress
+from parley.progress.follow import Progress
+from parley.progress.lines import IDLE, counted, facts, silence, stage_words
 from parley.progress.screen import Screen
 from parley.progress.stages import FAILED_STAGE, RUNNING, TO_DO
 from parley.progress.state import Snapshot

@@ -1,7 +1,7 @@
 """Reading YAML files strictly: every problem becomes one line with file, key, value and remedy."""
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -9,7 +9,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Tag, ValidationError
 
 from parley.errors import UsageError
-from parley.files import open_regular
+from parley.files import read_regular
 from parley.text import one_line
 from parley.text.suggest import choose, meant
 
@@ -49,89 +49,54 @@ _NOT_YAML = (
 )
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses repeated keys, of which YAML would silently keep the last, and aliases that explode."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._checked: set[int] = set()  # mappings, by id; the nodes live as long as the loader
-
-    def content(self) -> Any:
-        """Return the content of the one document."""
-        node = self.get_single_node()
-        if node is None:
-            return None
-        _weigh(node, {}, 0)
-        return self.construct_document(node)
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        # Before its merge keys are replaced by what they merge, which it may repeat.
-        if id(node) not in self._checked:
-            self._checked.add(id(node))
-            self._refuse_repeated_keys(node)
-        super().flatten_mapping(node)
-
-    def _refuse_repeated_keys(self, node: yaml.MappingNode) -> None:
-        seen: set[Hashable] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=True)
-            try:
-                repeated = key in seen
-            except TypeError:
-                raise yaml.MarkedYAMLError(
-                    problem="a key must be plain text", problem_mark=key_node.start_mark
-                ) from None
-            if repeated:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {shown(key)} is repeated; keep one of them", problem_mark=key_node.start_mark
-                )
-            seen.add(key)
+def _content(text: str) -> Any:
+    """Return the content of the one document of a YAML text."""
+    loader = yaml.SafeLoader(text)
+    node = loader.get_single_node()
+    if node is None:
+        return None
+    for number, value in enumerate(_written_out(node)):
+        if number == _MOST_VALUES:
+            raise _refusal(f"more than {_MOST_VALUES:,} values, aliases written out", value)
+    return loader.construct_document(node)
 
 
-def _weigh(node: yaml.Node, known: dict[int, tuple[int, int] | None], above: int) -> tuple[int, int]:
-    """Return how many values and levels a node stands for, its aliases written out; raises MarkedYAMLError."""
-    if isinstance(node, yaml.CollectionNode) and id(node) in known:
-        found = known[id(node)]
-        if found is None:
-            raise yaml.MarkedYAMLError(problem="a value contains itself", problem_mark=node.start_mark)
-        values, levels = found
-    else:
-        values, levels = 1, 1
-        known[id(node)] = None
-        if above + levels <= _DEEPEST and isinstance(node, yaml.CollectionNode):
-            parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
-            for part in parts:
-                inner_values, inner_levels = _weigh(part, known, above + 1)
-                values += inner_values
-                levels = max(levels, inner_levels + 1)
-        known[id(node)] = (values, levels)
-    if values > _MOST_VALUES:
-        raise yaml.MarkedYAMLError(
-            problem=f"more than {_MOST_VALUES:,} values, aliases written out", problem_mark=node.start_mark
-        )
-    if above + levels > _DEEPEST:
-        raise yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels", problem_mark=node.start_mark)
-    return values, levels
+def _written_out(node: yaml.Node, above: int = 0) -> Iterator[yaml.Node]:
+    """Yield each value that a node stands for, its aliases written out; raises MarkedYAMLError for what is not wanted.
+
+    That is what is nested too deeply, and a repeated key, of which YAML would silently keep the last.
+    """
+    if above == _DEEPEST:
+        raise _refusal(f"nested deeper than {_DEEPEST} levels, or a value contains itself", node)
+    yield node
+    keys = set()
+    for item in node.value if isinstance(node, yaml.CollectionNode) else ():
+        parts = item if isinstance(item, tuple) else (item,)
+        name = parts[0]
+        if len(parts) == 2 and isinstance(name, yaml.ScalarNode) and name.tag != "tag:yaml.org,2002:merge":
+            if (name.tag, name.value) in keys:
+                raise _refusal(f"key {shown(name.value)} is repeated; keep one of them", name)
+            keys.add((name.tag, name.value))
+        for part in parts:
+            yield from _written_out(part, above + 1)
+
+
+def _refusal(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
     try:
-        with open_regular(path) as file:
-            content = file.read(_MOST_BYTES + 1)
-        text = content.decode("utf-8")
+        text = read_regular(path, _MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
-    if len(content) > _MOST_BYTES:
-        raise UsageError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")
     try:
-        return _Loader(text).content()
+        return _content(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -143,7 +108,7 @@ def load_yaml(path: Path) -> Any:
 def plain(text: str) -> Any:
     """Return the value that a user's text is as YAML; the text itself where it is none."""
     try:
-        return _Loader(text).content()
+        return _content(text)
     except _NOT_YAML:
         return text
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import RecordError, UsageError
-from parley.files import is_locked, open_regular
+from parley.files import hold_lock, is_locked, open_regular
 from parley.play.former import is_place, walk
 from parley.play.journal import journal_id
 from parley.play.record import read_description, read_summary
 from parley.play.relocate import find_moves, remove_empty
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.workflow.machine import hold_lock
 
 _TEMPORARY = re.compile(r"\.seed=[0-9]+\.(parquet|jsonl)\.[0-9]+\.tmp")  # as `files.temporary_name` makes them
 _JOURNAL = re.compile(rb"[0-9a-f]{8} \{")  # as `files.checked_line` begins

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import JournalError, RecordError, UsageError
-from parley.files import is_locked, make_folder
+from parley.files import hold_lock, is_locked, make_folder
 from parley.play.former import walk
 from parley.play.relocate import move_file, remove_empty
 from parley.study.study import check_name
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown
-from parley.workflow.machine import hold_lock
 from parley.workflow.slurm import jobs_left
 
 _DVC_FILES = (Path("dvc.yaml"), Path("gpu") / "dvc.yaml")

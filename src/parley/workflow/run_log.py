@@ -4,10 +4,10 @@ Snakemake hands its messages to a logger plugin, which hands them on to `RunLog`
 everything that plays nothing (-n, --lint, --summary, --report), they are shown as Snakemake shows them.
 """
 
+import logging
 import os
 import re
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,9 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from parley.progress.tails import last_words
 from parley.text import one_line
+from parley.text.logs import NAME, log_line
 from parley.workflow.slurm import job_line, sbatch_line
+from parley.workflow.stopping import STOPPED, leave_with
 
 if TYPE_CHECKING:
     from parley.progress.screen import Screen
@@ -48,9 +50,7 @@ _SEE_LOGS = "For further error details see the cluster/cloud log and the log fil
 # What it says before a run, of every run.
 _CHATTER = ("Assuming unrestricted shared filesystem usage", "host: ", "Building DAG of jobs")
 
-STOPPED = threading.Event()  # somebody wants this run to end
 _followed: "list[Study]" = []  # what the Snakefile says is run in this process
-_screens: list["Screen"] = []
 
 
 def follow(study: "Study") -> None:
@@ -58,10 +58,20 @@ def follow(study: "Study") -> None:
     _followed[:] = [study]
 
 
-def leave(last_look: bool = True) -> None:
-    """End the display, before this process ends or becomes another program."""
-    while _screens:
-        _screens.pop().stop(last_look)
+def show_log() -> None:
+    """Have Snakemake show what the library says in this process."""
+    logger = logging.getLogger(NAME)
+    logger.setLevel(INFO)
+    logger.addHandler(_ToSnakemake())
+
+
+class _ToSnakemake(logging.Handler):
+    """Hands what the library says on to Snakemake: as warnings at least, since it says little, and only on purpose."""
+
+    def emit(self, record: LogRecord) -> None:
+        from snakemake.logging import logger
+
+        logger.log(max(record.levelno, WARNING), log_line(record))
 
 
 class RunLog:
@@ -168,12 +178,12 @@ class RunLog:
             return
         if self._quiet:
             return
-        from parley.progress.progress import Progress
+        from parley.progress.follow import Progress
         from parley.progress.screen import Screen
 
         progress = Progress(_followed[-1], since=time.time())
         self._screen = Screen(progress, self._own.stream, self._color, self._note)
-        _screens.append(self._screen)
+        leave_with(self._screen)
         self._screen.start()
 
     def _note(self) -> str:
@@ -242,14 +252,6 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
         yield f"    {words or 'empty'}"
     if len(groups) > _MOST_LOGS:
         yield f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs"
-
-
-def refuse(line: str) -> None:
-    """End a run that may not begin, with one line and an exit status of 1."""
-    leave(last_look=False)
-    sys.stderr.write(f"parley: {one_line(line)}\n")
-    sys.stderr.flush()
-    sys.exit(1)
 
 
 def log_words(log: Path) -> str:

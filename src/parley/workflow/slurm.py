@@ -4,12 +4,14 @@ import getpass
 import re
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from parley.errors import ParleyError
 from parley.text import one_line
+from parley.text.logs import every, limited_logger
+
+_log = limited_logger(__name__)
 
 _POLL_SECONDS = 15.0
 _TELL_SECONDS = 300.0
@@ -37,16 +39,13 @@ def jobs_of(listed: str, study: str, folder: Path) -> list[str]:
     return found
 
 
-def wait_for_former_jobs(
-    study: str, required: bool, say: Callable[[str], None], seconds: float = _POLL_SECONDS
-) -> bool:
+def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECONDS) -> bool:
     """Return when no job is left that another run of `study` sent from this folder, and whether there was one.
 
     Where there is no `squeue`, there are no jobs. Raises ParleyError if it does not answer for a while and SLURM is
     `required`.
     """
     waited = False
-    told: float | None = None
     silent = 0
     while True:
         jobs = _former_jobs(study)
@@ -58,9 +57,7 @@ def wait_for_former_jobs(
             return waited
         else:
             waited = True
-            if told is None or time.monotonic() - told >= _TELL_SECONDS:
-                told = time.monotonic()
-                say(_what_is_there(jobs))
+            _log.info("%s", _what_is_there(jobs), extra=every(_TELL_SECONDS))
         time.sleep(seconds)
     if required:
         raise ParleyError("squeue does not answer, so jobs of an earlier run are unknown; look at SLURM and try again")

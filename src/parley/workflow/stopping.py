@@ -1,15 +1,27 @@
-"""Ctrl-C and SIGTERM: every command ends within 15 seconds and says how to go on."""
+"""Ctrl-C and SIGTERM in a run of Snakemake: it ends within 15 seconds on one machine, and says how to go on."""
 
 import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parley.progress.screen import Screen
 
 GOES_ON = "what was answered is in the journals, and the same command goes on with what is left"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 ALL_SECONDS = 14.0
 _STATUS = 130  # what shells give for Ctrl-C
+_JOBS_SECONDS = 10.0  # for jobs to end by themselves
+_CANCEL_SECONDS = 60.0  # for a cluster to cancel jobs
+_POLL_SECONDS = 0.3
+_SHELLS = ("bash", "sh", "dash")
+
+STOPPED = threading.Event()  # somebody wants this run to end
+_screens: list["Screen"] = []
 
 
 def end_now(line: str) -> None:
@@ -20,33 +32,96 @@ def end_now(line: str) -> None:
         os._exit(_STATUS)
 
 
-def stop_command(words: str) -> None:
-    """Make SIGTERM do what Ctrl-C does, and have either end this process in time, with these `words` if it hangs."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_end_late, args=(reader, words), daemon=True, name="parley-stop").start()
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
-    os.register_at_fork(after_in_child=_forget)
+def leave_with(screen: "Screen") -> None:
+    """Have `leave` end a display."""
+    _screens.append(screen)
 
 
-def _forget() -> None:
-    """What a process forks, such as those that draw figures, ends as any other, and tells nobody."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def leave(last_look: bool = True) -> None:
+    """End the display, before this process ends or becomes another program."""
+    while _screens:
+        _screens.pop().stop(last_look)
 
 
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):  # a command in the background
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.raise_signal(signal.SIGINT)
+def _leave_now(line: str) -> None:
+    with suppress(Exception):
+        leave()
+    end_now(line)
 
 
-def _end_late(reader: int, words: str) -> None:
-    """Wait for a signal, and then for the process to end by itself."""
-    while os.read(reader, 1)[0] not in SIGNALS:
-        pass
-    time.sleep(ALL_SECONDS)
-    end_now(words)
+def stop_while_planning() -> None:
+    """Make Ctrl-C and SIGTERM end this process at once: nothing is played yet."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: _leave_now("stopped before anything was played"))
+
+
+def stop_run(scheduler: Any, local: bool) -> None:
+    """Make Ctrl-C and SIGTERM end a run of Snakemake, whose `scheduler` is about to begin.
+
+    Jobs on this machine are ended. Those of a cluster are canceled by Ctrl-C alone: after SIGTERM Snakemake starts no
+    more and waits, and if it is killed meanwhile, they go on, and the same command waits for them.
+    """
+    handler = _LocalStop(scheduler).note if local else _cancel
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, handler)
+    if local:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _cancel(number: int, frame: FrameType | None) -> None:
+    """Have Snakemake cancel its cluster jobs; asked again it goes on with that."""
+    if not STOPPED.is_set():
+        STOPPED.set()
+        late = threading.Timer(_CANCEL_SECONDS, _leave_now, [f"stopped; look for its jobs with squeue; {GOES_ON}"])
+        late.daemon = True
+        late.start()
+        raise KeyboardInterrupt
+
+
+class _LocalStop:
+    """Ends the jobs of a run, and then the run, by a thread: a handler of signals may wait for no lock."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler = scheduler
+        self._hurry = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Begin to stop; asked again, kill the jobs at once."""
+        self._hurry = STOPPED.is_set()
+        if not STOPPED.is_set():
+            STOPPED.set()
+            threading.Thread(target=self._end, daemon=True, name="parley-stop").start()
+
+    def _end(self) -> None:
+        import psutil  # the command line, which uses parts of this module, has no use for it
+
+        # Snakemake's own way of stopping, which starts no more jobs and waits for those that run.
+        threading.Thread(target=self._scheduler.exit_gracefully, daemon=True).start()
+        began = time.monotonic()
+        told: set[psutil.Process] = set()
+        while (passed := time.monotonic() - began) < ALL_SECONDS:
+            late = passed > _JOBS_SECONDS or self._hurry
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error, OSError):
+                    if late:
+                        process.kill()
+                    elif process not in told and _hears(process):
+                        told.add(process)
+                        process.terminate()
+            time.sleep(_POLL_SECONDS)
+        _leave_now(f"stopped; {GOES_ON}")
+
+
+def _hears(process: Any) -> bool:
+    """Whether a process is to be sent SIGTERM.
+
+    Not a shell, which would end before the job that it started, and lose it. Not what is in a session of its own: a
+    server ends what it started in better order.
+    """
+    return process.name() not in _SHELLS and os.getsid(process.pid) == os.getsid(0)
+
+
+def stopped_line() -> str | None:
+    """Return the last line of a run that was stopped; None if it was not."""
+    return f"stopped; {GOES_ON}" if STOPPED.is_set() else None

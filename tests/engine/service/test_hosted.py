@@ -16,6 +16,7 @@ from parley.engine.service.service import Service, service_of
 from parley.errors import EngineError
 from parley.policies import Completion
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
+from support.hearing import heard
 from support.playing import new_consensus
 
 pytestmark = pytest.mark.usefixtures("pauses")
@@ -41,11 +42,11 @@ def place(url: str, request_seconds: float = 60.0, **limits: Any) -> Service:
     return found
 
 
-def ask(url: str, said: list[str] | None = None, **limits: Any) -> tuple[Completion, dict[str, Any]]:
+def ask(url: str, **limits: Any) -> tuple[Completion, dict[str, Any]]:
     """Ask once; return the reply and what it took."""
 
     async def run() -> tuple[Completion, dict[str, Any]]:
-        async with Engine(place(url, **limits), (said if said is not None else []).append) as engine:
+        async with Engine(place(url, **limits)) as engine:
             await engine.wait_ready(60)
             reply = await LLMPolicy(engine, {}).answer(next(new_consensus("h").play())[0], 11, 0)
             return reply, dict(engine.effort())
@@ -68,8 +69,8 @@ BUSY = {"error": {"message": "slow down", "type": "tokens", "code": "rate_limit_
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
 def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, status: int, pauses: list[float]) -> None:
     server.answer = failing((status, BUSY), (status, b"<html>"))
-    said: list[str] = []
-    reply, effort = ask(server.url, said)
+    with heard() as said:
+        reply, effort = ask(server.url)
     assert (reply.text, reply.finish_reason) == as_recorded_reply(server)
     assert len(server.contents) == 3
     assert len(set(server.contents)) == 1
@@ -137,8 +138,8 @@ def test_an_account_without_money_is_asked_once(server: StandInService, key: str
 
 def test_a_broken_connection_is_made_again(server: StandInService, pauses: list[float]) -> None:
     server.answer = failing(None, None)
-    said: list[str] = []
-    ask(server.url, said)
+    with heard() as said:
+        ask(server.url)
     assert len(set(server.contents)) == 1
     assert len(pauses) == 2
     assert "broke the connection" in said[0]
@@ -152,8 +153,8 @@ def test_a_request_that_hangs_is_sent_again(server: StandInService, pauses: list
         return as_recorded(body)
 
     server.answer = answer
-    said: list[str] = []
-    ask(server.url, said, request_seconds=0.5)
+    with heard() as said:
+        ask(server.url, request_seconds=0.5)
     assert len(set(server.contents)) == 1
     assert len(server.contents) == len(pauses) + 1 > 1
     assert "gave no whole answer within" in said[0]

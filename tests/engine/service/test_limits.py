@@ -20,6 +20,7 @@ from parley.engine.service import limits
 from parley.engine.service.limits import Limiter, estimated_tokens
 from parley.engine.service.terms import ServiceLimits
 from support.answering import SERVED, StandInService, completion, service
+from support.hearing import heard
 
 URL, VARIABLE, KEY = "http://node17.example:8000/v1", "TINY_API_KEY", "sk-7f3a9c51d2e8"
 
@@ -114,7 +115,7 @@ from parley.engine.service.limits import Limiter
 from parley.engine.service.terms import ServiceLimits
 
 async def run():
-    async with Limiter((sys.argv[1],), ServiceLimits(concurrent=1), "it", print) as limiter:
+    async with Limiter((sys.argv[1],), ServiceLimits(concurrent=1), "it") as limiter:
         async with limiter.turn(10):
             print("holding", flush=True)
             async with limiter.turn(10):  # waits, and so is in the queue too
@@ -133,7 +134,7 @@ def test_a_killed_process_leaves_the_queue_and_its_place_in_flight() -> None:
     assert holding.stdout.readline() == b"holding\n"
 
     async def run() -> None:
-        async with Limiter((URL,), ServiceLimits(concurrent=1), "it", print) as limiter:
+        async with Limiter((URL,), ServiceLimits(concurrent=1), "it") as limiter:
             waiting = asyncio.create_task(take(limiter, 10))
             done, _ = await asyncio.wait([waiting], timeout=0.5)
             assert not done
@@ -167,15 +168,15 @@ async def settled(*tasks: asyncio.Task[None]) -> list[bool]:
     return [task.done() for task in tasks]
 
 
-def playing(clock: Clock, say: Any = print, **bounds: int) -> Limiter:
-    return Limiter((URL, VARIABLE, SERVED), ServiceLimits(**bounds), "the service for tiny", say, clock)
+def playing(clock: Clock, **bounds: int) -> Limiter:
+    return Limiter((URL, VARIABLE, SERVED), ServiceLimits(**bounds), "the service for tiny", clock)
 
 
-def run_with(count: int, scenario: Any, say: Any = print, **bounds: int) -> None:
+def run_with(count: int, scenario: Any, **bounds: int) -> None:
     async def run() -> None:
         clock = Clock()
         async with AsyncExitStack() as stack:
-            limiters = [await stack.enter_async_context(playing(clock, say, **bounds)) for _ in range(count)]
+            limiters = [await stack.enter_async_context(playing(clock, **bounds)) for _ in range(count)]
             await scenario(clock, *limiters)
 
     asyncio.run(run())
@@ -256,7 +257,6 @@ def test_a_clock_that_jumps_back_does_not_stop_all() -> None:
 
 def test_a_long_wait_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_TELL_SECONDS", 0.05)
-    said: list[str] = []
 
     async def scenario(clock: Clock, one: Limiter) -> None:
         await take(one, 1)
@@ -264,7 +264,8 @@ def test_a_long_wait_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert await settled(waiting) == [False]
         waiting.cancel()
 
-    run_with(1, scenario, said.append, requests_per_minute=1)
+    with heard() as said:
+        run_with(1, scenario, requests_per_minute=1)
     assert said[0] == "waiting for the limits of the service for tiny, 0 s: 1 requests per minute"
 
 
@@ -286,7 +287,7 @@ def test_another_model_or_key_has_limits_of_its_own() -> None:
     async def run() -> None:
         clock = Clock()
         for known_by in ((URL, VARIABLE, SERVED), (URL, "OTHER", SERVED), (URL, VARIABLE, "other")):
-            async with Limiter(known_by, ServiceLimits(requests_per_minute=1), "it", print, clock) as limiter:
+            async with Limiter(known_by, ServiceLimits(requests_per_minute=1), "it", clock) as limiter:
                 await asyncio.wait_for(take(limiter, 1), 60)
 
     asyncio.run(run())

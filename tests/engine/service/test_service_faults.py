@@ -25,6 +25,7 @@ from parley.errors import EngineError, ParleyError
 from parley.games.replies import read_reply
 from parley.policies import Completion
 from support.answering import KEY, SERVED, VARIABLE
+from support.hearing import heard
 from support.playing import new_consensus
 
 PROPER = {
@@ -94,7 +95,6 @@ LISTED = http(json.dumps({"data": [{"id": SERVED}]}).encode())
 def ask(
     *answers: bytes | Stream,
     models: bytes | Stream = LISTED,
-    said: list[str] | None = None,
     times: int = 1,
     context: ssl.SSLContext | None = None,
     **keys: Any,
@@ -106,7 +106,7 @@ def ask(
             source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
             entry = {"source": source, "request_seconds": 30.0, "limits": {"patience_seconds": 0}} | keys
             place = service_of("tiny", ModelEntry.model_validate(entry))
-            async with Engine(place, (said if said is not None else []).append) as engine:
+            async with Engine(place) as engine:
                 await engine.wait_ready(60)
                 for seed in range(times):
                     reply = await LLMPolicy(engine, {}).answer(next(new_consensus("h").play())[0], seed, 0)
@@ -195,13 +195,13 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("answer", FLOODS.values(), ids=FLOODS)
 def test_what_a_service_sends_is_bounded_after_decoding(answer: bytes | Stream) -> None:
-    said: list[str] = []
     tracemalloc.start()
     try:
         if answer is FLOODS["an error"]:
             assert "answered 400" in error(answer)
         else:
-            reply, _ = ask(answer, said=said)
+            with heard() as said:
+                reply, _ = ask(answer)
             assert (reply.text, reply.finish_reason, reply.completion_tokens) == ("", "too_large", None)
             assert said == ["the service for tiny sent a reply that counts as unusable: more than 4,000,000 bytes"]
         assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
@@ -264,8 +264,8 @@ NESTED = ("[" * DEEP + "]" * DEEP, '{"a":' * DEEP + "1" + "}" * DEEP, "[" * DEEP
     ids=["body", "choices", "content", "usage"],
 )
 def test_json_that_is_nested_too_deep_is_a_failed_reply(form: str, nested: str) -> None:
-    said: list[str] = []
-    reply, _ = ask(http(form.format(nested).encode()), said=said)
+    with heard() as said:
+        reply, _ = ask(http(form.format(nested).encode()))
     assert (reply.text, reply.finish_reason) == ("", "too_deep")
     assert said == ["the service for tiny sent a reply that counts as unusable: nested too deep"]
 
@@ -284,8 +284,8 @@ def test_errors_that_are_nested_too_deep_are_errors(form: str, nested: str, paus
 def test_an_odd_charset_stops_neither_a_retry_nor_an_error(charset: str, status: int, pauses: list[float]) -> None:
     answer = http(b"boom \xff\x00", status, Content_Type=f"text/plain; charset={charset}")
     if status == 500:
-        said: list[str] = []
-        assert ask(answer, proper(), said=said, **PATIENT)[0].finish_reason == "stop"
+        with heard() as said:
+            assert ask(answer, proper(), **PATIENT)[0].finish_reason == "stop"
         assert "answered 500: boom" in said[0]
         assert len(pauses) == 1
     else:
@@ -348,16 +348,16 @@ OTHER = "vendor/else"
 
 
 def test_another_model_is_told_once_and_recorded() -> None:
-    said: list[str] = []
-    reply, _ = ask(proper(model=OTHER, system_fingerprint="fp_1"), said=said, times=3)
+    with heard() as said:
+        reply, _ = ask(proper(model=OTHER, system_fingerprint="fp_1"), times=3)
     assert (reply.served_model, reply.system_fingerprint) == (OTHER, "fp_1")
     assert said == [f"warning: the service for tiny was asked for {SERVED} and answered as {OTHER}"]
 
 
 @pytest.mark.parametrize("model", [SERVED, "Tiny-1B", SERVED + "-2026-01-31", None, 7])
 def test_the_model_itself_a_dated_one_and_none_are_no_news(model: Any) -> None:
-    said: list[str] = []
-    ask(proper(model=model), said=said)
+    with heard() as said:
+        ask(proper(model=model))
     assert said == []
 
 

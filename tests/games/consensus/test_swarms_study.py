@@ -1,6 +1,5 @@
 """Studies of the swarms protocol: what they may say, their axes, and that their records replay."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -117,13 +116,13 @@ def test_a_changed_template_changes_the_identity_where_it_is_used(
 
 @pytest.mark.parametrize("leaks", [[], ALL])
 def test_a_recorded_game_replays_and_its_study_can_be_written_again(
-    study_factory: StudyFactory, quiet: Callable[[str], None], leaks: list[str]
+    study_factory: StudyFactory, leaks: list[str]
 ) -> None:
     vary = {"leaks": [leaks], "protocol": ["swarms"], "task": ["Agree on a tip."]}
     study = study_factory({"honest": 3, "b": 1, "byzantine": "random", "vary": vary}, parameters={"max_rounds": 4})
     [simulation] = study.simulations()
     record = simulation.record(study.name)
-    simulate(study, record, (), 1.0, quiet)
+    simulate(study, record, (), 1.0)
     assert replay(record).difference is None
     summary = read_summary(record)
     assert set(summary.simulation["prompt_digests"]) >= {"honest_turn_system", "byzantine_turn_user"}

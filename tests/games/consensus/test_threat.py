@@ -1,6 +1,5 @@
 """Which populations the paper's threat model allows, from the game to the tables and the report."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -67,9 +66,7 @@ def test_a_topology_that_is_not_complete_is_beyond_the_paper() -> None:
     assert model(6, parameters=ConsensusParameters.model_validate({"topology": "ring"})) == "none"
 
 
-def test_the_threat_model_is_a_column_of_the_tables_and_of_the_report(
-    study_factory: Any, quiet: Callable[[str], None]
-) -> None:
+def test_the_threat_model_is_a_column_of_the_tables_and_of_the_report(study_factory: Any) -> None:
     study = study_factory(
         {"honest": 2, "b": [0, 1, 2], "byzantine": ["silent", {"name": "crash", "round": 2}]},
         seeds=2,
@@ -81,7 +78,7 @@ def test_the_threat_model_is_a_column_of_the_tables_and_of_the_report(
         game = simulation.game()
         played = play(simulation.id, game, scripted_policies(simulation, game))
         write_record(simulation.record(study.name), simulation, played, {})
-    conditions = summarize(study, quiet)
+    conditions = summarize(study)
     assert list(conditions["threat_model"]) == expected
     assert list(read_table("small", "conditions")["threat_model"]) == expected
     assert list(read_table("small", "simulations")["threat_model"]) == expected * 2

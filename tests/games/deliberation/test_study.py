@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from parley.play.show import rebuilt, study_files
 from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study, load_study
-from parley.workflow.machine import require_material
+from parley.workflow.hooks import require_material
 from support import REPOSITORY
 from support.studies import StudyFactory
 
@@ -53,28 +52,26 @@ def study(study_factory: StudyFactory) -> Study:
     return study_factory(SOLVERS, game="deliberation", seeds=3, parameters={"turns": 1})
 
 
-def play_all(study: Study, quiet: Callable[[str], None]) -> list[Path]:
+def play_all(study: Study) -> list[Path]:
     records = [simulation.record(study.name) for simulation in study.simulations()]
     for record in records:
-        simulate(study, record, [], 5.0, quiet)
+        simulate(study, record, [], 5.0)
     return records
 
 
-def test_conditions_share_their_problems_by_seed(study: Study, quiet: Callable[[str], None]) -> None:
+def test_conditions_share_their_problems_by_seed(study: Study) -> None:
     found: dict[int, set[str]] = {}
-    for record in play_all(study, quiet):
+    for record in play_all(study):
         summary = read_summary(record)
         found.setdefault(summary.simulation["seed"], set()).add(summary.outcome["metrics"]["problem"])
     assert [len(problems) for problems in found.values()] == [1, 1, 1]
     assert len(set.union(*found.values())) == 3
 
 
-def test_a_record_replays_without_the_file_of_its_problems(
-    tmp_path: Path, study_factory: StudyFactory, quiet: Callable[[str], None]
-) -> None:
+def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study_factory: StudyFactory) -> None:
     file = questions(tmp_path, range(20))
     study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file))
-    records = play_all(study, quiet)
+    records = play_all(study)
     file.unlink()
     for record in records:
         assert replay(record).difference is None
@@ -108,11 +105,9 @@ def test_a_study_whose_problems_are_missing_is_refused_before_anything_is_played
         study_factory(SOLVERS, game="deliberation", parameters=gsm8k(tmp_path / "nowhere.jsonl"))
 
 
-def test_a_time_limit_is_replayed_with_the_recorded_times(
-    study_factory: StudyFactory, quiet: Callable[[str], None]
-) -> None:
+def test_a_time_limit_is_replayed_with_the_recorded_times(study_factory: StudyFactory) -> None:
     study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters={"time_limit": 1})
-    for record in play_all(study, quiet):
+    for record in play_all(study):
         assert replay(record).difference is None
 
 
@@ -126,8 +121,8 @@ def test_problems_can_be_an_axis(study_factory: StudyFactory) -> None:
     assert len({condition.axes["problems"] for condition in study.conditions}) == 3
 
 
-def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study, quiet: Callable[[str], None]) -> None:
-    record = play_all(study, quiet)[-1]
+def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study) -> None:
+    record = play_all(study)[-1]
     outcome, trace = read_summary(record).outcome, read_trace(record)
     series = DeliberationGame.evidence.series(outcome, trace)
     assert [turn for turn, _ in series["accuracy"]] == [0, 1]
@@ -137,15 +132,13 @@ def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study,
 
 
 @pytest.mark.slow
-def test_what_a_study_shows_is_computed_from_its_records(
-    study_factory: StudyFactory, quiet: Callable[[str], None]
-) -> None:
+def test_what_a_study_shows_is_computed_from_its_records(study_factory: StudyFactory) -> None:
     grids = [SOLVERS, {**SOLVERS, "b": 0, "vary": {"problems": ["policies"]}}]
     parameters = {"turns": 1, "stop_when_unanimous": False}
     study = study_factory(*grids, game="deliberation", seeds=6, parameters=parameters)
-    play_all(study, quiet)
-    summarize(study, quiet)
-    blocks = build(study, quiet)
+    play_all(study)
+    summarize(study)
+    blocks = build(study)
     figures(study)
     simulations, rounds, rates = (read_table(study.name, name) for name in ("simulations", "rounds", "rates"))
     arithmetic = [simulation for simulation in study.simulations() if simulation.condition.axes["b"] == 1]
@@ -183,20 +176,20 @@ def test_only_figures_that_can_show_something_are_drawn(study_factory: StudyFact
 
 @pytest.mark.slow
 def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
-    tmp_path: Path, study_factory: StudyFactory, quiet: Callable[[str], None]
+    tmp_path: Path, study_factory: StudyFactory
 ) -> None:
     file = questions(tmp_path, range(20))
     first = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file))
     sha256 = first.conditions[0].parameters.model_dump()["problems"]["sha256"]
     study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, sha256=sha256))
-    play_all(study, quiet)
+    play_all(study)
     file.unlink()
     study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file, sha256=sha256))
-    summarize(study, quiet)
-    build(study, quiet)
+    summarize(study)
+    build(study)
     figures(study)
     report(study)
-    assert check_against_records(study, quiet).blocks == 4
+    assert check_against_records(study).blocks == 4
     more = study_factory(SOLVERS, game="deliberation", seeds=3, parameters=gsm8k(file, sha256=sha256))
     missing = [str(simulation.record(more.name)) for simulation in more.simulations() if simulation.seed == 2]
     require_material(more, set())
@@ -204,13 +197,11 @@ def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
         require_material(more, missing)
 
 
-def test_conditions_about_other_problems_are_no_pairs(
-    study_factory: StudyFactory, quiet: Callable[[str], None]
-) -> None:
+def test_conditions_about_other_problems_are_no_pairs(study_factory: StudyFactory) -> None:
     grid = {**SOLVERS, "b": 0, "vary": {"problems": ["arithmetic", "wason"], "turns": [1, 2]}}
     study = study_factory(grid, game="deliberation", seeds=4)
-    play_all(study, quiet)
-    summarize(study, quiet)
+    play_all(study)
+    summarize(study)
     table = read_table(study.name, "contrasts")
     rates = table[table["kind"] == "indicator"]
     assert set(rates[rates["axis"] == "turns"]["test"]) == {"McNemar"}

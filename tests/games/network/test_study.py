@@ -79,9 +79,9 @@ def test_a_study_on_networks_is_played_replayed_shown_and_tabled(study_factory: 
     )
     records = [simulation.record(study.name) for simulation in study.simulations()]
     for record in records:
-        simulate(study, record, [], 1.0, lambda text: None)
+        simulate(study, record, [], 1.0)
     assert all(found.difference is None for found in map(replay, records))
-    summarize(study, lambda text: None)
+    summarize(study)
     table = read_table(study.name, "simulations").set_index("topology")
     assert table.loc["complete", ["diameter", "connectivity", "edges", "components"]].tolist() == [1, 5, 15, 1]
     assert table.loc["path", ["diameter", "connectivity", "edges", "components"]].tolist() == [5, 1, 5, 1]

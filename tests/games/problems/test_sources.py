@@ -106,7 +106,7 @@ def test_a_name_stands_for_a_kind_that_needs_no_path(name: str) -> None:
         ({"kind": "arithmetic", "order": -1}, "problems.order: -1: input should be greater"),
         ({"kind": "wason", "path": "x"}, "problems.path: unknown key; known keys are: kind, order, first, version"),
         ({"kind": "wason", "first": 0}, "problems.first: 0: input should be greater"),
-        ({"kind": "gsm8k", "path": "~nobody-of-this-name/x"}, "~nobody-of-this-name/x: no such home; "),
+        ({"kind": "gsm8k", "path": "~nobody-of-this-name/x"}, "~nobody-of-this-name/x: no such file or folder; "),
         ({"kind": "gsm8k", "path": "nul\0"}, "no such file or folder; relative paths start at"),
         ({"kind": "gsm8k", "path": "x" * 3_000}, "no such file or folder; relative paths start at"),
         ({"kind": "delidata", "path": "nul\0"}, "no such file or folder; relative paths start at"),

@@ -1,7 +1,6 @@
 """The stag hunt through the whole pipeline: studies, identity, records, replay, the shipped studies."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +29,22 @@ def study(study_factory: StudyFactory) -> Study:
     return study_factory(HUNTERS, game="stag_hunt", seeds=2, parameters={"rounds": 4, "disclosure": "silent"})
 
 
-def play_all(study: Study, quiet: Callable[[str], None]) -> list[Path]:
+def play_all(study: Study) -> list[Path]:
     records = [simulation.record(study.name) for simulation in study.simulations()]
     for record in records:
-        simulate(study, record, [], 5.0, quiet)
+        simulate(study, record, [], 5.0)
     return records
 
 
 @pytest.mark.slow
-def test_records_replay_and_tables_have_all_metrics(study: Study, quiet: Callable[[str], None]) -> None:
-    for record in play_all(study, quiet):
+def test_records_replay_and_tables_have_all_metrics(study: Study) -> None:
+    for record in play_all(study):
         assert replay(record).difference is None
         summary, _ = read_record(record)
         assert rebuilt(record, summary).id == summary.simulation["id"]
         series = StagHuntGame.evidence.series(summary.outcome, read_trace(record))
         assert [number for number, _ in series["cooperation"]] == [1, 2, 3, 4]
-    summarize(study, quiet)
+    summarize(study)
     rows = read_table(study.name, "simulations")
     for described in (*StagHuntGame.evidence.indicators, *StagHuntGame.evidence.quantities):
         assert described.name in rows
@@ -59,11 +58,9 @@ def test_records_replay_and_tables_have_all_metrics(study: Study, quiet: Callabl
     assert paths.table(study.name, "conditions", ".csv").exists()
 
 
-def test_a_needed_number_makes_stag_hunters_succeed_without_the_betrayer(
-    study: Study, quiet: Callable[[str], None]
-) -> None:
+def test_a_needed_number_makes_stag_hunters_succeed_without_the_betrayer(study: Study) -> None:
     outcomes = Counter()
-    for record in play_all(study, quiet):
+    for record in play_all(study):
         outcome = read_summary(record).outcome
         if "/model=always_stag/n=4/b=1/" in str(record):
             outcomes["needed=3" in str(record), outcome["name"]] += 1
@@ -124,14 +121,12 @@ def test_the_placeholders_for_hosted_models_reach_nobody() -> None:
     assert len({source.served for source in sources}) == 6
 
 
-def test_adversaries_as_an_axis_are_told_apart_in_the_tables(
-    study_factory: StudyFactory, quiet: Callable[[str], None]
-) -> None:
+def test_adversaries_as_an_axis_are_told_apart_in_the_tables(study_factory: StudyFactory) -> None:
     adversaries = [{"name": "betray", "from_round": 2}, {"name": "betray", "from_round": 3}]
     grid = {**HUNTERS, "model": "grim_trigger", "b": 1, "byzantine": adversaries, "vary": {}}
     study = study_factory(grid, game="stag_hunt", seeds=2, parameters={"rounds": 4})
-    play_all(study, quiet)
-    summarize(study, quiet)
+    play_all(study)
+    summarize(study)
     table = read_table(study.name, "simulations")
     assert set(table["byzantine"]) == {condition.axes["byzantine"] for condition in study.conditions}
     assert len(set(table["byzantine"])) == 2

@@ -42,7 +42,7 @@ def test_the_second_model_answers_in_english_and_plays(folder: Path) -> None:
     record = next(study.simulations()).record("real")
     engine = serve(MODEL)
     try:
-        simulate(study, record, [Path("endpoint.json")], 300.0, lambda text: None)
+        simulate(study, record, [Path("endpoint.json")], 300.0)
         transport = httpx.HTTPTransport(uds=read_endpoint(Path("endpoint.json")).socket)
         prompt = "<bos>Q: What is the capital of Italy?\nA: Rome\nQ: What is the capital of France?\nA:"
         body = {"model": MODEL, "prompt": prompt, "max_tokens": 11, "temperature": 0, "add_special_tokens": False}

@@ -99,7 +99,7 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
 
     monkeypatch.setenv(VARIABLE, KEY)
     with pytest.raises(BudgetError, match="0 of 100 tokens spent, and the next request may use"):
-        simulate(little, records[0], [], 60.0, print)
+        simulate(little, records[0], [], 60.0)
     result = real_snakemake("--config", "study=real.yaml")
     assert result.returncode == 0, result.stderr
     assert "serve " not in result.stdout + result.stderr

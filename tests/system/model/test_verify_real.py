@@ -51,7 +51,7 @@ def test_deterministic_replies_are_given_again_and_altered_ones_found(folder: Pa
     record = next(study.simulations()).record("real")
     engine = serve()
     try:
-        simulate(study, record, [Path("endpoint.json")], 120.0, lambda text: None)
+        simulate(study, record, [Path("endpoint.json")], 120.0)
         same = parley("verify", record, "--engine", "endpoint.json", "--batch", 4, "--sample", 3)
         length = alter(record)
         altered = parley("verify", record, "--engine", "endpoint.json", "--batch", 4, "--sample", 1)

@@ -122,7 +122,7 @@ def undisturbed(study: Study, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patch:
         patch.chdir(elsewhere)
         for record in records(study):
-            simulate(study, record, [], 1.0, lambda text: None)
+            simulate(study, record, [], 1.0)
         return digests(study)
 
 

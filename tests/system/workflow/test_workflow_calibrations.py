@@ -23,7 +23,7 @@ def finish(study: Study) -> None:
     """Bring a study to its end without an engine; its figures are empty."""
     for simulation in study.simulations():
         record_with_model(simulation)
-    summarize(study, lambda text: None)
+    summarize(study)
     for figure in study.figures:
         for suffix in (".png", ".svg"):
             write_atomically(paths.figure(study.name, figure.name, suffix), lambda file: file.write(b"<svg/>"))
@@ -39,7 +39,7 @@ def test_a_new_calibration_makes_the_report_anew(study_factory: StudyFactory, tm
     planned = snakemake("--dry-run", *command)
     assert "Nothing to be done" in planned.stdout + planned.stderr
     with standing_in(tmp_path, answering()) as (endpoint, _):
-        calibrate("tiny", study.models_file, Arithmetic(), 4, [], endpoint, 5.0, lambda text: None)
+        calibrate("tiny", study.models_file, Arithmetic(), 4, [], endpoint, 5.0)
     planned = snakemake("--dry-run", *command)
     assert jobs(planned.stdout + planned.stderr) == {"report": 1, "all": 1, "total": 2}
     done = snakemake(*command)

@@ -1,4 +1,4 @@
-"""The display of real runs: in a terminal (a pty), in a pipe, with what fails, quiet, and from elsewhere."""
+"""The display of real runs: in a terminal (a pty), in a pipe, with what fails, and from elsewhere."""
 
 import fcntl
 import os

@@ -100,9 +100,7 @@ def test_a_renamed_study_plays_nothing_again(played: dict[str, bytes]) -> None:
 
 
 def test_nothing_is_renamed_beside_a_run(played: dict[str, bytes]) -> None:
-    code = (
-        "from parley import paths; from parley.workflow import machine as m; m.hold_lock(paths.lock('small')); input()"
-    )
+    code = "from parley import paths; from parley import files as m; m.hold_lock(paths.lock('small')); input()"
     with subprocess.Popen(
         [sys.executable, "-c", f"{code.replace('input()', '')}print(flush=True); input()"],
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ from parley import paths
 from parley.errors import EngineError, UsageError
 from parley.play.record import read_summary
 from parley.play.simulate import simulate_shard
-from parley.workflow.machine import require_key_and_budget
+from parley.workflow.hooks import require_key_and_budget
 from support.answering import VARIABLE, StandInService, as_recorded
 from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write_served
 
@@ -113,7 +113,7 @@ def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(se
     study = write_served(server, {"concurrent": 3, "patience_seconds": 2}, seeds=4, grids=alone)
     server.pages["/v1/models"] = (503, {"error": "down"})
     with pytest.raises(EngineError) as error:
-        simulate_shard(study, "theirs", 0, lambda text: None)
+        simulate_shard(study, "theirs", 0)
     assert "4 of 4 simulations failed: the service for theirs answered 503" in str(error.value)
     assert "not begun, since the service did not answer those before (and 2 more like it)" in str(error.value)
     assert server.bodies == []
@@ -167,7 +167,7 @@ def test_a_log_that_cannot_be_written_ends_no_simulation(server: StandInService)
     first = next(study.simulations())
     log = paths.simulation_log("small", first.condition.path, first.condition.spec, first.seed)
     log.mkdir(parents=True)
-    simulate_shard(study, "theirs", 0, lambda text: None)
+    simulate_shard(study, "theirs", 0)
     assert all(simulation.record("small").exists() for simulation in study.simulations())
 
 
@@ -179,4 +179,4 @@ def test_what_ends_a_shard_is_raised_as_it_is(server: StandInService, monkeypatc
 
     monkeypatch.setattr("parley.play.simulate._play_with_journal", fail)
     with pytest.raises(OSError, match="no such device"):
-        simulate_shard(study, "theirs", 0, lambda text: None)
+        simulate_shard(study, "theirs", 0)

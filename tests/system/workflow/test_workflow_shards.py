@@ -15,6 +15,7 @@ from parley.play.record import read_summary
 from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study, load_study
 from parley.study.study import SCRIPTED_SHARD
+from support.hearing import heard
 from support.models import PARLEY
 from support.studies import StudyFactory
 from support.workflows import jobs, snakemake
@@ -94,12 +95,12 @@ def test_a_killed_shard_goes_on_with_the_same_records() -> None:
 
 def test_a_shard_holds_the_records_that_single_jobs_would_make(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4], "b": 1, "byzantine": "random"}, seeds=3)
-    said: list[str] = []
-    simulate_shard(study, "scripted", 0, said.append)
+    with heard() as said:
+        simulate_shard(study, "scripted", 0)
     together = [read_summary(record).digest for record in records(study)]
     for record in records(study):
         record.unlink()
-        simulate(study, record, [], 1.0, said.append)
+        simulate(study, record, [], 1.0)
     assert [read_summary(record).digest for record in records(study)] == together
     assert said[0] == "shard 0: 6 simulations, 0 finished before"
 
@@ -110,16 +111,15 @@ def test_games_that_fail_stop_no_other_of_their_shard(study_factory: StudyFactor
     folder = blocked[0].parent
     folder.parent.mkdir(parents=True)
     folder.touch()  # a file where the folder of the records would be
-    said: list[str] = []
     # How many, and the first few; those that differ in numbers alone are alike.
     words = r"2 of 4 simulations failed: results/.*/seed=\d\.parquet: cannot be written: .* \(and 1 more like it\)$"
-    with pytest.raises(RecordError, match=words):
-        simulate_shard(study, "scripted", 0, said.append)
+    with pytest.raises(RecordError, match=words), heard() as said:
+        simulate_shard(study, "scripted", 0)
     assert [record.exists() for record in records(study)] == [record not in blocked for record in records(study)]
     assert said[-1] == "2 of 4 simulations failed"
     assert sum(text.startswith(f"{study.conditions[0].path}/seed=") for text in said) == 2
     folder.unlink()
-    simulate_shard(study, "scripted", 0, said.append)
+    simulate_shard(study, "scripted", 0)
     assert all(record.exists() for record in records(study))
 
 
@@ -132,12 +132,12 @@ def test_code_of_the_users_own_is_played_simulation_by_simulation(
     assert [condition.plays_by_shard for condition in study.conditions] == [True, False]
     assert sorted(set(study.shards().values())) == [("own_code", 0), ("own_code", 1), ("scripted", 0)]
     with pytest.raises(UsageError, match="no shard 0 of own_code that plays in one process"):
-        simulate_shard(study, "own_code", 0, lambda text: None)
+        simulate_shard(study, "own_code", 0)
 
 
 def test_a_shard_that_is_not_there_is_refused(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"small\.yaml: no shard 1 of scripted that plays in one process"):
-        simulate_shard(study_factory(), "scripted", 1, lambda text: None)
+        simulate_shard(study_factory(), "scripted", 1)
     for engine in ("scripted", "tiny"):
         with pytest.raises(UsageError, match=f"no shard 0 of {engine}"):
-            simulate_shard(study_factory({"model": "tiny"}), engine, 0, lambda text: None)
+            simulate_shard(study_factory({"model": "tiny"}), engine, 0)

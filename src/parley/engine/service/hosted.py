@@ -18,8 +18,9 @@ from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError, NotReadyError
 from parley.policies import used_tokens
+from parley.text.logs import every, limited_logger
 
-_TELL_SECONDS = 10.0
+_log = limited_logger(__name__)
 _sleep = asyncio.sleep
 
 Send = Callable[[], Awaitable[httpx.Response]]
@@ -28,11 +29,9 @@ Send = Callable[[], Awaitable[httpx.Response]]
 class Hosted:
     """What a client needs of a service while it sends requests to it."""
 
-    def __init__(self, service: Service, say: Callable[[str], None]) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._say = say
         self._limiter: Limiter | None = None
-        self._told: float | None = None
         self._requests = 0
         self._retried = 0
         self._paused = 0.0  # seconds, added up over all requests
@@ -49,7 +48,7 @@ class Hosted:
         service = self._service
         if service.limits.any:
             known_by = (service.url, service.key_variable, service.served)
-            self._limiter = await stack.enter_async_context(Limiter(known_by, service.limits, self.who, self._say))
+            self._limiter = await stack.enter_async_context(Limiter(known_by, service.limits, self.who))
 
     async def ready(self, http: httpx.AsyncClient) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
@@ -111,7 +110,7 @@ class Hosted:
             wait = pause(seed, tries, asked)
             if used + wait > patience:
                 raise given_up(failure, tries, used, patience, asked)
-            self._tell(failure, wait)
+            _log.info("%s; trying again in %.0f s", failure, wait, extra=every(of=self))
             used += wait
             self._retried += 1
             self._paused += wait
@@ -124,12 +123,6 @@ class Hosted:
             return
         async with self._limiter.turn(tokens) as turn:
             yield turn
-
-    def _tell(self, failure: EngineError, wait: float) -> None:
-        now = time.monotonic()
-        if self._told is None or now - self._told >= _TELL_SECONDS:
-            self._told = now
-            self._say(f"{failure}; trying again in {wait:.0f} s")
 
 
 def _charged(response: httpx.Response, estimate: int) -> int:

@@ -16,6 +16,7 @@ from parley import paths
 from parley.engine.service.shared import SharedState
 from parley.engine.service.terms import ServiceLimits
 from parley.identity import digest
+from parley.text.logs import every, limited_logger
 
 WINDOW_SECONDS = 60
 _POLL_SECONDS = (0.05, 0.5)  # the first one and the longest
@@ -23,7 +24,7 @@ _BURY_SECONDS = 2
 _TELL_SECONDS = 30.0
 _BYTES_PER_TOKEN = 4  # about what English prompts have; the estimate is corrected by the reply
 
-Say = Callable[[str], None]
+_log = limited_logger(__name__)
 
 
 def estimated_tokens(prompt_bytes: int, max_tokens: int) -> int:
@@ -46,7 +47,6 @@ class Limiter:
         service: tuple[str | None, ...],
         limits: ServiceLimits,
         who: str,
-        say: Say,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`service` is what tells it from others (never kept but as a hash), `who` what messages call it.
@@ -56,11 +56,10 @@ class Limiter:
         self._shared = SharedState(paths.service_use(digest(["service", *service])[:16]))
         self._bounds = [limits.concurrent, limits.requests_per_minute, limits.tokens_per_minute]
         self._who = who
-        self._say = say
         self._clock = clock
         self._head = asyncio.Lock()  # one request of this process queues at a time, in order
         self._freed = asyncio.Event()
-        self._told = time.monotonic()
+        self._opened = time.monotonic()
         self._stack = AsyncExitStack()
         self.waited = 0.0  # seconds that requests of this process waited, added up
 
@@ -160,10 +159,10 @@ class Limiter:
         return bool(gone)
 
     def _tell(self, began: float, reason: str) -> None:
-        now = time.monotonic()
-        if reason and now - began >= _TELL_SECONDS / 3 and now - self._told >= _TELL_SECONDS:
-            self._told = now
-            self._say(f"waiting for the limits of {self._who}, {now - began:.0f} s: {reason}")
+        waited = time.monotonic() - began
+        if reason and waited >= _TELL_SECONDS / 3:
+            seldom = every(_TELL_SECONDS, self, self._opened)
+            _log.info("waiting for the limits of %s, %.0f s: %s", self._who, waited, reason, extra=seldom)
 
 
 def _filled(state: dict[str, Any]) -> dict[str, Any]:

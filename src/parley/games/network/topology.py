@@ -4,7 +4,6 @@ A topology is a name (`ring`), or a kind with its parameters (`{kind: watts_stro
 by networkx, which is imported where one is made: its import takes longer than many a scripted game.
 """
 
-from abc import ABC, abstractmethod
 from functools import partial
 from math import isqrt
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -22,7 +21,7 @@ _Number = Annotated[int, Field(ge=1, le=10_000)]
 _Link = Annotated[tuple[_Number, _Number], Field(strict=False)]
 
 
-class _Topology(BaseModel, ABC):
+class _Topology(BaseModel):
     """What every topology has; the other fields of a kind are its parameters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -42,19 +41,11 @@ class _Topology(BaseModel, ABC):
         """Return why there is no such network of `n` agents, and the remedy; "" if there is one."""
         return ""
 
-    @abstractmethod
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return the graph that networkx, given as `nx`, makes of `n` nodes; its nodes sort in the agents' order."""
-
 
 class Complete(_Topology):
     """Everyone hears everyone: the paper's."""
 
     kind: Literal["complete"] = "complete"
-
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return all links; `build` makes this network without networkx."""
-        return nx.complete_graph(n)
 
 
 class Ring(_Topology):
@@ -66,29 +57,17 @@ class Ring(_Topology):
         """Two agents make no circle."""
         return "" if n >= 3 else "a ring needs 3; use path"
 
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a cycle."""
-        return nx.cycle_graph(n)
-
 
 class Star(_Topology):
     """One agent hears all others, who hear it alone."""
 
     kind: Literal["star"] = "star"
 
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a star around node 0."""
-        return nx.star_graph(n - 1)
-
 
 class PathGraph(_Topology):
     """A ring that is cut open."""
 
     kind: Literal["path"] = "path"
-
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a path."""
-        return nx.path_graph(n)
 
 
 class GridGraph(_Topology):
@@ -99,10 +78,6 @@ class GridGraph(_Topology):
     def problem(self, n: int) -> str:
         """A number of agents that is no product has no second row."""
         return "" if _rows(n) > 1 else "they make a single row; use path, or a number that is a product"
-
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a grid whose nodes are pairs, row by row."""
-        return nx.grid_2d_graph(_rows(n), n // _rows(n))
 
 
 def _rows(n: int) -> int:
@@ -123,10 +98,6 @@ class RandomRegular(_Topology):
             "" if self.degree * n % 2 == 0 else f"an odd number cannot have {self.degree} neighbors each; change one"
         )
 
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a random regular graph (Steger and Wormald)."""
-        return nx.random_regular_graph(self.degree, n, seed=seed)
-
 
 class WattsStrogatz(_Topology):
     """Small world: a ring of `k` nearest neighbors, each link of which is moved with probability `p`."""
@@ -139,10 +110,6 @@ class WattsStrogatz(_Topology):
         """Nobody has more neighbors than there are others."""
         return "" if self.k < n else f"nobody can have {self.k} neighbors; lower k"
 
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a Watts-Strogatz graph, which may fall apart."""
-        return nx.watts_strogatz_graph(n, self.k, self.p, seed=seed)
-
 
 class BarabasiAlbert(_Topology):
     """Scale-free: agents come one by one, each linked to `m` that are there, rather to those with many links."""
@@ -154,20 +121,12 @@ class BarabasiAlbert(_Topology):
         """The first m agents are there before any link is."""
         return "" if self.m < n else f"nobody can come with {self.m} links; lower m"
 
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return a Barabási-Albert graph."""
-        return nx.barabasi_albert_graph(n, self.m, seed=seed)
-
 
 class ErdosRenyi(_Topology):
     """Each link is there with probability `p`; the network may fall apart."""
 
     kind: Literal["erdos_renyi"] = "erdos_renyi"
     p: _Probability = Field(description="Probability of each link.")
-
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return an Erdős-Rényi graph."""
-        return nx.gnp_random_graph(n, self.p, seed=seed)
 
 
 def _simple(links: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -202,12 +161,6 @@ class Edges(_Topology):
         """Everyone who is linked must be there."""
         last = max((b for _, b in self.edges), default=0)
         return "" if last <= n else f"a link names agent {last}; name agents 1 to {n}"
-
-    def graph(self, nx: Any, n: int, seed: int) -> Any:
-        """Return the listed links; an agent without one hears nobody."""
-        graph = nx.empty_graph(n)
-        graph.add_edges_from((a - 1, b - 1) for a, b in self.edges)
-        return graph
 
 
 _Kind = (
@@ -253,8 +206,35 @@ def build(topology: Topology, n: int, rng: np.random.Generator) -> Network:
     check(topology, n)
     if isinstance(topology, Complete):
         return Network.complete(n)
-    import networkx
-
-    graph = topology.graph(networkx, n, int(rng.integers(2**32)))
+    graph = _graph(topology, n, int(rng.integers(2**32)))
     place = {node: index for index, node in enumerate(sorted(graph))}
     return Network.of_edges(n, ((place[a], place[b]) for a, b in graph.edges))
+
+
+def _graph(topology: Topology, n: int, seed: int) -> Any:
+    """Return the graph of `n` nodes that networkx makes; its nodes sort in the agents' order."""
+    import networkx as nx
+
+    match topology:
+        case Complete():
+            return nx.complete_graph(n)
+        case Ring():
+            return nx.cycle_graph(n)
+        case Star():  # around node 0
+            return nx.star_graph(n - 1)
+        case PathGraph():
+            return nx.path_graph(n)
+        case GridGraph():  # its nodes are pairs, row by row
+            return nx.grid_2d_graph(_rows(n), n // _rows(n))
+        case RandomRegular(degree=degree):  # Steger and Wormald
+            return nx.random_regular_graph(degree, n, seed=seed)
+        case WattsStrogatz(k=k, p=p):
+            return nx.watts_strogatz_graph(n, k, p, seed=seed)
+        case BarabasiAlbert(m=m):
+            return nx.barabasi_albert_graph(n, m, seed=seed)
+        case ErdosRenyi(p=p):
+            return nx.gnp_random_graph(n, p, seed=seed)
+        case Edges(edges=edges):  # an agent without a link hears nobody
+            graph = nx.empty_graph(n)
+            graph.add_edges_from((a - 1, b - 1) for a, b in edges)
+            return graph

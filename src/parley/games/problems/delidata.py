@@ -1,7 +1,7 @@
 """DeliData (Karadzhov, Stafford, Vlachos 2023): groups that deliberated the Wason card problem, one file each."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def files(path: Path) -> list[Path]:
     return found
 
 
-def load(folder: Path, found: list[Path]) -> ProblemSet:
+def load(folder: Path, found: Sequence[Path]) -> ProblemSet:
     """Return one problem per group, with the cards of its INITIAL row; the group's id is the problem's.
 
     Groups with the same cards are kept: each is a problem of its own. Files that have no header of this kind are no

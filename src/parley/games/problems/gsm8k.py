@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def files(path: Path, split: str) -> list[Path]:
     raise UsageError(f"{path}: no {split}.jsonl and no {split}-*.parquet is there; {REMEDY}")
 
 
-def load(found: list[Path], split: str) -> ProblemSet:
+def load(found: Sequence[Path], split: str) -> ProblemSet:
     """Return the problems of the files of a split; row k (from 1, empty lines left out) is `gsm8k-<split>-<k>`."""
     rows = Rows(found[0])
     for file in found:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from parley.errors import UsageError
-from parley.files import open_regular
+from parley.files import read_regular
 from parley.games.problems.problem import Problem
 from parley.identity import digest
 from parley.text import one_line
@@ -87,17 +87,13 @@ class Rows:
 def read_bytes(path: Path, remedy: str) -> bytes:
     """Return the content of a file of a problem set; raises UsageError if it is missing, too large or unreadable."""
     try:
-        with open_regular(path) as file:
-            content = file.read(MOST_BYTES + 1)
+        return read_regular(path, MOST_BYTES)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file; {remedy}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; {remedy}") from None
     except ValueError as error:
         raise UsageError(f"{path}: cannot be read: {one_line(str(error), 200)}; {remedy}") from None
-    if len(content) > MOST_BYTES:
-        raise UsageError(f"{path}: larger than {MOST_BYTES // 2**20} MiB; use a part of it")
-    return content
 
 
 def read_text(path: Path, remedy: str) -> str:

@@ -5,8 +5,7 @@ deliberates problem number s of the order that the source's own `order` draws, s
 seed and added seeds move nothing.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -34,8 +33,11 @@ from parley.text.yamlfile import kind_spelled_out, kind_tag, tag
 _Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
-class _Source(BaseModel, ABC):
-    """What every source has; the other fields of a kind are its parameters."""
+class _Source(BaseModel):
+    """What every source has; the other fields of a kind are its parameters.
+
+    As it stands, a source of problems that a seed makes: problem number s depends on `order`, s and the parameters.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -51,79 +53,48 @@ class _Source(BaseModel, ABC):
     @property
     def label(self) -> str:
         """A readable name for paths and tables: the kind and what is not as usual."""
-        return self._name + "".join(
-            f"-{name}-{value}"
-            for name in ("order", "first")
-            if (value := getattr(self, name)) != type(self).model_fields[name].default
-        )
+        return self._name + self._changed(("order", "first"))
 
     def __str__(self) -> str:
         return self.label
 
     @property
-    @abstractmethod
     def _name(self) -> str:
         """Return the kind, with the parameters that are not as usual."""
+        shared = {"kind", "version", *_Source.model_fields}
+        return self.kind + self._changed([name for name in type(self).model_fields if name not in shared])
+
+    def _changed(self, names: Iterable[str]) -> str:
+        fields = type(self).model_fields
+        return "".join(f"-{n}-{value}" for n in names if (value := getattr(self, n)) != fields[n].default)
 
     @property
-    @abstractmethod
     def size(self) -> int | None:
         """The number of different problems; None where there is no end of them. Raises UsageError like `check`."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise UsageError, in one line with the remedy, if the problems cannot be had."""
-
-    @abstractmethod
-    def problem(self, seed: int) -> Problem:
-        """Return the problem of simulation seed `seed` (from 0): a finite set begins again. Raises UsageError."""
-
-    @abstractmethod
-    def problems_sha256(self) -> str | None:
-        """Return the SHA-256 of the problems as they are in files; None for generated ones. Raises UsageError."""
-
-    @abstractmethod
-    def report(self) -> Mapping[str, int]:
-        """Return how many rows there were, how many are used, and the others by reason. Raises UsageError."""
-
-
-class _Generator(_Source):
-    """Problems that a seed makes; problem number s depends on `order`, s and the parameters alone."""
-
-    @property
-    def _name(self) -> str:
-        shared = {"kind", "version", *_Source.model_fields}
-        own = [(name, field.default) for name, field in type(self).model_fields.items() if name not in shared]
-        changed = [(name, getattr(self, name)) for name, default in own if getattr(self, name) != default]
-        return "-".join([self.kind, *(f"{name}-{value}" for name, value in changed)])
-
-    @property
-    def size(self) -> int | None:
-        """`first`; without it there is no end."""
         return self.first
 
     def check(self) -> None:
-        """Always succeed."""
+        """Raise UsageError, in one line with the remedy, if the problems cannot be had."""
 
     def problem(self, seed: int) -> Problem:
-        """Return problem number `seed`, in the order of the source's own."""
+        """Return the problem of simulation seed `seed` (from 0): a finite set begins again. Raises UsageError."""
         number = seed % self.first if self.first else seed
         return self._made(f"{self._name}-{self.order}-{number}", stream("problem", self.kind, self.order, number))
 
-    @abstractmethod
     def _made(self, problem_id: str, rng: Any) -> Problem:
         """Return the problem with this id, drawn with `rng`."""
+        raise NotImplementedError
 
-    def problems_sha256(self) -> None:
-        """Return None: the parameters say all."""
+    def problems_sha256(self) -> str | None:
+        """Return the SHA-256 of the problems as they are in files; None for generated ones. Raises UsageError."""
         return None
 
     def report(self) -> Mapping[str, int]:
-        """Return nothing: there are no rows."""
+        """Return how many rows there were, how many are used, and the others by reason. Raises UsageError."""
         return {}
 
 
-class Arithmetic(_Generator):
+class Arithmetic(_Source):
     """Calculations such as `17 * 4 - 23`, generated; the default, and a control that no model saw in training."""
 
     kind: Literal["arithmetic"] = "arithmetic"
@@ -137,7 +108,7 @@ class Arithmetic(_Generator):
         return generate.arithmetic(problem_id, self.steps, self.digits, rng)
 
 
-class Wason(_Generator):
+class Wason(_Source):
     """The Wason card problem with generated cards."""
 
     kind: Literal["wason"] = "wason"
@@ -160,7 +131,7 @@ class _Stored(_Source):
     )
 
     @property
-    def size(self) -> int | None:
+    def size(self) -> int:
         """The number of different problems that are used."""
         return self.first or len(self._checked().problems)
 
@@ -170,7 +141,7 @@ class _Stored(_Source):
         Where a study names the problems by their SHA-256, files that are not here are missed only when it is played:
         its records hold their problems.
         """
-        if self.sha256 is None or self._is_here():
+        if self.sha256 is None or (self.path is not None and _exists(self.path)):
             self._checked()
 
     def problem(self, seed: int) -> Problem:
@@ -194,51 +165,38 @@ class _Stored(_Source):
         kept = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
         return {**kept, "sha256": self.problems_sha256()}
 
+    def _loaded(self) -> ProblemSet:
+        """Return the problems of the files, loaded once; raises UsageError."""
+        raise NotImplementedError
+
     def _checked(self) -> ProblemSet:
         loaded = self._loaded()
+        where = self.path or getattr(self, "repo", None) or self.kind
         if self.sha256 is not None and loaded.sha256 != self.sha256:
             raise UsageError(
-                f"{self._where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
+                f"{where}: not the problems that the study names (their SHA-256 is {loaded.sha256[:12]}..., not "
                 f"{self.sha256[:12]}...); get those, or change sha256"
             )
         if self.first is not None and self.first > len(loaded.problems):
-            raise UsageError(f"{self._where}: {len(loaded.problems):,} problems; lower first ({self.first:,})")
+            raise UsageError(f"{where}: {len(loaded.problems):,} problems; lower first ({self.first:,})")
         return loaded
-
-    @property
-    def _where(self) -> str:
-        return self.path or self.kind
-
-    def _is_here(self) -> bool:
-        """Whether the files can be read without a network."""
-        if self.path is None:
-            return False
-        try:
-            return (paths.root() / Path(self.path).expanduser()).exists()
-        except (OSError, ValueError, RuntimeError):  # no path at all
-            return False
-
-    @abstractmethod
-    def _loaded(self) -> ProblemSet:
-        """Return the problems of the files, loaded once; raises UsageError."""
 
     def _folder(self) -> Path:
         """Return the path as given; raises UsageError if there is none, as in a source read from a record."""
         if self.path is None:
             raise UsageError(f"{self.kind}: its path is missing (a record does not hold it); add path")
-        try:
-            path = paths.root() / Path(self.path).expanduser()
-        except RuntimeError:  # ~nobody
-            raise UsageError(f"{one_line(self.path, 300)}: no such home; give the path in full") from None
-        try:
-            there = path.exists()
-        except (OSError, ValueError):  # no path at all: NUL, too long
-            there = False
-        if not there:
+        if not _exists(self.path):
             raise UsageError(
                 f"{one_line(self.path, 300)}: no such file or folder; relative paths start at the working directory"
             )
-        return path
+        return paths.root() / Path(self.path).expanduser()
+
+
+def _exists(path: str) -> bool:
+    try:
+        return (paths.root() / Path(path).expanduser()).exists()
+    except (OSError, ValueError, RuntimeError):  # no path at all: NUL, too long, ~nobody
+        return False
 
 
 class _Hub(_Stored):
@@ -261,10 +219,6 @@ class _Hub(_Stored):
             raise ValueError("add path, or repo and revision")
         return self
 
-    @property
-    def _where(self) -> str:
-        return self.path or self.repo or self.kind
-
     def _place(self, patterns: list[str]) -> Path:
         if self.repo is not None and self.revision is not None:
             return _downloaded(self.repo, self.revision, tuple(patterns))
@@ -285,7 +239,7 @@ class Gsm8k(_Hub):
 
     def _loaded(self) -> ProblemSet:
         found = gsm8k.files(self._place(gsm8k.patterns(self.split)), self.split)
-        return _gsm8k(states(found), tuple(found), self.split)
+        return _load(states(found), gsm8k.load, tuple(found), self.split)
 
 
 class Delidata(_Hub):
@@ -302,7 +256,7 @@ class Delidata(_Hub):
     def _loaded(self) -> ProblemSet:
         folder = self._place(delidata.PATTERNS)
         found = delidata.files(folder)
-        return _delidata(states(found), folder, tuple(found))
+        return _load(states(found), delidata.load, folder, tuple(found))
 
 
 class Policies(_Stored):
@@ -315,36 +269,21 @@ class Policies(_Stored):
     @property
     def _name(self) -> str:
         sha256 = self.problems_sha256()
-        return (
-            self.kind
-            if sha256 == _policies(states([policy_file.OURS]), policy_file.OURS).sha256
-            else (f"{self.kind}-{sha256[:6]}")
-        )
+        return self.kind if sha256 == _policies(policy_file.OURS).sha256 else f"{self.kind}-{sha256[:6]}"
 
     def _loaded(self) -> ProblemSet:
-        ours = _policies(states([policy_file.OURS]), policy_file.OURS)
-        if self.path is None and self.sha256 in (None, ours.sha256):
-            return ours
-        path = self._folder()
-        return _policies(states([path]), path)
+        ours = _policies(policy_file.OURS)
+        return ours if self.path is None and self.sha256 in (None, ours.sha256) else _policies(self._folder())
 
 
-# Loaded once in a process, and again if a file's size or time changed.
-
-
-@lru_cache(maxsize=16)
-def _gsm8k(_: object, files: tuple[Path, ...], split: str) -> ProblemSet:
-    return gsm8k.load(list(files), split)
+def _policies(path: Path) -> ProblemSet:
+    return _load(states([path]), policy_file.load, path)
 
 
 @lru_cache(maxsize=16)
-def _delidata(_: object, folder: Path, files: tuple[Path, ...]) -> ProblemSet:
-    return delidata.load(folder, list(files))
-
-
-@lru_cache(maxsize=16)
-def _policies(_: object, path: Path) -> ProblemSet:
-    return policy_file.load(path)
+def _load(_: object, load: Callable[..., ProblemSet], *where: Any) -> ProblemSet:
+    """Return what a loader finds, loaded once in a process, and again if a file's size or time changed."""
+    return load(*where)
 
 
 @lru_cache(maxsize=16)

@@ -12,16 +12,17 @@ from parley import paths
 from parley.errors import JournalError, ParleyError, RecordError
 from parley.files import is_locked
 from parley.play.degenerate import degenerate_of
-from parley.play.pace import KEPT_SECONDS, Pace, TimeLeft, together
+from parley.play.pace import KEPT_SECONDS
 from parley.play.record import peek_summary
 from parley.play.spending import spending_line
+from parley.progress.engines import Engines
+from parley.progress.estimate import Estimate
 from parley.progress.problems import Problem, Problems, disk_problem
 from parley.progress.stages import (
     DONE,
     FAILED_STAGE,
     RUNNING,
     TO_DO,
-    Engines,
     FileStage,
     Stage,
     last_stages,
@@ -55,9 +56,7 @@ class Progress:
         self._since = since
         self._cells = cells_of(study)
         self._unread: deque[tuple[Cell, str]] = deque()
-        self._replies = Pace()
-        self._paces: dict[str, tuple[Pace, Pace]] = {}  # by kind: replies, simulations
-        self._finishes = Pace()
+        self._estimate = Estimate(self._cells)
         self._engines = Engines(study.name)
         self._models = model_stages(study, since)
         self._last = last_stages(study, since)
@@ -82,9 +81,9 @@ class Progress:
         elif self._alive is None:
             self._alive = now
         left = any(cell.left for cell in self._cells)
-        before = [*self._stages_of(self._models, now, last), *self._engines.look(now, self._replies.last)]
+        before = [*self._stages_of(self._models, now, last), *self._engines.look(now, self._estimate.replies.last)]
         after = self._stages_of(self._last, now, last)
-        recently = now - max(self._finishes.last or 0.0, self._replies.last or 0.0) < _IDLE_SECONDS
+        recently = now - max(self._estimate.finishes.last or 0.0, self._estimate.replies.last or 0.0) < _IDLE_SECONDS
         # From elsewhere, the lock says whether there is a run.
         recently = recently and (self._since is not None or is_locked(paths.lock(self._study.name)))
         idle = left and not (self._alive or recently or any(stage.state == RUNNING for stage in before))
@@ -99,9 +98,9 @@ class Progress:
             stages=[*before, playing, *after],
             problems=self._problems_of(begun, now),
             elapsed=None if self._since is None else max(now - self._since, 0.0),
-            rates=self._replies.rates(now) if left and goes_on else None,
-            finishes=self._finishing(now) if goes_on else None,
-            left=self._left(now) if goes_on else None,
+            rates=self._estimate.replies.rates(now) if left and goes_on else None,
+            finishes=self._estimate.finishing(now) if goes_on else None,
+            left=self._estimate.left(now) if goes_on else None,
             silent=None if self._alive is None or loading else self._silence(now),
             words=self._engines.words(now),
             budget=self._budget,
@@ -122,7 +121,7 @@ class Progress:
 
     def _silence(self, now: float) -> float:
         """Return the seconds since the last reply, or since there was anybody to give one."""
-        return max(now - max(self._alive or 0.0, self._plays or 0.0, self._replies.last or 0.0), 0.0)
+        return max(now - max(self._alive or 0.0, self._plays or 0.0, self._estimate.replies.last or 0.0), 0.0)
 
     def _look_at_files(self, now: float) -> None:
         for cell in self._cells:
@@ -135,8 +134,7 @@ class Progress:
             self._disk = disk_problem(paths.RESULTS)
             self._budget = self._spent()
         if self._first and self._since is None:
-            for pace in (self._replies, self._finishes, *(pace for pair in self._paces.values() for pace in pair)):
-                pace.forget_before_gap(_GAP_SECONDS)
+            self._estimate.forget_before_gap(_GAP_SECONDS)
         self._first = False
 
     def _problems_of(self, begun: list[Playing], now: float) -> list[Problem]:
@@ -154,13 +152,13 @@ class Progress:
         cell.finished = finished
         if cell.seen:
             for _ in new:
-                self._finish(cell, now)
+                self._estimate.finish(cell, now)
         elif new and now - (cell.records.changed or 0.0) < KEPT_SECONDS:
             # What was there before the first look tells of the pace, too, if it is of this run.
             oldest = now - KEPT_SECONDS if self._since is None else self._since
             for at in (_modified(cell, name) for name in new):
                 if at is not None and at >= oldest:
-                    self._finish(cell, at)
+                    self._estimate.finish(cell, at)
         cell.seen = True
         if cell.kind != SCRIPTED:
             self._unread.extendleft((cell, name) for name in sorted(new))
@@ -192,24 +190,13 @@ class Progress:
         one.log.look()
         for asked, came, prompt, completion in replies:
             if now - came < KEPT_SECONDS and cell.kind != SCRIPTED:
-                self._reply(cell, asked, came, 1, prompt or 0, completion or 0)
+                self._estimate.reply(cell, asked, came, 1, prompt or 0, completion or 0)
         if replies and one.probed and self._probe_seconds:
             one.alive = True
             one.probed = now
         elif now - one.probed >= self._probe_seconds:
             one.alive = is_locked(one.journal.path)
             one.probed = now
-
-    def _reply(self, cell: Cell, asked: float, came: float, count: int, prompt: int, completion: int) -> None:
-        self._replies.add(came, count, (prompt, completion), asked)
-        self._kind(cell)[0].add(came, count, began=asked)
-
-    def _finish(self, cell: Cell, at: float) -> None:
-        self._finishes.add(at)
-        self._kind(cell)[1].add(at)
-
-    def _kind(self, cell: Cell) -> tuple[Pace, Pace]:
-        return self._paces.setdefault(cell.kind, (Pace(), Pace()))
 
     def _read_records(self, now: float) -> None:
         """Read what some more of the finished simulations tell of their replies, the last ones first."""
@@ -234,7 +221,7 @@ class Progress:
             if more > 0 and at is not None and now - at < KEPT_SECONDS:
                 prompt = tokens[0] - (seen.prompt if seen else 0)
                 completion = tokens[1] - (seen.completion if seen else 0)
-                self._reply(cell, at, at, more, max(prompt, 0), max(completion, 0))
+                self._estimate.reply(cell, at, at, more, max(prompt, 0), max(completion, 0))
 
     def _spent(self) -> str | None:
         if self._study.budget is None:
@@ -249,11 +236,13 @@ class Progress:
     def _stage_of_playing(self, now: float, idle: bool, last: bool) -> Stage:
         began, ended = (None, None) if idle else self._played
         left = any(cell.left for cell in self._cells)
-        firsts = [at for at in (self._replies.began, self._finishes.began, self._plays) if at is not None]
+        firsts = [
+            at for at in (self._estimate.replies.began, self._estimate.finishes.began, self._plays) if at is not None
+        ]
         if began is None and firsts and not idle and (left or self._since is not None):
             began = min(firsts) if self._since is None else max(min(firsts), self._since)
         if not left and began is not None and ended is None:
-            ended = max(self._finishes.last or now, began)
+            ended = max(self._estimate.finishes.last or now, began)
         self._played = (began, ended)
         if not left:
             return Stage("playing", DONE, None if began is None or ended is None else ended - began)
@@ -261,65 +250,6 @@ class Progress:
             return Stage("playing", TO_DO)
         ended_early = last and self._since is not None and self._alive is None
         return Stage("playing", FAILED_STAGE if ended_early else RUNNING, max(now - began, 0.0))
-
-    def _finishing(self, now: float) -> float | None:
-        """Return how many simulations end per second, of those engines that have any left."""
-        kinds = {cell.kind for cell in self._cells if cell.left}
-        rates = [self._paces[kind][1].rates(now) for kind in kinds if kind in self._paces]
-        known = [rate[0] for rate in rates if rate is not None]
-        return sum(known) if known else None
-
-    def _left(self, now: float) -> TimeLeft | None:
-        kinds: dict[str, list[Cell]] = {}
-        for cell in self._cells:
-            if cell.left:
-                kinds.setdefault(cell.kind, []).append(cell)
-        parts = {kind: self._left_of(kind, cells, now) for kind, cells in kinds.items()}
-        if parts.get(SCRIPTED) is None and len(parts) > 1:  # those that ask nobody take next to no time
-            parts.pop(SCRIPTED, None)
-        return together(list(parts.values()))
-
-    def _left_of(self, kind: str, cells: list[Cell], now: float) -> TimeLeft | None:
-        """Return how long the simulations of one engine will take, by their replies if it is a model's."""
-        replies, simulations = self._paces.get(kind, (Pace(), Pace()))
-        pace = replies.rates(now, KEPT_SECONDS)
-        if kind == SCRIPTED or pace is None:
-            each = simulations.rates(now, KEPT_SECONDS)
-            return None if each is None else TimeLeft(sum(cell.left for cell in cells) / each[0])
-        mine = [cell for cell in self._cells if cell.kind == kind]
-        counted = sum(cell.counted for cell in mine)
-        usual = sum(cell.replies for cell in mine) / counted if counted else None
-        longest = [value for cell in mine for value in _longest(cell)] if usual is None else []
-        if usual is None and not longest:
-            return None
-        left = 0.0
-        for cell in cells:
-            own = _longest(cell) if not counted else []
-            expected = cell.replies / cell.counted if cell.counted else usual or max(own or longest)
-            seen = cell.unfinished
-            left += sum(_replies_left(cell, one, expected) for one in seen) + expected * (cell.left - len(seen))
-        return TimeLeft(left / pace[0], "about" if counted else "at most")
-
-
-def _longest(cell: Cell) -> list[float]:
-    """Return the replies that each simulation being played would have after its last possible round."""
-    rounds = cell.condition.parameters.longest
-    if rounds is None:
-        return []
-    whole = [list(one.journal.by_round.values()) for one in cell.playing.values() if one.journal.by_round]
-    return [max(counts) * rounds for counts in whole]
-
-
-def _replies_left(cell: Cell, one: Playing, expected: float) -> float:
-    """Return how many replies a simulation will still have, if such have `expected` ones in all.
-
-    One that went on for longer may end now, or after its last possible round: halfway between. Those that end first
-    are the short ones, so that all others would seem to be about to end.
-    """
-    replies, rounds = one.journal.replies, cell.condition.parameters.longest
-    if replies < expected or rounds is None or not one.journal.by_round:
-        return max(expected - replies, 1.0)
-    return max((max(one.journal.by_round.values()) * rounds - replies) / 2, 1.0)
 
 
 def _waits(one: Playing, since: float | None) -> bool:

@@ -4,6 +4,7 @@ Snakemake sends a server SIGTERM after its last simulation, or gives it up when 
 then waits for its process, however long that lives (9.27). In both cases the endpoint file is not there.
 """
 
+import logging
 import re
 import threading
 import time
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+_log = logging.getLogger(__name__)
 
 _SERVER = re.compile(r"parley(?:\.cli)? serve .*--endpoint (\S+)", re.DOTALL)
 _LOOK_SECONDS = 1.0
@@ -36,10 +39,9 @@ class _Watched:
 class Guard:
     """Watches the servers that this process started, in a thread of its own."""
 
-    def __init__(self, patience: Callable[[], float], say: Callable[[str], None]) -> None:
-        """`patience` gives the seconds that an endpoint file is waited for; `say` is told which server was ended."""
+    def __init__(self, patience: Callable[[], float]) -> None:
+        """`patience` gives the seconds that an endpoint file is waited for."""
         self._patience = patience
-        self._say = say
         self._servers: dict[psutil.Process, _Watched] = {}
 
     def start(self) -> None:
@@ -69,7 +71,7 @@ class Guard:
             watched.announced, watched.due = True, now + _GRACE_SECONDS
         elif now >= watched.due:
             watched.told = now
-            self._say(_what(watched))
+            _log.error("%s", _what(watched))
             process.terminate()
             process.resume()  # one that is stopped gets no other signal
 

@@ -1,0 +1,161 @@
+"""What a job needs, as functions of its wildcards: inputs, group, threads, and what a cluster is asked for."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+
+from parley import paths
+from parley.engine.weights import model_marker
+from parley.study.condition import OWN_CODE, SCRIPTED
+from parley.workflow.run import Run
+from parley.workflow.slurm import group_name
+
+# Keys of a model's entry in `cluster`, and what Snakemake calls them.
+_RESOURCES = {"memory_mb": "mem_mb", "minutes": "runtime", "partition": "slurm_partition", "account": "slurm_account"}
+_RECORD = str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}"))
+_ALONE_MB = 400  # a simulation in a process of its own
+_SCRIPTED_MINUTES = 10
+
+
+class Jobs:
+    """Functions that Snakemake calls with the wildcards of a job; the rule files name them."""
+
+    def __init__(self, run: Run, workflow: Any, environment: str, cuda_environment: str) -> None:
+        """`workflow` is Snakemake's object of that name: it knows the cores, and the defaults of the profile.
+
+        The environments are conda recipes, for servers without a GPU and with one.
+        """
+        self._environments = (environment, cuda_environment)
+        self._run = run
+        self._study = run.study
+        self._workflow = workflow
+        # Whether a simulation has a job of its own that is beside no server. If not, what follows from it is the same
+        # for all: Snakemake evaluates a function for each job, which takes a fifth of the time of a plan.
+        self.some_alone = any(
+            not condition.plays_by_shard and all(entry.is_service for entry in condition.entries.values())
+            for condition in self._study.conditions
+        )
+
+    def prepared_model(self, wildcards: Any) -> str:
+        """Return the marker of the model that is served."""
+        return str(model_marker(wildcards.model, self._study.models[wildcards.model]))
+
+    def shard_group(self, wildcards: Any) -> str:
+        """Return the group of a shard: its servers, or what ties it together without one, and its simulations."""
+        return group_name(wildcards.study, wildcards.engine, wildcards.shard)
+
+    def simulation_group(self, wildcards: Any) -> str:
+        """Return the group of a simulation's shard."""
+        return group_name(wildcards.study, *self._shard_of(wildcards))
+
+    def engine_endpoints(self, wildcards: Any) -> list[str]:
+        """Return the endpoints of the servers of a simulation's shard; nothing for a shard without one."""
+        engine, shard = self._shard_of(wildcards)
+        if self._is_there_when_planned(wildcards):
+            return []
+        return [str(paths.endpoint(wildcards.study, engine, shard, model)) for model in self._servers_of(engine)]
+
+    def shard_mark(self, wildcards: Any) -> str | list[str]:
+        """Return what ties a simulation to its shard; nothing for one whose shard has a server, which does that."""
+        engine, shard = self._shard_of(wildcards)
+        if self._servers_of(engine) or self._is_there_when_planned(wildcards):
+            return []
+        return str(paths.shard_mark(wildcards.study, engine, self._run.token, shard))
+
+    def simulation_threads(self, wildcards: Any) -> int:
+        """Return 0 beside a server, which has all cores; 1 without, so that the cores say how many play at once."""
+        return 0 if self._servers_of(self._shard_of(wildcards)[0]) else 1
+
+    def server_threads(self, wildcards: Any) -> int:
+        """Return all cores: on one machine shards run one after the other; servers of several starve each other.
+
+        The servers of one shard must run at once, so only the first counts. Without --cores (a report, a cluster)
+        nothing is known of them.
+        """
+        if wildcards.model != self._servers_of(wildcards.engine)[0]:
+            return 0
+        try:
+            return int(self._workflow.cores)
+        except WorkflowError:
+            return 1
+
+    def server_gpus(self, wildcards: Any) -> int:
+        """Return how many GPUs a server has."""
+        return self._study.models[wildcards.model].gpus
+
+    def server_environment(self, wildcards: Any) -> str:
+        """Return the conda environment of a server."""
+        return self._environments[1 if self.server_gpus(wildcards) else 0]
+
+    def simulation_memory(self, wildcards: Any) -> int:
+        """Return megabytes: none beside a server, where the model's entry, or the profile, says the whole job's."""
+        return 0 if self._servers_of(self._shard_of(wildcards)[0]) else _ALONE_MB
+
+    def simulation_minutes(self, wildcards: Any, attempt: int) -> Any:
+        """Return None beside a server, whose time is the job's. Without one, simulations take turns."""
+        engine, _ = self._shard_of(wildcards)
+        if not _models_of(engine):
+            return _SCRIPTED_MINUTES
+        return None if self._servers_of(engine) else self._requested("minutes")(wildcards, attempt)
+
+    def shard_minutes(self, wildcards: Any, attempt: int) -> Any:
+        """Return an hour for scripted simulations, which take seconds; else what the models of a service ask for."""
+        return self._requested("minutes")(wildcards, attempt) if _models_of(wildcards.engine) else 60
+
+    def requests(self, *keys: str) -> dict[str, Callable[[Any, int], Any]]:
+        """Return resources that models' entries may ask a cluster for; what none names is left to the profile."""
+        names = {model for engine, _ in self._run.shards.values() for model in _models_of(engine)}
+        used = [self._study.models[name].cluster for name in names]
+        return {
+            _RESOURCES.get(key, key): self._requested(key)
+            for key in keys
+            if any(getattr(cluster, key) is not None for cluster in used)
+        }
+
+    def _requested(self, key: str) -> Callable[[Any, int], Any]:
+        """Return a function of the wildcards: what the shard's models ask for, else the profile's default."""
+        resource = _RESOURCES.get(key, key)
+
+        def value(wildcards: Any, attempt: int) -> Any:
+            engine = wildcards.engine if "engine" in wildcards.keys() else self._shard_of(wildcards)[0]  # noqa: SIM118
+            # A job has one place: what one model of it asks for is asked for all. Memory is each server's own.
+            models = [wildcards.model] if key == "memory_mb" else _models_of(engine)
+            asked = [own for name in models if (own := getattr(self._study.models[name].cluster, key)) is not None]
+            if asked:
+                return max(asked) if key == "minutes" else asked[0]
+            workflow = self._workflow
+            default = (workflow.resource_settings.default_resources or {}).get(resource)
+            if default is None:
+                return None
+            # What stands in a profile is an expression.
+            aids = {"input": [], "attempt": attempt, "threads": 1, "rulename": "", "async_run": workflow.async_run}
+            return default.evaluate(wildcards, **aids).value
+
+        return value
+
+    def _shard_of(self, wildcards: Any) -> tuple[str, int]:
+        """Return the engine of a simulation and the number of its shard."""
+        return self._run.shards[_record_of(wildcards)]
+
+    def _is_there_when_planned(self, wildcards: Any) -> bool:
+        """Whether the run is being planned, and the record is there.
+
+        Then it may not hang on its shard: Snakemake plays again all that hangs on a server that another record needs.
+        A job's own process plans only what is played.
+        """
+        return self._run.is_main and os.path.exists(_record_of(wildcards))
+
+    def _servers_of(self, engine: str) -> list[str]:
+        """Return the models that a shard has servers for: a service is somebody else's."""
+        return [model for model in _models_of(engine) if not self._study.models[model].is_service]
+
+
+def _record_of(wildcards: Any) -> str:
+    return _RECORD.format(**wildcards)
+
+
+def _models_of(engine: str) -> list[str]:
+    """Return the models of a shard's engine; none for scripted simulations, or those of the user's own code."""
+    return [] if engine in (SCRIPTED, OWN_CODE) else engine.split("+")

@@ -1,0 +1,113 @@
+"""What is to be made in a run of Snakemake, as the Snakefile and its rule files name it."""
+
+import logging
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from parley import paths
+from parley.calibration.results import planned_report
+from parley.errors import ParleyError, UsageError
+from parley.play.relocate import Moves, find_moves, missing_records
+from parley.play.usable import recall_left_out
+from parley.study import Study, load_study
+from parley.study.planned import run_plan
+from parley.workflow.run_log import follow, show_log
+from parley.workflow.server_guard import Guard
+
+_log = logging.getLogger(__name__)
+_RUN = "PARLEY_RUN"
+
+
+class Run:
+    """A study as it is when Snakemake starts: what is missing of it, and what made files are called.
+
+    The process of one job plans that job alone: it need not know all records, and many such processes share a node.
+    So only the process that a person started (`is_main`) looks for what is missing.
+    """
+
+    def __init__(self, study: Study, is_main: bool) -> None:
+        """Plan a run; raises ParleyError if the study changed since the run of this job began."""
+        self.study = study
+        self.is_main = is_main
+        self.plan = run_plan(study, new=is_main)
+        self.token = run_token(new=is_main)
+        # By the paths as Snakemake has them: texts.
+        self.shards = {str(record): shard for record, shard in study.shards().items()}
+        # What lies at a path that the study had before is there: it is moved when a run starts, not by a dry run.
+        self.moves = find_moves(study) if is_main else Moves()
+        missing = missing_records(study, self.moves, by_shard=False) if is_main else []
+        # What plays by shard is made by one job: its mark stands for the records.
+        self.unplayed = missing_records(study, self.moves, by_shard=True) if is_main else []
+        # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake
+        # milliseconds.
+        self.unfinished = missing + sorted({self.mark_of(record) for record in self.unplayed})
+        # The report shows the calibrations of the study's models, too: another one makes another plan.
+        self.report_plan = planned_report(study, new=is_main)
+
+    def mark_of(self, record: str) -> str:
+        """Return the mark of the job that plays what is missing of a record's shard."""
+        engine, shard = self.shards[record]
+        return str(paths.played_mark(self.study.name, engine, self.token, shard))
+
+    @cached_property
+    def ledger_stamps(self) -> list[str]:
+        """What the ledger rule marks; nothing for a game that keeps none."""
+        study = self.study
+        return [str(paths.stamp(study.name, "ledger", study.ledger_plan))] if study.game.evidence.keeps_ledger else []
+
+    # Options are part of the shell commands as text, not as params: see rerun-triggers in profiles/default.
+    @cached_property
+    def models_option(self) -> str:
+        """The option of a shell command that names the models file."""
+        return braced(f"--models {quote(str(self.study.models_file))}")
+
+    @cached_property
+    def study_options(self) -> str:
+        """The study and the options of a shell command of one of its stages."""
+        return f"{braced(quote(str(self.study.file)))} {self.models_option} --plan {self.plan}"
+
+
+def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
+    """Return what the Snakefile is to make; ends this process with one line if that cannot be told."""
+    show_log()
+    try:
+        if unknown := set(config) - {"study"}:
+            raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
+        study = load_study(paths.study_file(str(config.get("study") or "demo")))
+        follow(study)  # in the display
+        if workflow.is_main_process and (line := recall_left_out(study)):
+            print(f"parley: warning: {line}", file=sys.stderr)
+        run = Run(study, workflow.is_main_process)
+    except ParleyError as error:
+        # Nothing has started: one line, as from the command line.
+        print(f"parley: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    for line in run.moves.lines():
+        _log.info("%s", line)
+    find_own_programs()
+    # Here or on a cluster's node: Snakemake waits for servers that hang.
+    Guard(lambda: workflow.execution_settings.latency_wait).start()
+    return run
+
+
+def braced(text: str) -> str:
+    """Return a text of which Snakemake, which formats it, makes the text itself."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def find_own_programs() -> None:
+    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated."""
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+
+
+def run_token(new: bool) -> str:
+    """Return a name for this run of the workflow: the same in all its jobs, on whatever node, and in no other run."""
+    if new or _RUN not in os.environ:
+        os.environ[_RUN] = uuid.uuid4().hex[:8]
+    return os.environ[_RUN]

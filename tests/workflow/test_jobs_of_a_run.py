@@ -1,0 +1,148 @@
+"""What a job needs, by its wildcards: without Snakemake."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake.exceptions import WorkflowError
+from snakemake.iocontainers import Wildcards
+
+from parley import paths
+from parley.study import Study
+from parley.workflow.jobs import Jobs
+from parley.workflow.run import Run, braced
+from support.studies import StudyFactory
+
+SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
+SERVICE = {"source": {"url": "http://127.0.0.1:8000/v1", "served": "x", "key_variable": "TINY_API_KEY"}}
+MODELS = {
+    "big": {"source": SOURCE, "gpus": 2, "cluster": {"minutes": 90, "memory_mb": 64000, "partition": "gpu"}},
+    "tiny": {"source": SOURCE, "gpus": 0, "cluster": {"minutes": 30}},
+    "theirs": SERVICE,
+}
+
+
+class Workflow:
+    """As much of Snakemake's object as a job's needs are found by."""
+
+    def __init__(self, cores: int | None = 8) -> None:
+        self._cores = cores
+        value = SimpleNamespace(evaluate=lambda wildcards, **aids: SimpleNamespace(value=20 * aids["attempt"]))
+        self.resource_settings = SimpleNamespace(default_resources={"runtime": value})
+        self.async_run = None
+
+    @property
+    def cores(self) -> int:
+        if self._cores is None:
+            raise WorkflowError("unknown")
+        return self._cores
+
+
+@pytest.fixture(autouse=True)
+def no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in no job of another run."""
+    for variable in ("PARLEY_RUN", "PARLEY_PLAN", "PARLEY_REPORT_PLAN"):
+        monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
+
+
+def jobs_of(study: Study, is_main: bool = False, cores: int | None = 8) -> Jobs:
+    return Jobs(Run(study, is_main), Workflow(cores), "cpu.yaml", "cuda.yaml")
+
+
+def simulation_wildcards(study: Study, model: str) -> Wildcards:
+    """Return what Snakemake finds in the path of the first record of a model."""
+    simulation = next(s for s in study.simulations() if s.condition.axes["model"] == model)
+    condition = simulation.condition
+    found = {"study": study.name, "condition": condition.path, "spec": condition.spec, "seed": str(simulation.seed)}
+    return Wildcards(fromdict=found)
+
+
+def shard_wildcards(engine: str, **more: str) -> Wildcards:
+    return Wildcards(fromdict={"study": "small", "engine": engine, "shard": "0", **more})
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return study_factory({"model": ["big", "tiny", "theirs", "majority"]}, models=MODELS)
+
+
+def test_a_simulation_hangs_on_the_servers_of_its_shard(study: Study) -> None:
+    jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
+    assert jobs.engine_endpoints(wildcards) == [str(paths.endpoint("small", "big", 0, "big"))]
+    assert jobs.shard_mark(wildcards) == []
+    assert jobs.simulation_group(wildcards) == jobs.shard_group(shard_wildcards("big"))
+
+
+def test_beside_a_server_a_simulation_asks_for_nothing(study: Study) -> None:
+    jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
+    assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (0, 0)
+    assert jobs.simulation_minutes(wildcards, 1) is None
+
+
+@pytest.mark.parametrize(("model", "minutes"), [("theirs", 40), ("majority", 10)])
+def test_without_a_server_a_mark_ties_a_simulation_to_its_shard(study: Study, model: str, minutes: int) -> None:
+    jobs, wildcards = jobs_of(study), simulation_wildcards(study, model)
+    assert jobs.engine_endpoints(wildcards) == []
+    assert "shard=0" in str(jobs.shard_mark(wildcards))
+    assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (1, 400)
+    assert jobs.simulation_minutes(wildcards, 2) == minutes  # by the profile's default and the attempt
+
+
+def test_a_record_that_is_there_hangs_on_nothing_while_the_run_is_planned(study: Study) -> None:
+    wildcards = simulation_wildcards(study, "big")
+    record = next(s for s in study.simulations() if s.condition.axes["model"] == "big").record("small")
+    main, job = jobs_of(study, is_main=True), jobs_of(study)
+    assert main.engine_endpoints(wildcards)
+    record.parent.mkdir(parents=True)
+    record.touch()
+    assert main.engine_endpoints(wildcards) == []
+    assert job.engine_endpoints(wildcards)
+
+
+def test_the_first_server_of_a_shard_has_all_cores(study: Study) -> None:
+    first, second = (shard_wildcards("big+tiny", model=model) for model in ("big", "tiny"))
+    assert [jobs_of(study).server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
+    assert jobs_of(study, cores=None).server_threads(first) == 1
+
+
+def test_a_server_with_gpus_has_the_environment_for_them(study: Study) -> None:
+    jobs = jobs_of(study)
+    for model, gpus, environment in (("big", 2, "cuda.yaml"), ("tiny", 0, "cpu.yaml")):
+        wildcards = shard_wildcards(model, model=model)
+        assert (jobs.server_gpus(wildcards), jobs.server_environment(wildcards)) == (gpus, environment)
+
+
+def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) -> None:
+    asked = jobs_of(study).requests("memory_mb", "minutes", "partition", "account")
+    assert set(asked) == {"mem_mb", "runtime", "slurm_partition"}  # nobody names an account
+
+    def value(resource: str, engine: str, model: str) -> Any:
+        return asked[resource](shard_wildcards(engine, model=model), 1)
+
+    assert value("runtime", "tiny+big", "tiny") == 90  # a job has one time, the longest
+    assert value("mem_mb", "big+tiny", "tiny") is None  # memory is each server's own, and the profile has no default
+    assert value("mem_mb", "big+tiny", "big") == 64000
+    assert value("runtime", "theirs", "theirs") == 20
+
+
+def test_a_shard_in_one_process_has_an_hour_or_what_its_service_asks(study: Study) -> None:
+    jobs = jobs_of(study)
+    assert jobs.shard_minutes(shard_wildcards("scripted"), 1) == 60
+    assert jobs.shard_minutes(shard_wildcards("theirs"), 1) == 20
+
+
+@pytest.mark.parametrize("model", ["tiny", "theirs", "majority"])
+def test_no_simulation_is_alone_where_shards_or_servers_hold_all(study_factory: StudyFactory, model: str) -> None:
+    assert not jobs_of(study_factory({"model": model}, models=MODELS)).some_alone
+
+
+def test_code_of_the_users_own_is_alone(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("alone_agent.py").write_text("class Agent: ...\n")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    assert jobs_of(study_factory({"model": "alone_agent:Agent"})).some_alone
+
+
+def test_what_snakemake_formats_is_the_text_again() -> None:
+    assert braced("a {b} c").format() == "a {b} c"

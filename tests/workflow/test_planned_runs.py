@@ -1,0 +1,129 @@
+"""What is missing of a study when Snakemake starts, and the run that may not begin: without Snakemake."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from parley import paths
+from parley.errors import RecordError
+from parley.files import hold_lock
+from parley.play.simulate import simulate_shard
+from parley.study import load_study
+from parley.workflow import hooks, run
+from parley.workflow.run import Run, begin
+from support.studies import StudyFactory
+
+
+@pytest.fixture(autouse=True)
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the environment, the log and the threads of this process as they are."""
+    for variable in ("PARLEY_RUN", "PARLEY_PLAN", "PARLEY_REPORT_PLAN"):
+        monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.setattr(run, "show_log", lambda: None)
+    monkeypatch.setattr(run, "follow", lambda study: None)
+    monkeypatch.setattr(run, "Guard", lambda patience: SimpleNamespace(start=lambda: None))
+
+
+def snakemake(is_main: bool = True) -> Any:
+    return SimpleNamespace(is_main_process=is_main, execution_settings=SimpleNamespace(latency_wait=1))
+
+
+def test_what_plays_by_shard_is_ordered_by_one_mark(study_factory: StudyFactory) -> None:
+    study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
+    planned = Run(study, is_main=True)
+    assert len(planned.unplayed) == 6
+    assert planned.unfinished == [str(paths.played_mark("small", "scripted", planned.token, 0))]
+
+
+def test_of_a_finished_study_nothing_is_missing(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=2)
+    simulate_shard(study, "scripted", 0)
+    assert Run(study, is_main=True).unfinished == []
+
+
+def test_a_job_knows_the_run_that_it_is_of_and_looks_for_nothing(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=2)
+    main = Run(study, is_main=True)
+    job = Run(study, is_main=False)
+    assert (job.token, job.plan, job.report_plan) == (main.token, main.plan, main.report_plan)
+    assert job.unfinished == []
+    assert Run(study, is_main=True).token != main.token
+
+
+def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, folder: Path) -> None:
+    study_factory()
+    shutil.copytree(".", "a {b}")
+    planned = Run(load_study(Path("a {b}/small.yaml")), is_main=True)
+    options = f"'a {{b}}/small.yaml' --models 'a {{b}}/models.yaml' --plan {planned.plan}"
+    assert planned.study_options.format() == options
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        ({"study": "small.yaml", "seed": 3}, "parley: --config seed: unknown key; the only one is study"),
+        ({"study": "none.yaml"}, "parley: none.yaml: "),
+    ],
+)
+def test_a_run_that_cannot_be_planned_ends_with_one_line(
+    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str], config: dict[str, Any], line: str
+) -> None:
+    study_factory()
+    with pytest.raises(SystemExit) as ended:
+        begin(snakemake(), config)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(line)
+
+
+def test_a_run_finds_the_programs_of_its_python(study_factory: StudyFactory) -> None:
+    study_factory()
+    assert begin(snakemake(), {"study": "small.yaml"}).study.name == "small"
+    assert os.environ["PATH"].split(os.pathsep)[-1] == str(Path(sys.executable).parent)
+
+
+def test_a_second_run_of_a_study_is_refused_with_one_line(
+    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned = Run(study_factory(), is_main=True)
+    hold_lock(paths.lock("small"))
+    with pytest.raises(SystemExit) as ended:
+        hooks.on_start(planned, snakemake())
+    assert ended.value.code == 1
+    assert "another run of this study holds it" in capsys.readouterr().err
+
+
+def test_the_hooks_of_a_jobs_own_process_do_nothing(study_factory: StudyFactory, folder: Path) -> None:
+    job = Run(study_factory(), is_main=False)
+    marks = paths.played_marks("small")
+    marks.mkdir(parents=True)
+    hooks.on_start(job, snakemake(is_main=False))
+    hooks.on_success(job)
+    assert marks.exists()
+    hooks.on_success(Run(job.study, is_main=True))
+    assert not marks.exists()
+
+
+def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
+    hooks.refuse_to_replace(["a.parquet"])
+    for name in ("a.parquet", "b.parquet"):
+        Path(name).touch()
+    with pytest.raises(RecordError, match=r"^a\.parquet: is there, .* \(2 records in all\)$"):
+        hooks.refuse_to_replace(["a.parquet", "b.parquet"])
+
+
+def test_a_study_that_changed_is_named_at_the_end(
+    study_factory: StudyFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    planned = Run(study_factory(), is_main=True)
+    hooks.on_error(planned)
+    assert caplog.records == []
+    study_factory(seeds=2)
+    hooks.on_error(planned)
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == ["small.yaml changed while it ran"]

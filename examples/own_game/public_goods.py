@@ -36,7 +36,7 @@ class PublicGoodsParameters(GameParameters):
 @cache
 def reply_model(endowment: int) -> type[BaseModel]:
     """Return what a reply must look like; the reasoning comes first, so that a model thinks before it chooses."""
-    reasoning = (Annotated[str, Field(max_length=300)], ...)
+    reasoning = (Annotated[str, Field(max_length=200)], ...)
     contribution = (Annotated[int, Field(ge=0, le=endowment)], ...)
     return create_model("Contribution", __base__=ReplyModel, reasoning=reasoning, contribution=contribution)
 
@@ -123,7 +123,6 @@ class PublicGoods(Game[PublicGoodsParameters]):
             rounds=len(trace),
             metrics={
                 "earned": sum(earned) / len(earned),
-                # All contribute everything, or the Byzantine agents alone do.
                 "most_earned": p.endowment * max(p.multiplier, 1 + p.multiplier * len(byzantine) / len(self.seats)),
                 "silent": sum(entry["silent"] for entry in trace),
                 "byzantine": byzantine,
@@ -134,7 +133,8 @@ class PublicGoods(Game[PublicGoodsParameters]):
     def _ask(self, seat: Seat, number: int, trace: Sequence[Mapping[str, Any]]) -> Ask:
         p = self.parameters
         values = {**p.model_dump(), "n": len(self.seats), "you": seat.name, "round": number, "aim": AIMS[seat.role]}
-        values["history"] = "\n".join(f"Round {e['round']}: {e['told']}" for e in trace) or "(this is the first round)"
+        told = [f"Round {e['round']}: {e['told'].replace(f'{seat.name} put', 'you put')}" for e in trace]
+        values["history"] = "\n".join(told) or "(this is the first round)"
         system, user = (self.prompts.filled(self.prompt, seat.role, "contribute", part, values) for part in PARTS)
         return Ask(
             agent=seat.name,

@@ -188,7 +188,9 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     sent = parley("prompts", "--study", SCRIPTED, *where)
     assert sent.status == 0
     assert "; agent_2 put in 0 and earned 20" in sent.out
-    assert "match_others  (any agents, scripted)" in parley("policies", "--game", OWN).out
+    listed = parley("policies", "--game", OWN).out
+    assert "match_others  (any agents, scripted)" in listed
+    assert "module:attribute  (any agents)" in listed  # a game without a threat model says nothing of it
     assert "{multiplier}" in parley("prompts", "--game", OWN, "--template").out
 
 

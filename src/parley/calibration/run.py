@@ -47,6 +47,7 @@ _Exchanges = dict[str, dict[str, list[Exchange]]]  # by arm and agent
 class _Questions:
     """What the runner plays: every arm asks every question, once."""
 
+    code_sha256 = ""  # no code of the user's own
     parameters = GameParameters(retries=0)
 
     def __init__(self, arms: Sequence[Arm], problems: Sequence[Problem]) -> None:

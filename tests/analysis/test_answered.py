@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
-from parley.analysis.answered import MOST_LINES, Answered, answered, answered_as, answered_warnings
+from parley.analysis.answered import MAX_LINES, Answered, answered, answered_as, answered_warnings
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
 from parley.figures.make import figures
@@ -122,7 +122,7 @@ def test_a_name_for_every_reply_makes_no_large_record_and_no_long_list(
     record = next(study.simulations()).record("small")
     assert len(read_summary(record).telemetry["answered"]["theirs"]) == 20
     lines = warned(study)
-    assert len(lines) == MOST_LINES + 1
+    assert len(lines) == MAX_LINES + 1
     assert lines[-1].startswith("and ")
     assert max(map(len, lines)) < 1000
 

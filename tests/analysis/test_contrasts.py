@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis import tables
-from parley.analysis.contrasts import MOST_VALUES, contrast_table
+from parley.analysis.contrasts import MAX_VALUES, contrast_table
 from parley.analysis.stats import fisher, holm, mcnemar, paired_difference, signed_rank, unpaired_difference
 from parley.games.consensus.game import ConsensusGame
 from support.measured import MeasuredGame, measured, played
@@ -82,12 +82,12 @@ def test_two_axes_at_once_are_no_contrast() -> None:
 
 
 def test_every_pair_of_a_few_values_and_the_first_against_each_of_many() -> None:
-    few = [row for n in range(MOST_VALUES) for row in simulations("w", n=n)]
-    assert len(contrast_table(pd.DataFrame(few), BY, ConsensusGame)) == 3 * math.comb(MOST_VALUES, 2)
-    many = [row for n in (5, 3, *range(6, 6 + MOST_VALUES)) for row in simulations("w", n=n)]
+    few = [row for n in range(MAX_VALUES) for row in simulations("w", n=n)]
+    assert len(contrast_table(pd.DataFrame(few), BY, ConsensusGame)) == 3 * math.comb(MAX_VALUES, 2)
+    many = [row for n in (5, 3, *range(6, 6 + MAX_VALUES)) for row in simulations("w", n=n)]
     table = contrast_table(pd.DataFrame(many), BY, ConsensusGame)
     assert set(table["from"]) == {"5"}  # as the study lists them
-    assert len(table) == 3 * (MOST_VALUES + 1)
+    assert len(table) == 3 * (MAX_VALUES + 1)
 
 
 def test_attackers_are_compared_with_nobody_whatever_they_are() -> None:

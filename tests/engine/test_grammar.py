@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from parley.engine.grammar import MOST_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
+from parley.engine.grammar import MAX_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
 from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
@@ -31,7 +31,7 @@ def test_servers_of_ours_get_a_grammar_with_bounded_white_space() -> None:
     assert set(sent) == {"structured_outputs"}
     tag = json.loads(sent["structured_outputs"]["structural_tag"])
     assert tag["type"] == "structural_tag"
-    assert tag["format"]["max_whitespace_cnt"] == MOST_WHITE_SPACE
+    assert tag["format"]["max_whitespace_cnt"] == MAX_WHITE_SPACE
     assert tag["format"]["json_schema"] == ask().reply_model.model_json_schema()
 
 
@@ -58,7 +58,7 @@ def accepts(sent: Any, text: str) -> bool:
 
 @pytest.mark.parametrize(
     ("between", "accepted"),
-    [("", True), (" ", True), ("\n  ", True), (" " * MOST_WHITE_SPACE, True), (" " * (MOST_WHITE_SPACE + 1), False)],
+    [("", True), (" ", True), ("\n  ", True), (" " * MAX_WHITE_SPACE, True), (" " * (MAX_WHITE_SPACE + 1), False)],
 )
 def test_white_space_is_allowed_and_bounded(between: str, accepted: bool) -> None:
     text = (

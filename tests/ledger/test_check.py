@@ -95,7 +95,7 @@ def test_content_that_is_nested_deeply_ends_in_words(depth: int) -> None:
 
 
 def test_a_line_that_is_too_long_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "MOST_BLOCK_BYTES", 1500)
+    monkeypatch.setattr(check, "MAX_BLOCK_BYTES", 1500)
     assert problem(CHAIN) == "block 3: longer than 1,500 bytes"
     read = [len(line) for line in check.lines(io.BytesIO(b"x" * 10_000))]
     assert max(read) == 1501

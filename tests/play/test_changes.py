@@ -190,6 +190,6 @@ def test_hostile_descriptions_are_told_in_plain_lines(before: Study, described: 
 def test_large_studies_are_compared_with_some_of_their_conditions(
     before: Study, study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_COMPARED", 1)
+    monkeypatch.setattr(module, "_MAX_COMPARED", 1)
     study = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 4})
     assert sum(changes_of(study).former.values()) == 4

@@ -19,7 +19,7 @@ from parley.play.record_limits import META_VALUES, bounded_json, limits_of
 from support.playing import play_of
 from support.studies import StudyFactory
 
-MOST_MIB = 500  # of a process that has imported what reads records, which alone takes a third of it
+MAX_MIB = 500  # of a process that has imported what reads records, which alone takes a third of it
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_record_that_unpacks_to_gigabytes_is_refused_by_a_small_process(
     told = replayed_by_a_child(path)
     assert told[0].startswith(f"{path}: ")
     assert words in told[0]
-    assert int(told[-1]) < MOST_MIB + 5 * path.stat().st_size // 2**20, told  # a footer is not packed
+    assert int(told[-1]) < MAX_MIB + 5 * path.stat().st_size // 2**20, told  # a footer is not packed
 
 
 def replayed_by_a_child(path: Path, how: str = "replay") -> list[str]:
@@ -163,7 +163,7 @@ def test_a_text_that_is_repeated_as_often_as_may_be_is_kept_once(path: Path) -> 
     coded = table.set_column(place, pa.field("text", codes.type, nullable=False), codes)
     with_pages(path, coded, rows_checksum(coded))
     assert path.stat().st_size < 50_000
-    assert int(replayed_by_a_child(path)[-1]) < MOST_MIB
+    assert int(replayed_by_a_child(path)[-1]) < MAX_MIB
     assert len({id(entry.text) for entry in read_record(path)[1]}) == 1
 
 

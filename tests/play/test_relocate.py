@@ -335,7 +335,7 @@ def test_records_of_a_former_configuration_are_read_once(
         return read_description(path)
 
     monkeypatch.setattr("parley.play.former.read_description", count)
-    monkeypatch.setattr("parley.play.changes._MOST_READ", 1)
+    monkeypatch.setattr("parley.play.changes._MAX_READ", 1)
     assert sum(changes_of(new).former.values()) == 4
     assert len(read) == len(set(read)) == 8, "each with its second name"
     play(new)

@@ -377,7 +377,7 @@ def test_a_price_that_changes_leaves_what_was_paid(make: Make, server: StandInSe
 
 
 def test_a_long_file_is_cut_to_its_sum(make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spending, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(spending, "_MAX_BYTES", 1000)
     play(make({"tokens": 10**6}))
     assert total() == 107 * len(server.bodies)
     assert paths.spent("small").stat().st_size < 2000

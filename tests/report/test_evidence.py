@@ -9,7 +9,7 @@ import pytest
 from parley.analysis import tables
 from parley.figures import make as figures
 from parley.report import page as report
-from parley.report.evidence import MOST_CONTRASTS, contrast_rows, quantity_rows, rate_rows
+from parley.report.evidence import MAX_CONTRASTS, contrast_rows, quantity_rows, rate_rows
 from support.measured import MeasuredGame, measured, played
 from support.pages import Page
 from support.studies import StudyFactory
@@ -74,11 +74,11 @@ def test_a_comparison_within_a_condition_names_its_indicators() -> None:
 
 
 def test_the_smallest_p_come_first_and_the_others_are_counted() -> None:
-    rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MOST_CONTRASTS + 5)]
+    rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MAX_CONTRASTS + 5)]
     rows.insert(3, a_contrast(p=math.nan, to="undefined"))
     found = contrast_rows(pd.DataFrame(rows), BY, MeasuredGame)
-    assert found["all"] == MOST_CONTRASTS + 6
-    assert len(found["rows"]) == MOST_CONTRASTS
+    assert found["all"] == MAX_CONTRASTS + 6
+    assert len(found["rows"]) == MAX_CONTRASTS
     assert found["rows"][0]["compared"] == "model: a → b0"
     assert [row["p"] for row in found["rows"]] == sorted(row["p"] for row in found["rows"])
     assert not any("undefined" in row["compared"] for row in found["rows"])

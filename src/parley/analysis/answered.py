@@ -10,7 +10,7 @@ from parley.play.record import Summary
 from parley.study.axes import axes_text
 from parley.study.condition import Simulation
 
-MOST_LINES = 40
+MAX_LINES = 40
 _SHOWN = 3
 
 
@@ -75,10 +75,10 @@ def answered(simulations: Sequence[Simulation], summaries: Iterable[Summary]) ->
 
 
 def answered_warnings(models: Sequence[Answered]) -> list[str]:
-    """Return what readers should be warned of, at most MOST_LINES lines and one that counts the rest."""
+    """Return what readers should be warned of, at most MAX_LINES lines and one that counts the rest."""
     lines = [line for model in models for line in model.warnings()]
-    more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
-    return lines[:MOST_LINES] + more
+    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    return lines[:MAX_LINES] + more
 
 
 def answered_as(models: Sequence[Answered]) -> dict[str, str]:

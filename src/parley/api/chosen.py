@@ -10,7 +10,7 @@ from parley.study.condition import Condition
 from parley.text import one_line
 
 SEED = "seed"  # beside the axes
-_MOST_VALUES = 60  # characters of the values of an axis in an error
+_MAX_VALUES = 60  # characters of the values of an axis in an error
 
 
 def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
@@ -20,7 +20,7 @@ def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
         return found[0]
     left = {axis: list(dict.fromkeys(condition.axes[axis] for condition in found)) for axis in found[0].axes}
     told = "; ".join(
-        f"{axis} ({one_line(', '.join(map(str, values)), _MOST_VALUES)})"
+        f"{axis} ({one_line(', '.join(map(str, values)), _MAX_VALUES)})"
         for axis, values in left.items()
         if len(values) > 1
     )
@@ -38,7 +38,7 @@ def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any
         for axis, values in chosen.items()
     }
     if not any(_has(condition, allowed) for condition in study.conditions):
-        asked = ", ".join(f"{axis}={one_line(str(value), _MOST_VALUES)}" for axis, value in chosen.items())
+        asked = ", ".join(f"{axis}={one_line(str(value), _MAX_VALUES)}" for axis, value in chosen.items())
         raise UsageError(f"{study.name}: no condition has {asked}; `study.conditions` lists them")
     return allowed
 

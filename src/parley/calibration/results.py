@@ -24,7 +24,7 @@ from parley.policies import REPLY_FORMATS
 from parley.study import Study
 
 FORMAT = 1
-_MOST_BYTES = 100_000_000
+_MAX_BYTES = 100_000_000
 _REPORT_PLAN = "PARLEY_REPORT_PLAN"
 HEADER = (
     *("arm", "right", "accuracy", "minus plain", "unreadable", *DEGENERATE_CLASSES),
@@ -87,7 +87,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 def read_calibration(path: Path) -> dict[str, Any] | None:
     """Return what a file says; None if it is no calibration. Raises RecordError if it is damaged."""
     try:
-        found = json.loads(read_regular(path, _MOST_BYTES))
+        found = json.loads(read_regular(path, _MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         raise RecordError(f"{path}: cut short or no JSON; delete it and run: parley calibrate") from None
     if not isinstance(found, dict) or found.get("calibration") != FORMAT:

@@ -14,7 +14,7 @@ from typing import Any
 from parley.errors import EngineError, UsageError
 from parley.files import read_regular
 
-_MOST_BYTES = 10_000_000
+_MAX_BYTES = 10_000_000
 
 STARTING = "starting"
 FAILED = "failed"
@@ -63,7 +63,7 @@ class Endpoint:
 def read_endpoint(path: Path) -> Endpoint:
     """Return the endpoint; raises EngineError if the file is missing or not an endpoint file."""
     try:
-        return Endpoint(**json.loads(read_regular(path, _MOST_BYTES)))
+        return Endpoint(**json.loads(read_regular(path, _MAX_BYTES)))
     except FileNotFoundError:
         raise EngineError(f"{path}: no endpoint file; start the engine with: parley serve") from None
     except (OSError, ValueError, TypeError):

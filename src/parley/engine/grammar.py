@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from parley.policies import Ask
 
-MOST_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
-OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MOST_WHITE_SPACE}"
+MAX_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
+OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MAX_WHITE_SPACE}"
 OF_SERVICES = "json_schema"
 
 
@@ -32,7 +32,7 @@ def constraint(ask: Ask, of_service: bool) -> Mapping[str, Any]:
     if of_service:
         named = {"name": ask.phase, "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
-    form = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MOST_WHITE_SPACE}
+    form = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_WHITE_SPACE}
     return {"structured_outputs": {"structural_tag": json.dumps({"type": "structural_tag", "format": form})}}
 
 

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.attacked import beside_undisturbed
-from parley.figures.page import MOST_PANELS, empty, line_handle, line_style, words
+from parley.figures.page import MAX_PANELS, empty, line_handle, line_style, words
 from parley.figures.panels import (
-    MOST_LINES,
+    MAX_LINES,
     WILSON,
     alike,
     at_most,
@@ -35,8 +35,8 @@ from parley.study import Study
 
 _WIDEST, _NARROWEST, _HEIGHT = 2.9, 1.9, 1.8  # inches, of a panel
 _ROUND = 0.45  # inches that a round takes where there are few
-_MOST_TICKS = 7
-_MOST_MARKS = 12  # with intervals, on one line
+_MAX_TICKS = 7
+_MAX_MARKS = 12  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _LINE = 9  # points from one row of numbers to the next
 
@@ -61,10 +61,10 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     varying = varied(table, axes, notes)
     lines_by = axis_of_lines(table, varying, spec.x if spec.x in varying else "model")
     if spec.x in varying and lines_by != spec.x:
-        notes.append(f"{spec.x} has more values than a panel has lines ({MOST_LINES}): a panel for each.")
+        notes.append(f"{spec.x} has more values than a panel has lines ({MAX_LINES}): a panel for each.")
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    panels = at_most(list(alike(table, by)), notes, max(1, MOST_PANELS // len(labels)))
+    panels = at_most(list(alike(table, by)), notes, max(1, MAX_PANELS // len(labels)))
     shown = pd.concat([conditions for _, conditions in panels])
     extent = (int(shown["round"].min()), int(shown["round"].max()))
     width = min(_WIDEST, max(_NARROWEST, _ROUND * (extent[1] - extent[0] + 1)))
@@ -122,7 +122,7 @@ def _panel(
     first, last = extent
     share_axis(ax, last - first + 1, first)
     rounds = last - first + 1
-    every = math.ceil(rounds / _MOST_MARKS)
+    every = math.ceil(rounds / _MAX_MARKS)
     apart = min(_APART * rounds / width, 0.8 / len(lines))
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value).sort_values("round")
@@ -146,7 +146,7 @@ def _below(
 ) -> None:
     """Write the rounds, and under them the number of simulations of each line, where it changes."""
     first, last = extent
-    ticks = list(range(first, last + 1, max(1, math.ceil((last - first + 1) / _MOST_TICKS))))
+    ticks = list(range(first, last + 1, max(1, math.ceil((last - first + 1) / _MAX_TICKS))))
     ax.set_xticks(ticks)
     rows = _numbers(conditions, lines_by, lines)
     for place, (counts, color) in enumerate(rows):

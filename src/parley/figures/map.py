@@ -22,7 +22,7 @@ from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 
 _CELL = (0.78, 0.34)  # inches
-_MOST_ROWS = 60
+_MAX_ROWS = 60
 _COLORS = "cividis"  # as good for color-blind readers, and in gray
 _CHARACTER = 0.066  # width of a character of a name, in inches
 _LONGEST_NAME = 120
@@ -116,9 +116,9 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content,
     if fixed:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     notes += alone
-    if len(rows) > _MOST_ROWS:
-        notes.append(f"The first {_MOST_ROWS} of {len(rows)} rows are shown; the tables hold all.")
-    shown = list(rows.items())[:_MOST_ROWS]
+    if len(rows) > _MAX_ROWS:
+        notes.append(f"The first {_MAX_ROWS} of {len(rows)} rows are shown; the tables hold all.")
+    shown = list(rows.items())[:_MAX_ROWS]
     used = {value for _, cells in shown for value in cells}
     xs = [value for value in values_along(table[spec.x]) if value in used]
     names = [_cut(_name(varying, key)) for key, _ in shown]

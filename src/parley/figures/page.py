@@ -30,7 +30,7 @@ from parley.study import Study
 from parley.text import one_line
 
 FEW_PANELS = 8  # single simulations that one figure shows
-MOST_PANELS = 48  # more would be a wall, not a figure
+MAX_PANELS = 48  # more would be a wall, not a figure
 WIDEST = 12.0
 
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito

@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import (
-    MOST_PANELS,
+    MAX_PANELS,
     WIDEST,
     heading,
     in_blocks,
@@ -31,7 +31,7 @@ from parley.study import Study
 Panel = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
 Place = tuple[Any, str]  # a value along x, and how it is written
 
-MOST_LINES = 6  # in one panel
+MAX_LINES = 6  # in one panel
 WILSON = f"{CONFIDENCE:.0%} Wilson interval"
 T_INTERVAL = f"{CONFIDENCE:.0%} t interval"
 _CONDITION = "_condition"
@@ -56,7 +56,7 @@ def evenly(items: int, most: int) -> int:
     return math.ceil(items / math.ceil(items / most))
 
 
-def at_most(items: list[Any], notes: list[str], number: int = MOST_PANELS) -> list[Any]:
+def at_most(items: list[Any], notes: list[str], number: int = MAX_PANELS) -> list[Any]:
     """Return the first items, as many as a figure shows, and add a note if there are more."""
     if len(items) > number:
         notes.append(f"The first {number} of {len(items)} panels are shown; the tables hold all.")
@@ -121,7 +121,7 @@ def axis_of_lines(table: pd.DataFrame, varying: Sequence[str], wish: str = "") -
     That is `wish` if it can be; else the one that leaves the fewest panels, of several the one with the most values.
     """
     numbers = {axis: len(table[axis].unique()) for axis in varying}
-    fit = [axis for axis, number in numbers.items() if number <= MOST_LINES]
+    fit = [axis for axis, number in numbers.items() if number <= MAX_LINES]
     if wish in fit:
         return wish
 
@@ -336,7 +336,7 @@ def places_along(
         axes = ["b", *others]
     along = _along(table, axes, spec.x, each, lines)
     shown = len({number for _, part in along.panels for number in part[_CONDITION]})
-    most = max(1, MOST_PANELS // max(1, len(spec.of) if lines else 1))
+    most = max(1, MAX_PANELS // max(1, len(spec.of) if lines else 1))
     alone: list[str] = []
     if along.x is not None and len(along.panels) > most:
         table = compared(table, [axis for axis in axes if axis != along.x], along.x, alone)

@@ -25,9 +25,9 @@ from parley.games.evidence import FigureSpec
 from parley.study import Study
 
 _SIZE = (2.4, 1.7)  # inches, of a panel
-_MOST_PANELS = 24  # intervals at every threshold need room
+_MAX_PANELS = 24  # intervals at every threshold need room
 _APART = 0.012  # of the range of thresholds, between lines
-_MOST_TICKS = 6
+_MAX_TICKS = 6
 
 
 def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
@@ -40,7 +40,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     varying = varied(table, study.axes, notes)
     found = list(alike(table, varying))
     not_shown(len(study.conditions), len(found), notes)
-    panels = at_most(found, notes, _MOST_PANELS)
+    panels = at_most(found, notes, _MAX_PANELS)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}; sims: how many these are.")
     legend = [line_handle(index, label) for index, label in enumerate(labels.values())]
 
@@ -60,7 +60,7 @@ def _panel(ax: Axes, rows: pd.DataFrame, names: list[str]) -> None:
     thresholds = sorted(rows["threshold"].unique())
     span = (thresholds[-1] - thresholds[0]) or 1.0
     ax.set_xlim(thresholds[0] - 0.05 * span, thresholds[-1] + 0.05 * span)
-    ax.set_xticks(thresholds[:: math.ceil(len(thresholds) / _MOST_TICKS)])
+    ax.set_xticks(thresholds[:: math.ceil(len(thresholds) / _MAX_TICKS)])
     for index, name in enumerate(names):
         here = rows[rows["share"] == name].sort_values("threshold")
         x = here["threshold"].to_numpy(float) + (index - (len(names) - 1) / 2) * _APART * span

@@ -22,9 +22,9 @@ from parley.games.evidence import FigureSpec, Timeline
 from parley.study import Study
 from parley.text import one_line
 
-_MOST_PANELS = 4
-_MOST_ROUNDS = 15
-_MOST_AGENTS = 20
+_MAX_PANELS = 4
+_MAX_ROUNDS = 15
+_MAX_AGENTS = 20
 _NARROWEST, _BROADEST, _HEIGHT = 0.66, 0.95, 0.27  # inches, of a cell
 _BESIDE = 0.1  # inches of a cell that its word leaves free
 _CHARACTER = 0.058  # width of a character in a cell, in inches
@@ -42,13 +42,13 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
 
     Raises RecordError if a record is missing or cannot be read.
     """
-    chosen, _, _ = few(study, _MOST_PANELS, 1.0, attacked=True)
+    chosen, _, _ = few(study, _MAX_PANELS, 1.0, attacked=True)
     drawn = [study.game.evidence.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
     cell = _cell_width(drawn, columns)
     width = cell * columns
-    _, titles, notes = few(study, _MOST_PANELS, width, attacked=True)
+    _, titles, notes = few(study, _MAX_PANELS, width, attacked=True)
     notes += _about(drawn, cell)
     blocks = in_blocks(list(zip(drawn, titles, strict=True)), columns_of(width + _NAMES))
     agents = [max(len(names_shown(timeline)) for timeline, _ in row) for row in blocks]
@@ -71,15 +71,15 @@ def rounds_shown(timeline: Timeline) -> range:
     """Return the rounds of a timeline that a panel shows: the first ones, or those around its first mark."""
     last = max((number for _, number in timeline.cells), default=0)
     marked = min((mark.round for mark in timeline.marks), default=1)
-    start = 1 if marked <= _MOST_ROUNDS else max(1, min(marked - 2, last - _MOST_ROUNDS + 1))
-    return range(start, min(last, start + _MOST_ROUNDS - 1) + 1)
+    start = 1 if marked <= _MAX_ROUNDS else max(1, min(marked - 2, last - _MAX_ROUNDS + 1))
+    return range(start, min(last, start + _MAX_ROUNDS - 1) + 1)
 
 
 def names_shown(timeline: Timeline) -> list[str]:
     """Return the agents that a panel shows: those that stand out, and of the others the first ones, in order."""
     others = [name for name in timeline.agents if name not in timeline.framed]
-    framed = [name for name in timeline.agents if name in timeline.framed][:_MOST_AGENTS]
-    kept = {*framed, *others[: _MOST_AGENTS - len(framed)]}
+    framed = [name for name in timeline.agents if name in timeline.framed][:_MAX_AGENTS]
+    kept = {*framed, *others[: _MAX_AGENTS - len(framed)]}
     return [name for name in timeline.agents if name in kept]
 
 
@@ -120,9 +120,9 @@ def _about(drawn: Sequence[Timeline], cell: float) -> list[str]:
     texts = _texts(drawn)
     notes = ["In the cells: what was said."] if any(texts) else []
     if any(len(rounds_shown(t)) < max((number for _, number in t.cells), default=0) for t in drawn):
-        notes.append(f"At most {_MOST_ROUNDS} rounds are shown, those of the first mark among them.")
+        notes.append(f"At most {_MAX_ROUNDS} rounds are shown, those of the first mark among them.")
     if any(len(names_shown(t)) < len(t.agents) for t in drawn):
-        notes.append(f"At most {_MOST_AGENTS} agents are shown.")
+        notes.append(f"At most {_MAX_AGENTS} agents are shown.")
     if any(fitted(text, cell - _BESIDE) != one_line(text) for text in texts):
         notes.append(f"Words that end in {_CUT} are cut; the records hold all.")
     return notes

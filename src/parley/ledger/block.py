@@ -16,7 +16,7 @@ from parley.games.evidence import Session
 from parley.identity import canonical_json, digest
 from parley.ledger.merkle import leaf_hash, merkle_root
 from parley.ledger.signing import AgentKey
-from parley.study.ledger_settings import MOST_DIFFICULTY
+from parley.study.ledger_settings import MAX_DIFFICULTY
 
 FORMAT = 1
 _GENESIS_DOMAIN = "parley/genesis/1"
@@ -70,7 +70,7 @@ class Block(BaseModel):
     spoken: _Count
     utterances: list[SignedUtterance]
     merkle_root: _Hash
-    difficulty: Annotated[int, Field(ge=0, le=MOST_DIFFICULTY)]
+    difficulty: Annotated[int, Field(ge=0, le=MAX_DIFFICULTY)]
     nonce: _Count
     hash: _Hash
 

@@ -20,7 +20,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.network.graph import Network
 from parley.ledger.block import SignedSession, genesis, make_block, sign_session
-from parley.ledger.check import MOST_BLOCK_BYTES, ChainChecker, block_line, check_chain, head_line, lines, open_chain
+from parley.ledger.check import MAX_BLOCK_BYTES, ChainChecker, block_line, check_chain, head_line, lines, open_chain
 from parley.ledger.gossip import traffic
 from parley.ledger.order import Order, misplaced
 from parley.play.record import Summary, read_trace
@@ -135,8 +135,8 @@ def links(study: Study, strict: bool = False) -> Iterator[Link]:
             line = block_line(block)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordError(f"{source.where}: cannot be chained: {one_line(str(error), 200)}") from None
-        if len(line) > MOST_BLOCK_BYTES:
-            raise RecordError(f"{source.where}: {len(line):,} bytes, and a block has {MOST_BLOCK_BYTES:,} at most")
+        if len(line) > MAX_BLOCK_BYTES:
+            raise RecordError(f"{source.where}: {len(line):,} bytes, and a block has {MAX_BLOCK_BYTES:,} at most")
         previous = block["hash"]
         yield Link(source, block, line)
 

@@ -20,14 +20,14 @@ from parley.identity import canonical_json
 from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
 from parley.ledger.order import Order, misplaced
 from parley.ledger.signing import AgentKey
-from parley.study.ledger_settings import MOST_DIFFICULTY
+from parley.study.ledger_settings import MAX_DIFFICULTY
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
 _log = limited_logger(__name__)
 
-MOST_BLOCK_BYTES = 1 << 25  # 32 MiB; a thousand agents fill it in ten rounds of a page each
-_MOST_HEAD_BYTES = 1000
+MAX_BLOCK_BYTES = 1 << 25  # 32 MiB; a thousand agents fill it in ten rounds of a page each
+_MAX_HEAD_BYTES = 1000
 
 
 class BadChainError(ValueError):
@@ -51,8 +51,8 @@ def head_line(blocks: int, last: str) -> bytes:
 
 def parse_block(line: bytes) -> Block:
     """Return the block of one line, whose shape alone is checked; raises BadChainError."""
-    if len(line) > MOST_BLOCK_BYTES:
-        raise BadChainError(f"longer than {MOST_BLOCK_BYTES:,} bytes")
+    if len(line) > MAX_BLOCK_BYTES:
+        raise BadChainError(f"longer than {MAX_BLOCK_BYTES:,} bytes")
     if not line.endswith(b"\n"):
         raise BadChainError("cut short: no end of line")
     try:
@@ -169,7 +169,7 @@ def open_chain(path: Path) -> BinaryIO:
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of a chain; of one that is too long for a block no more than that is read at once."""
-    while line := file.readline(MOST_BLOCK_BYTES + 1):
+    while line := file.readline(MAX_BLOCK_BYTES + 1):
         yield line
 
 
@@ -193,9 +193,9 @@ def _check_head(head: Path, checker: ChainChecker) -> None:
     if not head.exists():
         return
     with open_chain(head) as file:
-        found = file.read(_MOST_HEAD_BYTES)
+        found = file.read(_MAX_HEAD_BYTES)
     # A chain without a block may have any difficulty.
-    lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MOST_DIFFICULTY + 1)]
+    lasts = [checker.last] if checker.blocks else [genesis(difficulty) for difficulty in range(MAX_DIFFICULTY + 1)]
     if found not in [head_line(checker.blocks, last) for last in lasts]:
         counted = _counted(found)
         told = "" if counted in (None, checker.blocks) else f": it counts {counted}"

@@ -21,10 +21,10 @@ from parley.text import one_line, table
 
 _ABSENT = "-"
 _HASH = 64  # hexadecimal digits
-_MOST_VALUES = 4  # of one key, in a line
-_MOST_COMPARED = 2_000  # conditions that a former one is compared with
-_MOST_DEEP = 3  # mappings in mappings
-_MOST_READ = 100  # records of one folder, besides those that were looked at to be moved
+_MAX_VALUES = 4  # of one key, in a line
+_MAX_COMPARED = 2_000  # conditions that a former one is compared with
+_MAX_DEEP = 3  # mappings in mappings
+_MAX_READ = 100  # records of one folder, besides those that were looked at to be moved
 _ALIKE_FIRST = ("n", "b", "prompt")  # what a person would call the same condition
 
 _FACTS = {
@@ -90,7 +90,7 @@ def _by_configuration(survey: Survey, place: Place) -> list[tuple[Configuration 
     seeds: defaultdict[int, set[int]] = defaultdict(set)
     known: dict[int, Configuration | None] = {}
     unread: set[int] = set()
-    left = _MOST_READ
+    left = _MAX_READ
     for seed in place.seeds:
         path = place.records.get(seed) or place.kept[seed]
         if not survey.was_read(path):
@@ -118,8 +118,8 @@ def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
 def former_lines(changes: Changes, study: str) -> Iterator[str]:
     """Yield what `parley status` says: how many records are of no use now, and why."""
     for differences, records in changes.former.items():
-        told = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MOST_VALUES])
-        more = f", and {len(differences) - _MOST_VALUES} more" if len(differences) > _MOST_VALUES else ""
+        told = ", ".join(f"{key} {then}, now {now}" for key, then, now in differences[:_MAX_VALUES])
+        more = f", and {len(differences) - _MAX_VALUES} more" if len(differences) > _MAX_VALUES else ""
         yield f"{records:,} records of a former configuration ({told}{more})"
     if changes.seeds:
         yield f"{changes.seeds:,} records of seeds that the study no longer has"
@@ -162,7 +162,7 @@ class _Nearest:
 
     @cached_property
     def _facts(self) -> list[tuple[Condition, dict[str, str]]]:
-        return [(c, facts(describe_condition(c))) for c in self._study.conditions[:_MOST_COMPARED]]
+        return [(c, facts(describe_condition(c))) for c in self._study.conditions[:_MAX_COMPARED]]
 
     @cached_property
     def _alike(self) -> dict[tuple[str, ...], list[tuple[Condition, dict[str, str]]]]:
@@ -194,7 +194,7 @@ class _Nearest:
         values = self._values.get(key, [])
         if value is None or len(values) < 2:
             return _told(value)
-        return ", ".join(map(_told, values[:_MOST_VALUES])) + (", ..." if len(values) > _MOST_VALUES else "")
+        return ", ".join(map(_told, values[:_MAX_VALUES])) + (", ..." if len(values) > _MAX_VALUES else "")
 
 
 def _alike(known: Mapping[str, str]) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _add(found: dict[str, str], name: str, value: Any, depth: int = 0) -> None:
     """Add a value under its name; a mapping's values each under their own."""
-    if isinstance(value, dict) and depth < _MOST_DEEP:
+    if isinstance(value, dict) and depth < _MAX_DEEP:
         for key, inner in value.items():
             _add(found, f"{name} {key}".strip(), inner, depth + 1)
     elif isinstance(value, str):

@@ -23,7 +23,7 @@ from parley.text.yamlfile import is_slug
 _NAME = re.compile(r"seed=(0|[1-9][0-9]{0,8})(\.parquet|\.jsonl)")
 _SPEC = re.compile(r"spec=[0-9a-f]{8}")
 _OF_ONE = ("id", "seed", "material")  # what tells the simulations of a condition apart
-_MOST_TRIED = 20  # records of one configuration that are of no simulation: those after them are not either
+_MAX_TRIED = 20  # records of one configuration that are of no simulation: those after them are not either
 
 
 @dataclass
@@ -148,7 +148,7 @@ class Survey:
         except (RecordError, ValueError, RecursionError):
             return None
         configuration = self._configurations.setdefault(name, Configuration(common))
-        if not configuration.conditions and configuration.tried < _MOST_TRIED:
+        if not configuration.conditions and configuration.tried < _MAX_TRIED:
             configuration.conditions = self.conditions_of(found["id"], found["seed"])
             configuration.tried += 1
         return Described(found["id"], found["seed"], configuration)

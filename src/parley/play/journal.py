@@ -31,7 +31,7 @@ from parley.files import (
 )
 
 FORMAT = 1
-_MOST_FIRST_LINE = 1000  # bytes; it has an id and a format
+_MAX_FIRST_LINE = 1000  # bytes; it has an id and a format
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def journal_id(path: Path) -> str | None:
         return None
     try:
         with path.open("rb") as file:
-            data = parse_line(file.readline(_MOST_FIRST_LINE)) or {}
+            data = parse_line(file.readline(_MAX_FIRST_LINE)) or {}
     except OSError:
         return None
     found = data.get("simulation")

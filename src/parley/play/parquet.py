@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from parley.play.parquet_pages import ENCODINGS, pages
 
 # Not packed, so no more than the file has; metadata stands in it twice, once in base64: of 64 MiB it makes 150.
-MOST_FOOTER_BYTES = 256 * 2**20
-_MOST_OF_A_LIST = 100  # columns, row groups, pairs of metadata: Parquet's own limit is a million of each
+MAX_FOOTER_BYTES = 256 * 2**20
+_MAX_OF_A_LIST = 100  # columns, row groups, pairs of metadata: Parquet's own limit is a million of each
 _FOOTER_END = 8  # the footer's length and the closing magic
 _MAGIC = b"PAR1"
 
@@ -52,12 +52,12 @@ def parquet_file(content: bytes) -> ParquetFile:
     footer = int.from_bytes(content[-_FOOTER_END:-4], "little")
     if content[-4:] != _MAGIC or footer + _FOOTER_END > len(content):
         raise BadParquetError("its end is missing")
-    if footer > MOST_FOOTER_BYTES:
-        raise BadParquetError(f"its footer is larger than {MOST_FOOTER_BYTES // 2**20} MiB")
+    if footer > MAX_FOOTER_BYTES:
+        raise BadParquetError(f"its footer is larger than {MAX_FOOTER_BYTES // 2**20} MiB")
     file = pq.ParquetFile(
         pa.BufferReader(content),
-        thrift_string_size_limit=MOST_FOOTER_BYTES,
-        thrift_container_size_limit=_MOST_OF_A_LIST,
+        thrift_string_size_limit=MAX_FOOTER_BYTES,
+        thrift_container_size_limit=_MAX_OF_A_LIST,
     )
     return ParquetFile(content, file.metadata, file.schema_arrow)
 

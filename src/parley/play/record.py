@@ -34,7 +34,7 @@ from parley.play.parquet import (
     values,
     write_parquet,
 )
-from parley.play.record_limits import META_BYTES, META_VALUES, MOST_BYTES, bounded_json, limits_of
+from parley.play.record_limits import MAX_BYTES, META_BYTES, META_VALUES, bounded_json, limits_of
 from parley.play.record_shape import problem_of
 from parley.play.runner import Play, count_answered
 from parley.play.timing import times
@@ -314,7 +314,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
 
     Raises OSError, ValueError or KeyError for a file without them, or whose rows were changed.
     """
-    file = parquet_file(read_regular(path, MOST_BYTES))
+    file = parquet_file(read_regular(path, MAX_BYTES))
     most = limits_of({}, len(file.content))
     rows = read_rows(file, most.rows, most.text_bytes)
     with suppress(RecordError):  # of a version whose metadata is not read
@@ -366,7 +366,7 @@ def checksum(metadata: Mapping[bytes, bytes]) -> bytes:
 def _open(path: Path) -> ParquetFile:
     """Return the file, after a check that its metadata is as it was written and that nothing is cut off."""
     try:
-        content = read_regular(path, MOST_BYTES)
+        content = read_regular(path, MAX_BYTES)
     except FileNotFoundError:
         raise MissingRecordError(f"{path}: no such file; run the study to make it") from None
     except OSError as error:

@@ -14,15 +14,15 @@ from pydantic import ValidationError
 from parley.errors import UsageError
 from parley.games.registry import GAMES
 
-MOST_BYTES = 512 * 2**20  # of a file
+MAX_BYTES = 512 * 2**20  # of a file
 META_BYTES = 8 * 2**20  # of what describes the simulation
 META_VALUES = 1_000_000
 
-_MOST_ROWS = 2_000_000
+_MAX_ROWS = 2_000_000
 _LEAST_TEXT_BYTES = 256 * 2**20  # that a file may unpack to, however small it is
-_MOST_UNPACKED = 64  # bytes for each byte of a larger file: long histories, which stand in each question, pack well
-_MOST_TRACE_BYTES = 64 * 2**20
-_MOST_TRACE_VALUES = 4_000_000
+_MAX_UNPACKED = 64  # bytes for each byte of a larger file: long histories, which stand in each question, pack well
+_MAX_TRACE_BYTES = 64 * 2**20
+_MAX_TRACE_VALUES = 4_000_000
 
 _ASKS = 8  # of an agent in a round: two phases, two steps each; and as many again
 _ROW_TEXT_BYTES = 2**20  # the longest reply that a game reads
@@ -48,17 +48,17 @@ def limits_of(simulation: Mapping[str, Any], size: int) -> Limits:
     try:
         parameters = GAMES[simulation["game"]].Parameters.model_validate(simulation["parameters"])
         agents = sum(int(group["count"]) for group in simulation["groups"])
-        rounds = parameters.longest or _MOST_ROWS
+        rounds = parameters.longest or _MAX_ROWS
         again = 1 + int(getattr(parameters, "redeliberations", 0))
         rows = max(agents, 1) * rounds * again * (parameters.retries + 1) * _ASKS
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError):
-        rows, agents = _MOST_ROWS, _MOST_ROWS
+        rows, agents = _MAX_ROWS, _MAX_ROWS
     links = agents * agents  # the trace of the first round may name who hears whom
     return Limits(
-        min(rows, _MOST_ROWS),
-        min(rows * _ROW_TEXT_BYTES, max(_LEAST_TEXT_BYTES, _MOST_UNPACKED * size)),
-        min(rows * _ROW_TRACE_BYTES + links * 100, _MOST_TRACE_BYTES),
-        min(rows * _ROW_TRACE_VALUES + links * 2, _MOST_TRACE_VALUES),
+        min(rows, _MAX_ROWS),
+        min(rows * _ROW_TEXT_BYTES, max(_LEAST_TEXT_BYTES, _MAX_UNPACKED * size)),
+        min(rows * _ROW_TRACE_BYTES + links * 100, _MAX_TRACE_BYTES),
+        min(rows * _ROW_TRACE_VALUES + links * 2, _MAX_TRACE_VALUES),
     )
 
 

@@ -21,7 +21,7 @@ from parley.text import one_line
 
 _log = logging.getLogger(__name__)
 
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 
 
 @dataclass
@@ -44,9 +44,9 @@ class Moves:
                 "were moved from the paths that they had before" if done else "lie at former paths: a run moves them"
             )
             found.append(f"{' and '.join(parts)} {verb}; nothing is played again")
-        found += self.notes[:_MOST_NOTES]
-        if len(self.notes) > _MOST_NOTES:
-            found.append(f"and {len(self.notes) - _MOST_NOTES:,} more files are left where they are")
+        found += self.notes[:_MAX_NOTES]
+        if len(self.notes) > _MAX_NOTES:
+            found.append(f"and {len(self.notes) - _MAX_NOTES:,} more files are left where they are")
         return found
 
 

@@ -29,7 +29,7 @@ from parley.study.budget import Budget
 from parley.text.logs import every, limited_logger
 
 _TAIL_BYTES = 1 << 16  # enough for the last line
-_MOST_BYTES = 1 << 22  # beyond, only the last line is kept
+_MAX_BYTES = 1 << 22  # beyond, only the last line is kept
 _POLL_SECONDS = 0.2
 _BURY_SECONDS = 2.0
 _log = limited_logger(__name__)
@@ -65,7 +65,7 @@ class _Log:
                 "sum": account.as_json(),
             }
         )
-        if self._path.stat().st_size > _MOST_BYTES:
+        if self._path.stat().st_size > _MAX_BYTES:
             write_atomically(self._path, lambda file: file.write(line))
             return
         fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)

@@ -19,8 +19,8 @@ from parley.study.condition import Condition, Simulation
 
 _log = logging.getLogger(__name__)
 
-_MOST_NAMED = 20
-_MOST_MARK_BYTES = 100_000_000
+_MAX_NAMED = 20
+_MAX_MARK_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Records:
 
     def notes(self) -> Iterator[str]:
         """Yield a line for each record that is left out, and what to do; one for those that cannot be checked."""
-        for problem in list(self.left_out.values())[:_MOST_NAMED]:
+        for problem in list(self.left_out.values())[:_MAX_NAMED]:
             yield f"left out: {problem}"
-        if len(self.left_out) > _MOST_NAMED:
-            yield f"left out: {len(self.left_out) - _MOST_NAMED} more"
+        if len(self.left_out) > _MAX_NAMED:
+            yield f"left out: {len(self.left_out) - _MAX_NAMED} more"
         if self.left_out:
             number = len(self.left_out)
             yield f"left out of {_records(number + len(self.summaries))}: {number:,}; {_AGAIN}"
@@ -136,7 +136,7 @@ def mark_tables(study: Study, left_out: Collection[Path]) -> None:
 def left_out_of_tables(study: Study) -> list[Path]:
     """Return the records that the tables of a study were made without; none if they are not made."""
     try:
-        told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MOST_MARK_BYTES))
+        told = json.loads(read_regular(paths.stamp(study.name, "tables", study.plan), _MAX_MARK_BYTES))
         return [paths.root() / path for path in told.get("left_out", [])]
     except (OSError, ValueError, AttributeError, TypeError):
         return []

@@ -29,7 +29,7 @@ from parley.policies import Completion
 from parley.text import one_line, valid_unicode
 from parley.text.logs import every, limited_logger
 
-MOST_AT_ONCE = 1024
+MAX_AT_ONCE = 1024
 _log = limited_logger(__name__)
 _BATCH = 16  # requests at once where a record does not say how many its engine had
 _AROUND = 24  # characters that an excerpt shows before and after a difference
@@ -227,7 +227,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             arguments = dict(models[name]["chat_template_kwargs"])
             of_service = set(models[name]["source"]) == {"served"}
             at_once = told.get("requests_at_once")
-            at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MOST_AT_ONCE else None
+            at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
             found.append(Recorded(path, str(name), of_service, arguments, engine_facts(told), at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from parley.files import parse_line
 from parley.text import one_line
 
-_MOST_BYTES = 1 << 24  # of one look: the rest comes with the next
+_MAX_BYTES = 1 << 24  # of one look: the rest comes with the next
 _SETTLED_SECONDS = 2.0  # a folder changed longer ago than this cannot change again with the same time
 _RELIST_SECONDS = 60.0  # whatever a folder's time says: not every file system keeps it
 _PHASE = re.compile(r"round \S+ \S+: (\d+) replies, (\d+) unusable, \d+ tokens")
@@ -40,7 +40,7 @@ class Tail:
                 return [], anew
             with self.path.open("rb") as file:
                 file.seek(self._offset)
-                content = file.read(_MOST_BYTES)
+                content = file.read(_MAX_BYTES)
         except OSError:
             self.modified = None
             return [], False

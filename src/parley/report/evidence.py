@@ -8,7 +8,7 @@ import pandas as pd
 from parley.analysis.rates import all_quantities, by_condition
 from parley.games.base import Game
 
-MOST_CONTRASTS = 60
+MAX_CONTRASTS = 60
 
 
 def rate_rows(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def _mean_cell(row: dict[Any, Any] | None, share: bool) -> dict[str, str]:
 
 
 def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
-    """Return the contrasts with the smallest p, at most MOST_CONTRASTS, as text; and how many there are."""
+    """Return the contrasts with the smallest p, at most MAX_CONTRASTS, as text; and how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last")
     labels = {outcome.name: outcome.label for outcome in game.outcomes}
     labels |= {indicator.name: indicator.label for indicator in game.evidence.indicators}
     labels |= {quantity.name: quantity.label for quantity in game.evidence.quantities}
     numbers = {quantity.name for quantity in game.evidence.quantities if not quantity.share}
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]
-    shown = order.head(MOST_CONTRASTS).to_dict("records")
+    shown = order.head(MAX_CONTRASTS).to_dict("records")
     return {
         "all": len(contrasts),
         "axes": varying,

@@ -23,8 +23,8 @@ from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown, validated
 
-MOST_CONDITIONS = 10_000
-MOST_SIMULATIONS = 100_000
+MAX_CONDITIONS = 10_000
+MAX_SIMULATIONS = 100_000
 _LONGEST_POPULATION = 150  # characters; the name becomes a folder, whose name may have 255 bytes
 NOBODY = "none"  # what plays the agents of a role that no agent has
 
@@ -141,10 +141,10 @@ class Expander:
             count = prod(len(values) for values in lists)
             conditions += count
             simulations += count * len(seed_numbers(grid.seeds or self._content.seeds))
-        if conditions > MOST_CONDITIONS or simulations > MOST_SIMULATIONS:
+        if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
             raise UsageError(
                 f"{self._where}: grids: {conditions:,} conditions and {simulations:,} simulations; a study may have "
-                f"{MOST_CONDITIONS:,} and {MOST_SIMULATIONS:,}, so make several"
+                f"{MAX_CONDITIONS:,} and {MAX_SIMULATIONS:,}, so make several"
             )
 
     # Conditions

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MOST_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
+MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
 
 class LedgerSettings(BaseModel):
@@ -13,6 +13,6 @@ class LedgerSettings(BaseModel):
     difficulty: int = Field(
         default=0,
         ge=0,
-        le=MOST_DIFFICULTY,
+        le=MAX_DIFFICULTY,
         description="Proof of work: zero bits that the hash of each block begins with; each doubles the work.",
     )

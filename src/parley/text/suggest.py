@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from parley.text import one_line
 
-_MOST = 300  # characters of a list
+_MAX = 300  # characters of a list
 
 
 def meant(written: object, known: Iterable[str], close_by: float = 0.6) -> str | None:
@@ -25,7 +25,7 @@ def choose(written: object, known: Iterable[str], installed: Iterable[str] = ())
     """
     names, others = list(known), list(installed)
     close = meant(written, [*names, *others])
-    remedy = f"choose one of: {one_line(', '.join(names), _MOST)}" if names else "there is none"
+    remedy = f"choose one of: {one_line(', '.join(names), _MAX)}" if names else "there is none"
     if others:
-        remedy += f", or of those installed: {one_line(', '.join(others), _MOST)}"
+        remedy += f", or of those installed: {one_line(', '.join(others), _MAX)}"
     return f"did you mean {close!r}? {remedy}" if close else remedy

@@ -33,8 +33,8 @@ Slug = Annotated[str, AfterValidator(_check_slug)]
 
 
 # A study is a page of text. What is larger, or grows so by its aliases, would take minutes to read and to refuse.
-_MOST_BYTES = 200_000
-_MOST_VALUES = 100_000
+_MAX_BYTES = 200_000
+_MAX_VALUES = 100_000
 _DEEPEST = 40
 
 # The last four: what PyYAML does with a tag that its value does not fit, such as `!!bool maybe`.
@@ -56,8 +56,8 @@ def _content(text: str) -> Any:
     if node is None:
         return None
     for number, value in enumerate(_written_out(node)):
-        if number == _MOST_VALUES:
-            raise _refusal(f"more than {_MOST_VALUES:,} values, aliases written out", value)
+        if number == _MAX_VALUES:
+            raise _refusal(f"more than {_MAX_VALUES:,} values, aliases written out", value)
     return loader.construct_document(node)
 
 
@@ -88,7 +88,7 @@ def _refusal(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 def load_yaml(path: Path) -> Any:
     """Return the content of a YAML file; raises UsageError if it cannot be read or parsed."""
     try:
-        text = read_regular(path, _MOST_BYTES).decode("utf-8")
+        text = read_regular(path, _MAX_BYTES).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except OSError as error:

@@ -22,7 +22,7 @@ from parley.study.condition import Simulation
 
 _TEMPORARY = re.compile(r"\.seed=[0-9]+\.(parquet|jsonl)\.[0-9]+\.tmp")  # as `files.temporary_name` makes them
 _JOURNAL = re.compile(rb"[0-9a-f]{8} \{")  # as `files.checked_line` begins
-_MOST_BEGIN = 16  # bytes
+_MAX_BEGIN = 16  # bytes
 
 
 @dataclass
@@ -142,7 +142,7 @@ def _begins_as_ours(path: Path) -> bool:
         return False
     try:
         with open_regular(path) as file:
-            begin = file.read(_MOST_BEGIN)
+            begin = file.read(_MAX_BEGIN)
     except OSError:
         return False
     if path.name.rsplit(".", 3)[1] == "parquet":

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "PARLEY_PROGRESS"
 SNAKEMAKE = "snakemake"  # the value that brings Snakemake's own output back
-_MOST_LOGS = 3  # of a failed group
+_MAX_LOGS = 3  # of a failed group
 _NUMBER = re.compile(r"\d+")
 # What Snakemake says on the way that people want to know.
 _KEPT = (
@@ -245,13 +245,13 @@ def _of_logs(logs: list[str]) -> Iterator[str]:
         alike.setdefault(_NUMBER.sub("#", words), []).append((log, words))
     # Of a group most logs are of parts that were only ended.
     groups = sorted(alike.values(), key=lambda group: not group[0][1].startswith("parley: "))
-    for group in groups[:_MOST_LOGS]:
+    for group in groups[:_MAX_LOGS]:
         log, words = group[0]
         more = f" (and {len(group) - 1} more like it)" if len(group) > 1 else ""
         yield f"  {one_line(log)}{more}"
         yield f"    {words or 'empty'}"
-    if len(groups) > _MOST_LOGS:
-        yield f"  and {sum(map(len, groups[_MOST_LOGS:]))} more logs"
+    if len(groups) > _MAX_LOGS:
+        yield f"  and {sum(map(len, groups[_MAX_LOGS:]))} more logs"
 
 
 def log_words(log: Path) -> str:

@@ -35,7 +35,7 @@ PROPER = {
 }
 DEEP = 100_000
 BOMB_BYTES = 300_000_000
-MOST_MEMORY = 60_000_000
+MAX_MEMORY = 60_000_000
 
 Stream = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -204,7 +204,7 @@ def test_what_a_service_sends_is_bounded_after_decoding(answer: bytes | Stream) 
                 reply, _ = ask(answer)
             assert (reply.text, reply.finish_reason, reply.completion_tokens) == ("", "too_large", None)
             assert said == ["the service for tiny sent a reply that counts as unusable: more than 4,000,000 bytes"]
-        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+        assert tracemalloc.get_traced_memory()[1] < MAX_MEMORY
     finally:
         tracemalloc.stop()
 

@@ -129,9 +129,9 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path, content: str |
 def test_a_file_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test.jsonl").write_text(lines(ROWS * 200))
     with monkeypatch.context() as patched:
-        patched.setattr(loaded, "MOST_BYTES", 2**10)
+        patched.setattr(loaded, "MAX_BYTES", 2**10)
         assert "larger than" in refused(tmp_path / "test.jsonl")
-    monkeypatch.setattr(loaded, "MOST_ROWS", 999)
+    monkeypatch.setattr(loaded, "MAX_ROWS", 999)
     assert "more than 999 rows" in refused(tmp_path / "test.jsonl")
 
 

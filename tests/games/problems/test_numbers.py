@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.numbers import MOST_DIGITS, read_number
+from parley.games.problems.numbers import MAX_DIGITS, read_number
 
 READ = {
     "18": "18",
@@ -113,7 +113,7 @@ UNREADABLE = [
     ),
     *("x2", "A18", "1_000", "0x10", "5th", "18-year-old", "3^2", "5²", "18²", "√18", "9*2", "1.5 x 10^3", "1e5e5"),
     *("3 dozen", "3 and a half", "half of 18", "3 hundred thousand", "3 million 200 thousand", "Ⅷ", "٣", "①"),
-    *("1e31", "1e1000", "1e999999999", "1e-999999999", "9" * (MOST_DIGITS + 1), "9" * 5_000, "1" + ",000" * 300),
+    *("1e31", "1e1000", "1e999999999", "1e-999999999", "9" * (MAX_DIGITS + 1), "9" * 5_000, "1" + ",000" * 300),
     *("\u202e81", "18" + " " * 2_000, "[[[[18]]], 19]", "18 dollars and 50 cents"),
 ]
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 VOWELS = "AEIOU"
-MOST_CHARACTERS = 1_000  # of a text that is looked at
+MAX_CHARACTERS = 1_000  # of a text that is looked at
 RULE = "All cards with a vowel on one side have an even number on the other side."
 
 # Y is a vowel to some and a consonant to others.
@@ -68,7 +68,7 @@ def read_cards(text: str, cards: Sequence[str]) -> str | None:
     an "I" before a word, and a small letter that could be cards make it unreadable, and so do "not", "or" and the
     like. A card that is not among `cards` makes it unreadable in both. Never raises.
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         return None
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     tokens = _TOKEN.findall(plain)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from parley.errors import UsageError
 from parley.games.problems.cards import is_card, question, right_cards
-from parley.games.problems.loaded import MOST_FILES, MOST_ROW_BYTES, ProblemSet, Rows, read_text
+from parley.games.problems.loaded import MAX_FILES, MAX_ROW_BYTES, ProblemSet, Rows, read_text
 from parley.games.problems.problem import Problem
 from parley.text import one_line
 
@@ -23,11 +23,11 @@ def files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise UsageError(f"{path}: {'a file' if path.exists() else 'no such folder'}; {REMEDY}")
     every = (file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-    found = sorted(islice(every, MOST_FILES + 1))
+    found = sorted(islice(every, MAX_FILES + 1))
     if not found:
         raise UsageError(f"{path}: an empty folder; {REMEDY}")
-    if len(found) > MOST_FILES:
-        raise UsageError(f"{path}: more than {MOST_FILES:,} files; {REMEDY}")
+    if len(found) > MAX_FILES:
+        raise UsageError(f"{path}: more than {MAX_FILES:,} files; {REMEDY}")
     return found
 
 
@@ -78,7 +78,7 @@ def _groups(text: str) -> Iterator[tuple[Problem, bool] | str]:
     if not initial:
         yield "no INITIAL row"
     for cells in initial:
-        fits = len(cells) == len(header) and sum(map(len, cells)) <= MOST_ROW_BYTES
+        fits = len(cells) == len(header) and sum(map(len, cells)) <= MAX_ROW_BYTES
         yield _group(cells, header) if fits else "INITIAL row with other columns"
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from parley.errors import UsageError
 from parley.games.problems.loaded import (
-    MOST_BYTES,
-    MOST_QUESTION,
-    MOST_ROW_BYTES,
-    MOST_ROWS,
+    MAX_BYTES,
+    MAX_QUESTION,
+    MAX_ROW_BYTES,
+    MAX_ROWS,
     ProblemSet,
     Rows,
     read_bytes,
@@ -83,7 +83,7 @@ def _problem(row: Any, problem_id: str) -> Problem | str:
     question = one_line(_ANNOTATION.sub("", row["question"]))
     if not question:
         return "empty question"
-    if len(question) > MOST_QUESTION:
+    if len(question) > MAX_QUESTION:
         return "question too long"
     stated = _ANSWER.search(row["answer"])
     if stated is None:
@@ -98,7 +98,7 @@ def _lines(file: Path) -> Iterator[Any]:
     lines = [line for line in text.split("\n") if line.strip()]
     whole = 0
     for place, line in enumerate(lines, start=1):
-        if len(line) > MOST_ROW_BYTES:
+        if len(line) > MAX_ROW_BYTES:
             yield _NoRow("row too long")
             continue
         try:
@@ -137,11 +137,11 @@ def _parquet(file: Path) -> Iterator[Any]:
             raise UsageError(f"{file}: no column {missing[0]!r} (but {_some(schema.names)}); {REMEDY}")
         if other := [name for name in columns if schema.field(name).type not in (pa.string(), pa.large_string())]:
             raise UsageError(f"{file}: the column {other[0]!r} is no text; {REMEDY}")
-        if unpacked > MOST_BYTES or parquet.metadata.num_rows > MOST_ROWS:
-            raise UsageError(f"{file}: unpacks to more than {MOST_BYTES // 2**20} MiB; use a part of it")
+        if unpacked > MAX_BYTES or parquet.metadata.num_rows > MAX_ROWS:
+            raise UsageError(f"{file}: unpacks to more than {MAX_BYTES // 2**20} MiB; use a part of it")
         for batch in parquet.iter_batches(batch_size=100, columns=columns):
             for row in batch.to_pylist():
-                long = any(len(text or "") > MOST_ROW_BYTES for text in row.values())
+                long = any(len(text or "") > MAX_ROW_BYTES for text in row.values())
                 yield _NoRow("row too long") if long else row
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = one_line(str(error), 120)

@@ -16,12 +16,12 @@ from parley.games.problems.problem import Problem
 from parley.identity import digest
 from parley.text import one_line
 
-MOST_BYTES = 64 * 2**20  # of one file
-MOST_FILES = 20_000  # in one folder
-MOST_ROWS = 200_000
-MOST_ROW_BYTES = 100_000
-MOST_QUESTION = 10_000  # characters
-MOST_LEFT_OUT = 0.05  # of the rows
+MAX_BYTES = 64 * 2**20  # of one file
+MAX_FILES = 20_000  # in one folder
+MAX_ROWS = 200_000
+MAX_ROW_BYTES = 100_000
+MAX_QUESTION = 10_000  # characters
+MAX_LEFT_OUT = 0.05  # of the rows
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Rows:
     def next(self) -> int:
         """Count one more row and return its number, from 1; raises UsageError if there are too many."""
         self._rows += 1
-        if self._rows > MOST_ROWS:
-            raise UsageError(f"{self._where}: more than {MOST_ROWS:,} rows; use a part of it")
+        if self._rows > MAX_ROWS:
+            raise UsageError(f"{self._where}: more than {MAX_ROWS:,} rows; use a part of it")
         return self._rows
 
     def use(self, problem: Problem) -> None:
@@ -72,7 +72,7 @@ class Rows:
         told = ", ".join(f"{reason}: {count}" for reason, count in self._left_out.most_common(3))
         if not self._rows:
             raise UsageError(f"{self._where}: no rows; {remedy}")
-        if not self._problems or left_out > MOST_LEFT_OUT * self._rows:
+        if not self._problems or left_out > MAX_LEFT_OUT * self._rows:
             raise UsageError(f"{self._where}: {left_out:,} of {self._rows:,} rows do not fit ({told}); {remedy}")
         questions = Counter(problem.question for problem in self._problems)
         repeated = sum(count - 1 for count in questions.values())
@@ -87,7 +87,7 @@ class Rows:
 def read_bytes(path: Path, remedy: str) -> bytes:
     """Return the content of a file of a problem set; raises UsageError if it is missing, too large or unreadable."""
     try:
-        return read_regular(path, MOST_BYTES)
+        return read_regular(path, MAX_BYTES)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file; {remedy}") from None
     except OSError as error:

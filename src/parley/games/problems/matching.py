@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 MATCHING = "nfkc-casefold-v1"  # raised whenever the normal form of any text changes
-MOST_CHARACTERS = 1_000  # of the text of a policy
+MAX_CHARACTERS = 1_000  # of the text of a policy
 
 # A list's bullet or number, quotes, and emphasis. "3 branches" and "-5 degrees" begin with no bullet.
 _LEADING = re.compile(r"(?:[-–—+]\s+|[*•·‣◦▪#>\"'`“”„‘’«»]+\s*|\(?(?:\d{1,3}|[a-z])[.)]\s+|\(\d{1,3}\)\s*)")
@@ -18,7 +18,7 @@ def normal_policy(text: str) -> str:
     Unicode NFKC, casefold, white space collapsed, then without leading bullets, list numbers and quotes, and without
     trailing punctuation. The normal form of a normal form is itself. Never raises.
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         return ""
     while True:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -27,6 +27,6 @@ def normal_policy(text: str) -> str:
         if bullet := _LEADING.match(found):
             found = found[bullet.end() :]
         if found == text:
-            fits = len(found) <= MOST_CHARACTERS  # NFKC makes some characters longer
+            fits = len(found) <= MAX_CHARACTERS  # NFKC makes some characters longer
             return found if fits and any(map(str.isalnum, found)) else ""
         text = found

@@ -9,9 +9,9 @@ import re
 import unicodedata
 from fractions import Fraction
 
-MOST_CHARACTERS = 1_000  # of a text that is looked at
-MOST_DIGITS = 40  # of a numerator or denominator: beyond it nobody answers, and arithmetic gets slow
-_MOST_EXPONENT = 30
+MAX_CHARACTERS = 1_000  # of a text that is looked at
+MAX_DIGITS = 40  # of a numerator or denominator: beyond it nobody answers, and arithmetic gets slow
+_MAX_EXPONENT = 30
 
 _CHARACTERS = str.maketrans(
     {chr(0xFF10 + digit): str(digit) for digit in range(10)}
@@ -70,7 +70,7 @@ def read_number(text: str) -> str | None:
     two different numbers, or with one that can be read in two ways is None; so is one of more than 1,000 characters or
     of more than 40 digits. Never raises.
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         return None
     plain = _plain(text)
     if plain is None:
@@ -120,11 +120,11 @@ def _value(found: re.Match[str]) -> Fraction | None:
     elif part["grouped"]:
         value = Fraction(part["grouped"].replace(part["mark"], ""))
     else:
-        if part["exponent"] and (len(part["exponent"]) > 4 or abs(int(part["exponent"])) > _MOST_EXPONENT):
+        if part["exponent"] and (len(part["exponent"]) > 4 or abs(int(part["exponent"])) > _MAX_EXPONENT):
             return None
         body, _, _ = part["plain"].lower().partition("e")
         value = Fraction(body.rstrip(".")) * Fraction(10) ** int(part["exponent"] or 0)
     value *= _SCALES[part["scale"].lower()] if part["scale"] else 1
     if (part["sign"] or part["inner_sign"] or "+").strip().lower() in ("-", "minus", "negative"):
         value = -value
-    return value if max(abs(value.numerator), value.denominator) < 10**MOST_DIGITS else None
+    return value if max(abs(value.numerator), value.denominator) < 10**MAX_DIGITS else None

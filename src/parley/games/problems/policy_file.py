@@ -7,14 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
 from parley.games.problems.loaded import ProblemSet
-from parley.games.problems.matching import MOST_CHARACTERS, normal_policy
+from parley.games.problems.matching import MAX_CHARACTERS, normal_policy
 from parley.games.problems.problem import Problem
 from parley.text import one_line
 from parley.text.yamlfile import Slug, load_yaml, validated
 
 OURS = Path(__file__).parent / "policies.yaml"
 
-_Policy = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+_Policy = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 
 
 class _Entry(BaseModel):

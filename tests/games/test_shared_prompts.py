@@ -48,7 +48,10 @@ def test_a_template_is_a_file_or_a_text(tmp_path: Path) -> None:
     assert prompts.filled("plain", "honest", "hello", "system", {"agent": "agent_1"}) == "You are agent_1."
     before = prompts.digests("plain", ["honest"], GameParameters())
     file.write_text("Say {word}!\n")
-    after = prompts.digests("plain", ["honest"], GameParameters())
+    assert prompts.digests("plain", ["honest"], GameParameters()) == before  # as is what is sent: it was read before
+    other = tmp_path / "other.txt"
+    other.write_text("Say {word}!\n")
+    after = Greeting(other).digests("plain", ["honest"], GameParameters())
     assert {name for name in before if before[name] != after[name]} == {"honest_hello_user"}
     assert len(before) == 2
     assert prompts.digests("plain", ["byzantine"], GameParameters()) == {}

@@ -15,7 +15,7 @@ from typing import Any
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game
 from parley.games.contract import check_declared, told
-from parley.games.prompts import text_of
+from parley.games.prompts import content_of
 from parley.policies.kinds import PolicyKind
 from parley.policies.own_code import Source, forget, source_of
 from parley.text.suggest import choose
@@ -40,7 +40,7 @@ def load_game(name: str) -> type[Game]:
     Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
     """
     source = game_source(name)
-    text_of.cache_clear()  # its templates are files that may have changed, too
+    content_of.cache_clear()  # its templates are files that may have changed, too
     known, game = _loaded.get(name, ("", None))
     if game is None or known != source.sha256:
         if known:

@@ -28,9 +28,14 @@ _DOUBLED = {"{{": "{", "}}": "}"}
 
 
 @cache
+def content_of(template: Template) -> bytes:
+    """Return what a template holds; a file is read once, so that what is sent is what was hashed."""
+    return template.encode() if isinstance(template, str) else template.read_bytes()
+
+
 def text_of(template: Template) -> str:
     """Return the text of a template, without the line breaks at its end."""
-    return (template if isinstance(template, str) else template.read_text(encoding="utf-8")).rstrip("\n")
+    return content_of(template).decode().rstrip("\n")
 
 
 def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> str:
@@ -136,8 +141,8 @@ class Prompts(Generic[P]):
         These hashes are part of a simulation's identity.
         """
         return {
-            name: hashlib.sha256(text.encode() if isinstance(text, str) else text.read_bytes()).hexdigest()
-            for name, text in sorted(self.files(prompt, parameters).items())
+            name: hashlib.sha256(content_of(template)).hexdigest()
+            for name, template in sorted(self.files(prompt, parameters).items())
             if name.startswith(tuple(f"{role}_" for role in roles))
         }
 

@@ -12,7 +12,7 @@ import yaml
 
 from benchmarks.measure import Row, cost, temporary_folder
 from parley import paths
-from parley.analysis.tables import summarize
+from parley.analysis.summarize import summarize
 from parley.play.simulate import simulate_shard
 from parley.study import load_study
 from parley.study.condition import SCRIPTED
@@ -69,5 +69,5 @@ def _write_and_play() -> None:
     file.write_text(yaml.safe_dump({**content, "grids": [{**grid, "prompt": "may_exist"}]}), encoding="utf-8")
     study = load_study(file)
     for number in range(len(set(study.shards().values()))):
-        simulate_shard(study, SCRIPTED, number, lambda text: None)
-    summarize(study, lambda text: None)
+        simulate_shard(study, SCRIPTED, number)
+    summarize(study)

@@ -127,7 +127,7 @@ def _cpu_seconds() -> float:
     """Processor time of the engine and of this process."""
     me = psutil.Process()
     times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
-    return sum(t.user + t.system for t in times)
+    return float(sum(t.user + t.system for t in times))
 
 
 def lines(ways: Mapping[str, Mapping[str, Any]]) -> list[str]:

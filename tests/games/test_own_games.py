@@ -192,6 +192,7 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     assert "match_others  (any agents, scripted)" in listed
     assert "module:attribute  (any agents)" in listed  # a game without a threat model says nothing of it
     assert "{multiplier}" in parley("prompts", "--game", OWN, "--template").out
+    assert parley("prompts", "--game", OWN, "--part", "user").status == 0
 
 
 def test_the_schema_of_studies_takes_it_and_still_finds_a_misspelled_parameter() -> None:

@@ -208,7 +208,10 @@ def test_a_format_or_a_phase_of_other_parameters_can_be_chosen(
     [
         (["--round", "60"], "nothing such is sent (round 60, role honest)"),
         (["--round", "0"], "nothing is sent (round 0, role honest)"),
-        (["--role", "nobody"], "no agent has the role nobody"),
+        (
+            ["--role", "nobody"],
+            "no agent has the role nobody in the conditions that fit; choose one of: honest, byzantine",
+        ),
         (["--agent-id", "agent_5"], "no agent agent_5; choose one of: agent_1"),
     ],
 )

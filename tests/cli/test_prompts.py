@@ -1,15 +1,12 @@
-"""`parley prompts` from outside: what is sent in a study, samples, templates, and options that mean nothing."""
+"""`parley prompts` from outside: what is sent in a study or without one, templates, and options that mean nothing."""
 
 import itertools
 import re
-from typing import Any
 
 import click
 import pytest
 
-from parley.cli.prompts import _SAMPLE, policies, prompts
-from parley.games.base import Game
-from parley.games.consensus.game import ConsensusGame
+from parley.cli.prompts import policies, prompts
 from parley.games.consensus.prompts import PROMPTS
 from parley.games.registry import GAMES
 from parley.study.prompt_sent import Wanted, prompt_sent
@@ -102,22 +99,20 @@ def test_both_conditions_are_named_by_axis_and_value(parley: Parley, study_facto
 # Options that mean nothing
 
 
-VALUES = {
+OF_A_GAME = {
     "--agent-id": "agent_2",
     "--round": "2",
-    "--max-rounds": "40",
-    "--value-min": "1",
-    "--value-max": "49",
-    "--initial-value": "18",
-    "--current-value": "21",
-    "--neighbors": "agent_2",
     "--reply-format": "text",
+    "--game": "consensus",
+    "--prompt": "may_exist",
+    "--template": None,
+    "--strategy": "stall",
 }
-OF_A_SAMPLE = {**VALUES, "--game": "consensus", "--prompt": "may_exist", "--template": None, "--strategy": "stall"}
 OF_A_STUDY = {"--where": "n=3", "--against": "n=4", "--seed": "1", "--models": "models.yaml"}
 USED = {
     "--study": {"--where", "--seed", "--models", "--agent-id", "--round"},
     "--diff": {"--where", "--against", "--seed", "--models", "--round"},
+    "--template": {"--game", "--prompt", "--template"},
 }
 
 
@@ -125,8 +120,8 @@ def options(name: str, value: str | None) -> list[str]:
     return [name] if value is None else [name, value]
 
 
-@pytest.mark.parametrize("mode", USED)
-@pytest.mark.parametrize(("name", "value"), {**OF_A_SAMPLE, **OF_A_STUDY}.items())
+@pytest.mark.parametrize("mode", ["--study", "--diff"])
+@pytest.mark.parametrize(("name", "value"), {**OF_A_GAME, **OF_A_STUDY}.items())
 def test_a_study_is_given_no_option_that_it_does_not_use(
     parley: Parley, study_factory: StudyFactory, mode: str, name: str, value: str | None
 ) -> None:
@@ -155,145 +150,89 @@ def test_a_study_is_printed_or_compared(parley: Parley, study_factory: StudyFact
     assert one_line_error(ran, 2).startswith("parley: --study: --diff names a study already")
 
 
-@pytest.mark.parametrize(("name", "value"), OF_A_STUDY.items())
-def test_a_sample_is_given_no_option_of_a_study(parley: Parley, name: str, value: str) -> None:
-    message = one_line_error(parley("prompts", name, value), 2)
+@pytest.mark.parametrize("name", ["--where", "--against", "--models"])
+def test_no_study_is_given_no_option_of_a_study(parley: Parley, name: str) -> None:
+    message = one_line_error(parley("prompts", name, OF_A_STUDY[name]), 2)
     assert message.startswith(f"parley: {name}: not used without a study: ")
     assert "--diff STUDY" in message
 
 
-def test_a_sample_has_no_schema(parley: Parley) -> None:
-    assert "--part reply: a sample has none; add --study" in one_line_error(parley("prompts", "--part", "reply"), 2)
+@pytest.mark.parametrize(("name", "value"), {**OF_A_GAME, **OF_A_STUDY}.items())
+def test_a_template_is_given_no_value(parley: Parley, name: str, value: str | None) -> None:
+    ran = parley("prompts", "--template", *options(name, value))
+    if name in USED["--template"]:
+        assert ran.status == 0
+    else:
+        assert one_line_error(ran, 2).startswith(f"parley: {name}: not used in a template: ")
 
 
-@pytest.mark.parametrize(("name", "value"), VALUES.items())
-@pytest.mark.parametrize("game", sorted({*GAMES} - {"consensus"}))
-@pytest.mark.parametrize("part", ["system", "user"])
-def test_a_fixed_sample_is_given_no_value(parley: Parley, game: str, part: str, name: str, value: str) -> None:
-    if (name, part) == ("--reply-format", "user"):
-        pytest.skip("user prompts have one in each format")
-    message = one_line_error(parley("prompts", "--game", game, "--part", part, name, value), 2)
-    assert message.startswith(f"parley: {name}: not used in the sample {game}, honest, ")
-    assert "--study STUDY" in message
+# Without a study
 
 
-@pytest.mark.parametrize(("name", "value"), VALUES.items())
-def test_a_template_is_given_no_value(parley: Parley, name: str, value: str) -> None:
-    message = one_line_error(parley("prompts", "--template", name, value), 2)
-    assert message.startswith(f"parley: {name}: not used in a template: ")
-
-
-OTHER: dict[str, Any] = {
-    "agent_id": "agent_2",
-    "round_number": 4,
-    "max_rounds": 40,
-    "value_min": 1,
-    "value_max": 49,
-    "initial_value": 18,
-    "current_value": 21,
-    "neighbors": "agent_2",
-    "reply_format": "text",
-}
-SAMPLES = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote", "turn"), ("system", "user")))
-
-
-@pytest.mark.parametrize(("role", "awareness", "phase", "part"), SAMPLES)
-def test_the_values_of_a_sample_are_those_that_change_it(role: str, awareness: str, phase: str, part: str) -> None:
-    game: type[Game] = ConsensusGame
-    given = {**_SAMPLE, "round_number": 3}
-    text = game.prompts.sample(awareness, role, phase, part, given)
-    changing = {
-        name
-        for name, value in OTHER.items()
-        if game.prompts.sample(awareness, role, phase, part, {**given, name: value}) != text
-    }
-    used = game.prompts.sample_values(awareness, role, phase, part)
-    assert changing <= used
-    # A round must not be after the last one, wherever there is a round.
-    assert used - changing <= ({"max_rounds"} if "round_number" in used else set())
-
-
-def test_every_value_of_a_sample_can_be_given(parley: Parley) -> None:
-    assert set(OTHER) == set(_SAMPLE)
-    for name, value in VALUES.items():
-        phase, part = ("vote", "user") if name in ("--round", "--current-value") else ("propose", "system")
-        ran = parley("prompts", "--phase", phase, "--part", part, name, value)
-        assert (ran.status, ran.err) == (0, "")
-        assert ran.out != parley("prompts", "--phase", phase, "--part", part).out
+@pytest.mark.parametrize("name", GAMES)
+def test_without_a_study_it_is_what_four_models_are_sent(
+    parley: Parley, study_factory: StudyFactory, name: str
+) -> None:
+    for prompt in GAMES[name].prompts:
+        study = study_factory({"model": "tiny", "n": 4, "b": 1, "prompt": prompt}, game=name)
+        for role, number, part in itertools.product(GAMES[name].roles, (1, 2), ("system", "user", "reply")):
+            key = ("--prompt", prompt, "--role", role, "--round", number, "--part", part, "--seed", 2)
+            ran = parley("prompts", "--game", name, *key)
+            sent = prompt_sent(study, {}, Wanted(role, round=number), 2)
+            assert ran.out == sent.text(part) + "\n"
+            assert ran.err == next(sent.about()).replace("tiny", "llm") + "\n"
 
 
 @pytest.mark.parametrize(
-    "flags",
+    ("given", "parameters", "wanted"),
     [
-        ("--round", "60", "--max-rounds", "5", "--part", "user"),
-        ("--round", "0", "--part", "user"),
-        ("--round", "0", "--part", "user", "--phase", "turn"),
-        ("--value-min", "9", "--value-max", "3"),
-        ("--role", "nobody"),
+        (["--reply-format", "text"], {"reply_format": "text"}, Wanted("honest")),
+        (["--phase", "turn", "--round", "2"], {"protocol": "swarms"}, Wanted("honest", round=2, phase="turn")),
+        (["--game", "deliberation", "--phase", "zero_shot"], {"cot_share": 0}, Wanted("honest")),
+        (["--game", "deliberation", "--phase", "reflect"], {}, Wanted("honest", phase="reflect")),
+        (["--agent-id", "agent_3"], {}, Wanted(None, "agent_3")),
     ],
 )
-def test_prompts_that_no_agent_could_get_exit_2(parley: Parley, flags: tuple[str, ...]) -> None:
-    assert flags[1] in one_line_error(parley("prompts", *flags), 2)
+def test_a_format_or_a_phase_of_other_parameters_can_be_chosen(
+    parley: Parley, study_factory: StudyFactory, given: list[str], parameters: dict[str, object], wanted: Wanted
+) -> None:
+    game = "deliberation" if "deliberation" in given else "consensus"
+    grid = {"model": "tiny", "n": 4, "b": 1, "prompt": next(iter(GAMES[game].prompts))}
+    study = study_factory(grid, game=game, parameters=parameters)
+    sent = prompt_sent(study, {}, wanted, 0)
+    assert parley("prompts", *given, "--part", "user").out == sent.text("user") + "\n"
 
 
-def test_defaults_in_the_help_are_those_that_are_used(parley: Parley) -> None:
-    help_text = " ".join(parley("prompts", "--help").out.split())
-    for name, value in _SAMPLE.items():
-        flag = "--round" if name == "round_number" else f"--{name.replace('_', '-')}"
-        told = help_text.split(f" {flag} ")[-1].split(" --")[0]
-        if value is not None:
-            assert f"default: {value}" in told
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--round", "60"], "nothing such is sent (round 60, role honest)"),
+        (["--round", "0"], "nothing is sent (round 0, role honest)"),
+        (
+            ["--role", "nobody"],
+            "no agent has the role nobody in the conditions that fit; choose one of: honest, byzantine",
+        ),
+        (["--agent-id", "agent_5"], "no agent agent_5; choose one of: agent_1"),
+    ],
+)
+def test_prompts_that_no_agent_could_get_exit_2(parley: Parley, given: list[str], words: str) -> None:
+    assert words in one_line_error(parley("prompts", *given), 2)
 
 
-# Samples and templates
+# Templates
 
 
 EVERY_PROMPT = list(itertools.product(("honest", "byzantine"), PROMPTS, ("propose", "vote"), ("system", "user")))
 every_prompt = pytest.mark.parametrize(("role", "awareness", "phase", "part"), EVERY_PROMPT)
 
 
-def prompt(parley: Parley, role: str, awareness: str, phase: str, part: str, *more: object) -> str:
-    key = ("--role", role, "--awareness", awareness, "--phase", phase, "--part", part)
-    ran = parley("prompts", "--game", "consensus", *key, *more)
-    assert (ran.status, ran.err) == (0, "")
-    return ran.out
-
-
 @every_prompt
 def test_a_template_is_printed_as_it_is(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
-    printed = prompt(parley, role, awareness, phase, part, "--template")
+    key = ("--role", role, "--awareness", awareness, "--phase", phase, "--part", part)
+    printed = parley("prompts", "--game", "consensus", *key, "--template").out
     assert printed == PROMPTS.template(awareness, role, phase, part) + "\n"
     file = PROMPTS.variants[awareness][f"{role}_{phase}_{part}"]
     assert printed == file.read_text(encoding="utf-8")
-
-
-@every_prompt
-def test_a_prompt_is_printed_rendered(parley: Parley, role: str, awareness: str, phase: str, part: str) -> None:
-    later = ("--round", 3) if part == "user" else ()
-    printed = prompt(parley, role, awareness, phase, part, *later)
-    assert printed != prompt(parley, role, awareness, phase, part, "--template")
-    for expression in (
-        "{agent_id}",
-        "self.",
-        "{current_round",
-        "{max_rounds}",
-        "{value_m",
-        "_summary",
-        "previous_strategies",
-    ):
-        assert expression not in printed
-
-
-def test_flags_set_the_values_of_a_prompt(parley: Parley) -> None:
-    flags = ("--agent-id", "agent_7", "--max-rounds", 33, "--value-min", -4, "--value-max", 44, "--initial-value", 12)
-    system = prompt(parley, "honest", "may_exist", "propose", "system", *flags)
-    for part in ("You are agent_7,", "after 33 rounds", "between -4 and 44 only", "Your Initial Value: 12"):
-        assert part in system
-    user = prompt(parley, "honest", "may_exist", "propose", "user", "--round", 5, "--current-value", 21)
-    assert user.startswith("=== ROUND 5 ===\n")
-    assert "Your current value: 21\n" in user
-    vote = prompt(parley, "byzantine", "none_exist", "vote", "user", "--round", 5, "--max-rounds", 33)
-    assert vote.startswith("=== BYZANTINE VOTING - Round 5/33 ===\n")
 
 
 def test_the_game_is_by_default_the_first_of_the_register(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +259,7 @@ def test_the_other_condition_is_said_to_agree_in_most_not_in_all() -> None:
 
 def test_an_unknown_game_or_phase_lists_those_there_are(parley: Parley, study_factory: StudyFactory) -> None:
     assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "--game", "chess"), 2)
-    assert "phases: propose, vote" in one_line_error(parley("prompts", "--phase", "chat"), 2)
+    assert "phases: propose, vote" in one_line_error(parley("prompts", "--phase", "chat", "--template"), 2)
     study_factory()
     ran = parley("prompts", "--study", "small.yaml", "--phase", "chat")
     assert "with the phases propose, vote" in one_line_error(ran, 2)
@@ -335,8 +274,8 @@ def test_an_unknown_game_or_phase_lists_those_there_are(parley: Parley, study_fa
         ["--phase", "chat"],
         ["--part", "assistant"],
         ["--round", "-1"],
-        ["--max-rounds", "x"],
-        ["--value-min", "1.5"],
+        ["--seed", "x"],
+        ["--reply-format", "xml"],
     ],
 )
 def test_an_unknown_prompt_or_value_exits_2(parley: Parley, arguments: list[str]) -> None:

@@ -3,18 +3,19 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from parley.cli.program import commands
-from parley.errors import UsageError
-from parley.games.catalog import parameter_lines, policy_lines, threat_text, told_to
+from parley.games.catalog import parameter_lines, policy_lines, threat_text
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.strategies import HEADING, STRATEGIES
 from parley.games.registry import GAMES
+from parley.policies.kinds import ChosenPolicy
+from support.commands import Parley, one_line_error
 
 KINDS = ConsensusGame.policies
 PAGE = Path("docs/reference/adversaries.md").read_text(encoding="utf-8")
@@ -23,7 +24,7 @@ PAGE = Path("docs/reference/adversaries.md").read_text(encoding="utf-8")
 def run(*arguments: str) -> str:
     ran = CliRunner().invoke(commands, list(arguments), catch_exceptions=False)
     assert ran.exit_code == 0
-    return ran.output
+    return ran.stdout
 
 
 # parley policies
@@ -113,32 +114,23 @@ def test_every_parameter_has_a_description() -> None:
 def test_strategies_are_shown_below_the_papers_prompt(phase: str) -> None:
     plain = run("prompts", "--role", "byzantine", "--phase", phase)
     shown = run("prompts", "--role", "byzantine", "--phase", phase, "--strategy", "split", "--strategy", "stall")
-    policy = told_to(ConsensusGame, "byzantine", "system", ["stall", "split"])
+    kind = KINDS["llm_strategies"]
+    policy = ChosenPolicy(kind, kind.Parameters.model_validate({"strategies": ["stall", "split"]}))
     assert shown == f"{plain}{policy.instructions}\n"
     assert HEADING not in plain
-    template = run("prompts", "--role", "byzantine", "--phase", phase, "--template", "--strategy", "stall")
-    assert "{max_rounds}" in template
-    assert "STALL" in template
 
 
-@pytest.mark.parametrize(("role", "part"), [("honest", "system"), ("byzantine", "user")])
-def test_strategies_where_nobody_is_told_any_are_refused(role: str, part: str) -> None:
-    with pytest.raises(UsageError, match="--strategy: it is told to byzantine agents in their system prompts; add"):
-        told_to(ConsensusGame, role, part, ["stall"])
-
-
-def test_an_unknown_strategy_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match=r"--strategy: strategies\[0\]: 'lie': input should be 'stall', 'split'"):
-        told_to(ConsensusGame, "byzantine", "system", ["lie"])
-
-
-def test_a_game_without_strategies_says_so() -> None:
-    class Plain(ConsensusGame):
-        name = "plain"
-        policies: ClassVar[Any] = {}
-
-    with pytest.raises(UsageError, match="the game plain has no strategies"):
-        told_to(Plain, "byzantine", "system", ["stall"])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "--strategy: it is told to byzantine agents in their system prompts; add"),
+        (["--role", "byzantine", "--part", "user"], "--strategy: it is told to byzantine agents in their system"),
+        (["--role", "byzantine", "--strategy", "lie"], "--strategy: strategies[1]: 'lie': input should be 'stall', "),
+        (["--role", "byzantine", "--game", "stag_hunt"], "--strategy: the game stag_hunt has no strategies"),
+    ],
+)
+def test_strategies_that_nobody_is_told_are_refused(parley: Parley, given: list[str], words: str) -> None:
+    assert words in one_line_error(parley("prompts", "--strategy", "stall", *given), 2)
 
 
 # docs/reference/adversaries.md

@@ -192,6 +192,10 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     assert "match_others  (any agents, scripted)" in listed
     assert "module:attribute  (any agents)" in listed  # a game without a threat model says nothing of it
     assert "{multiplier}" in parley("prompts", "--game", OWN, "--template").out
+    alone = parley("prompts", "--game", OWN, "--part", "user", "--round", 2)
+    assert "Round 1: you put in 20 and earned 32" in alone.out
+    refused = parley("prompts", "--game", OWN, "--reply-format", "text")
+    assert "print what a study of other agents or parameters sends" in one_line_error(refused, 2)
 
 
 def test_the_schema_of_studies_takes_it_and_still_finds_a_misspelled_parameter() -> None:
@@ -327,6 +331,10 @@ def test_what_is_no_game_is_told_in_one_line(
         ("policies = {}", "policies: lacks llm; add parley.policies.kinds.LLM"),
         ('policies = {**PublicGoods.policies, "x": LLM}', "policies: 'x': its policy is called 'llm'; name it alike"),
         ("prompts = 3", "prompts: 3: input should be a valid dictionary or object to extract fields from"),
+        (
+            "prompts = Prompts(); prompts.asked_in = {'a': 'b'}",
+            "prompts.asked_in.a: 'b': input should be a valid tuple",
+        ),
         ("prompts = Prompts(); prompts.variants = {}", "prompts.variants: {}: dictionary should have at least 1 item"),
         (
             "prompts = Prompts(); prompts.variants = {'a': {'user': 'x'}}",

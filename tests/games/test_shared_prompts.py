@@ -6,7 +6,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.base import GameParameters
-from parley.games.prompts import Prompts, fill, places_in, text_of
+from parley.games.prompts import Prompts, fill, text_of
 
 EVIL = "{a} {b} {{ }} \\g<0> \\1 %s {c}"
 
@@ -25,10 +25,6 @@ def test_the_longest_place_is_taken_and_braces_of_json_stay() -> None:
 def test_a_word_in_braces_without_a_value_is_an_error(doubled: bool) -> None:
     with pytest.raises(KeyError, match="b"):
         fill("{a} {b}", {"a": 1}, doubled=doubled)
-
-
-def test_places_are_found_as_they_stand() -> None:
-    assert places_in("{a} {b.c} {d}", ["b.c"]) == ["{a}", "{b.c}", "{d}"]
 
 
 class Greeting(Prompts[GameParameters]):

@@ -1,17 +1,15 @@
 """`parley policies`: the policies of a game with their parameters, for people."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group
 from parley.policies.kinds import ChosenPolicy, PolicyKind
 from parley.policies.own_code import entry_points
 from parley.policies.plugin import ENTRY_POINTS
 from parley.text import one_line
-from parley.text.yamlfile import validated
 
 _TYPES = {"integer": "integer", "string": "text", "boolean": "true or false", "number": "number"}
 _BOUNDS = ("minimum", "exclusiveMinimum", "maximum")
@@ -34,22 +32,6 @@ def policy_lines(game: type[Game]) -> Iterator[str]:
     yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
     for name, values in entry_points(ENTRY_POINTS).items():
         yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
-
-
-def told_to(game: type[Game], role: str, part: str, strategies: Sequence[str]) -> ChosenPolicy:
-    """Return the policy that tells a language model these strategies, with their defaults.
-
-    Raises UsageError if the game has no such policy, or tells agents of `role` nothing in this part of their prompts.
-    """
-    kind = game.policies.get("llm_strategies")
-    if kind is None:
-        raise UsageError(f"--strategy: the game {game.name} has no strategies; leave it out")
-    if role not in kind.roles or part != "system":
-        raise UsageError(
-            f"--strategy: it is told to {' and '.join(kind.roles)} agents in their system prompts; add "
-            f"--role {kind.roles[0]} --part system"
-        )
-    return ChosenPolicy(kind, validated(kind.Parameters, {"strategies": list(strategies)}, "--strategy"))
 
 
 def threat_text(game: type[Game], kind: PolicyKind) -> str:

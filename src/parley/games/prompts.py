@@ -48,11 +48,6 @@ def fill(text: str, values: Mapping[str, object], *, doubled: bool = False) -> s
     return found.sub(lambda match: _DOUBLED.get(match[0]) or str(values[match[0][1:-1]]), text)
 
 
-def places_in(text: str, names: Iterable[str]) -> list[str]:
-    """Return the places of a template, braces and all: those called `names`, and any word in braces."""
-    return _places(tuple(names), False).findall(text)
-
-
 @cache
 def _places(names: tuple[str, ...], doubled: bool) -> re.Pattern[str]:
     known = [re.escape(f"{{{name}}}") for name in sorted(names, key=len, reverse=True)]
@@ -125,6 +120,9 @@ class Prompts(Generic[P]):
 
     variants: Mapping[str, Mapping[str, Template]] = {"plain": {}}
     phases: tuple[str, ...] = ()  # those that `template` knows
+    # For `parley prompts`, by a phase that games with default parameters do not ask in, or not by this name: the phase
+    # that they ask in (None: the first), and the parameters that they need for it.
+    asked_in: Mapping[str, tuple[str | None, Mapping[str, Any]]] = {}
     questions: tuple[QuestionStyle, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
@@ -160,11 +158,3 @@ class Prompts(Generic[P]):
     def filled(self, prompt: str, role: str, phase: str, part: str, values: Mapping[str, object]) -> str:
         """Return one prompt with its places filled; raises UsageError for an unknown one, KeyError for a place."""
         return fill(self.template(prompt, role, phase, part), values)
-
-    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt filled with sample values, some of them `given`; raises UsageError if there is none."""
-        raise UsageError("this game has no samples of its prompts; print what a study sends with --study STUDY")
-
-    def sample_values(self, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
-        """Return the names of the values that a sample of this prompt reads from `given`."""
-        return frozenset({"reply_format"} if part == "user" else ())

@@ -1,4 +1,4 @@
-"""`parley prompts --study`: what one agent is sent in a condition of a study.
+"""`parley prompts`: what one agent is sent in a condition of a study, or of a game with default parameters.
 
 The game is played with a seed up to what is asked for. Scripted agents answer as they do; for models, and code of the
 user's own, the first scripted policy of the game that anyone may be played by answers.
@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from parley.games.base import Game, Seat
 from parley.games.replies import FreeText, playing
 from parley.identity import stream
 from parley.policies import Ask, Reply
-from parley.policies.kinds import Rule
+from parley.policies.kinds import BY_MODEL, ChosenPolicy, Rule
 from parley.policies.parsing import parse_reply
 from parley.study import Study
-from parley.study.condition import Condition, Player, Simulation
+from parley.study.condition import BYZANTINE_AXIS, Condition, Group, Player, Simulation
 from parley.text import by_number
-from parley.text.suggest import choose
+from parley.text.suggest import choose, meant
+from parley.text.yamlfile import validated
 
 PARTS = ("system", "user", "reply")  # the last one is what goes with the request: a JSON schema, or nothing
 _FREELY = "(what the agent wrote in the first step)"
@@ -77,10 +79,9 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
     """
     fitting = [c for c in study.fitting(where) if wanted.role is None or c.count(wanted.role)]
     if not fitting:
-        raise UsageError(
-            f"{study.file}: no agent has the role {wanted.role} in the conditions that fit; choose another --where, "
-            f"or another --role: {choose(wanted.role, study.game.roles)}"
-        )
+        known = wanted.role in study.game.roles
+        remedy = "choose another --where or --role" if known else choose(wanted.role, study.game.roles)
+        raise UsageError(f"{study.file}: no agent has the role {wanted.role} in the conditions that fit; {remedy}")
     simulation = Simulation(fitting[0], seed)
     game = simulation.game()
     names = [
@@ -94,6 +95,37 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
         raise UsageError(f"{where_it_is}: no agent {wanted.agent}{role}; choose one of: {there}")
     ask = _first(game, names, wanted, seed, where_it_is)
     return PromptSent(fitting[0], fitting[1:], seed, ask, simulation.players(game)[ask.agent])
+
+
+def default_study(
+    game: type[Game], prompt: str, parameters: Mapping[str, Any], strategies: Sequence[str] = ()
+) -> Study:
+    """Return a study of one condition: four agents, one of them of the last role, all played by language models.
+
+    `parameters` are those that are not the default. Agents of the last role are told the `strategies`, if there are
+    any. Raises UsageError if the game cannot be played so, or does not know the prompt or a strategy.
+    """
+    if prompt not in game.prompts:
+        raise UsageError(f"--prompt {prompt!r}: unknown prompt; {choose(prompt, game.prompts)}")
+    adversary = _told(game, strategies) if strategies else BY_MODEL
+    axes = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt, **parameters}
+    axes |= {BYZANTINE_AXIS: adversary.label} if strategies else {}
+    groups = (Group(game.roles[0], 3, Player(BY_MODEL)), Group(game.roles[-1], 1, Player(adversary)))
+    try:
+        chosen = validated(game.Parameters, dict(parameters), game.name)
+        condition = Condition(game, axes, chosen, groups, prompt, range(1))
+        game.check(chosen, condition.seating)
+    except UsageError as error:
+        raise UsageError(f"{error}; print what a study of other agents or parameters sends: --study") from None
+    return Study(game.name, Path(game.name), Path(), "", game, 1, (condition,), {})
+
+
+def _told(game: type[Game], strategies: Sequence[str]) -> ChosenPolicy:
+    """Return the policy that tells a language model these strategies, with their default parameters."""
+    kind = game.policies.get("llm_strategies")
+    if kind is None:
+        raise UsageError(f"--strategy: the game {game.name} has no strategies; leave it out")
+    return ChosenPolicy(kind, validated(kind.Parameters, {"strategies": list(strategies)}, "--strategy"))
 
 
 def asked(game: Game, seed: int, last_round: int | None = None) -> Iterator[Ask]:
@@ -123,9 +155,11 @@ def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: s
         phases += [phase] * bool(theirs)
     if not rounds:
         raise UsageError(f"{where}: nothing is sent ({wanted}); choose another agent or a later round")
+    close = meant(wanted.phase, phases) if wanted.phase is not None and wanted.phase not in phases else None
+    question = f"did you mean {close!r}? " if close else ""
     raise UsageError(
-        f"{where}: nothing such is sent ({wanted}); with scripted players for models there are rounds {rounds[0]} to "
-        f"{rounds[-1]} with the phases {', '.join(dict.fromkeys(phases))}"
+        f"{where}: nothing such is sent ({wanted}); {question}with scripted players for models there are rounds "
+        f"{rounds[0]} to {rounds[-1]} with the phases {', '.join(dict.fromkeys(phases))}"
     )
 
 

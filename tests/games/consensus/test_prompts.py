@@ -1,5 +1,4 @@
 import hashlib
-import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +40,6 @@ FIGURES = {
     ("none_exist", "honest", "vote", "system"): "fig14",
 }
 template = PROMPTS.template
-sample = PROMPTS.sample
 VALUES = PromptValues(
     agent_id="agent_3",
     round=4,
@@ -181,47 +179,3 @@ def test_a_history_that_quotes_the_no_history_mark_is_still_shown(key: Key) -> N
     told = '  agent_2: 7 | Reasoning: "(No history) (No history yet)"'
     values = replace(VALUES, history=told)
     assert (told in render(*key, values)) == ("history_summary" in template(*key))
-
-
-# `parley prompts`
-
-GIVEN = {
-    "agent_id": "agent_1",
-    "round_number": 1,
-    "max_rounds": 50,
-    "value_min": 0,
-    "value_max": 50,
-    "initial_value": 17,
-    "current_value": None,
-}
-
-
-@pytest.mark.parametrize(("key", "number"), list(itertools.product(FIGURES, (1, 3))))
-def test_a_sample_is_complete(key: Key, number: int) -> None:
-    text = sample(*key, {**GIVEN, "round_number": number})
-    assert EXPRESSION.findall(text) == []
-    assert "None" not in text
-
-
-@pytest.mark.parametrize("name", ["may_exist", "none_exist"])
-def test_a_sample_of_an_honest_agent_shows_the_given_values(name: str) -> None:
-    given = {**GIVEN, "agent_id": "agent_9", "max_rounds": 33, "value_min": 5, "value_max": 88, "initial_value": 66}
-    text = sample(name, "honest", "propose", "system", given)
-    assert text.startswith("You are agent_9, ")
-    for part in ("after 33 rounds", "between 5 and 88", "Your Initial Value: 66"):
-        assert part in text
-    assert "Your current value: 44\n" in sample(name, "honest", "propose", "user", {**given, "current_value": 44})
-
-
-def test_a_sample_of_a_later_round_has_a_history_and_notes() -> None:
-    text = sample("may_exist", "honest", "propose", "user", {**GIVEN, "round_number": 3})
-    assert text.startswith("=== ROUND 3 ===")
-    assert "\nRound 2:\n  agent_1 (you): 17" in text
-    assert "(No notes yet)" not in text
-
-
-def test_a_sample_lists_proposals_in_the_form_of_the_game() -> None:
-    text = sample("may_exist", "honest", "vote", "user", GIVEN)
-    shown = [line for line in text.splitlines() if line.startswith("  agent_")]
-    assert len(shown) == 2
-    assert all(re.fullmatch(r'  agent_\d+(?: \(you\))?: (?:\(no proposal\)|\d+ \| Reasoning: ".*")', s) for s in shown)

@@ -17,15 +17,6 @@ PUBLISHED = {
     "byzantine_prompt": "2b9fc66218ad04f1911a95fc3258a655b028b38bfe6f6b31eb0c79b9d28f63fd",
     "round_prompt": "6c0b192f321630448e2f0c514c9f493b4271d0f05ed5022c8c4be5e9ebf05aef",
 }
-GIVEN: dict[str, Any] = {
-    "agent_id": "agent_1",
-    "round_number": 1,
-    "max_rounds": 8,
-    "value_min": 3,
-    "value_max": 33,
-    "initial_value": 17,
-    "current_value": None,
-}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -74,21 +65,8 @@ def test_unknown_prompts_are_one_line() -> None:
             PROMPTS.template(prompt, role, "turn", part)
 
 
-def sample(role: str, given: dict[str, Any]) -> str:
-    return ConsensusGame.prompts.sample("may_exist", role, "turn", "user", given)
-
-
-def test_samples_have_no_field_left() -> None:
-    for prompt in ConsensusGame.prompts:
-        for role in ConsensusGame.roles:
-            for part in ("system", "user"):
-                text = ConsensusGame.prompts.sample(prompt, role, "turn", part, {**GIVEN, "round_number": 2})
-                assert "{current" not in text
-    assert "Your current value: 17\n" in sample("honest", GIVEN)
-    assert "Your current value: None\n" in sample("byzantine", GIVEN)
-    assert ConsensusGame.prompts.template("may_exist", "honest", "turn", "user").startswith("Round {round_number}/")
-    with pytest.raises(UsageError, match="--round 9"):
-        sample("honest", {**GIVEN, "round_number": 9})
+def test_templates_are_those_of_the_page() -> None:
+    assert PROMPTS.template("may_exist", "honest", "turn", "user").startswith("Round {round_number}/")
 
 
 def digests(roles: list[str], **parameters: Any) -> dict[str, str]:

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.cli.program import commands
 from parley.errors import UsageError
 from parley.play.record import read_summary
 from parley.play.replay import replay
@@ -94,12 +92,3 @@ def test_a_study_on_networks_is_played_replayed_shown_and_tabled(study_factory: 
         [rebuilt] = load_study(again).simulations()
         assert rebuilt.id == simulation.id
         assert rebuilt.condition.path == simulation.condition.path
-
-
-def test_a_prompt_shows_what_neighbors_are_told() -> None:
-    def shown(*arguments: str) -> str:
-        return CliRunner().invoke(commands, ["prompts", *arguments], catch_exceptions=False).output
-
-    told = shown("--neighbors", "agent_2, agent_5", "--phase", "vote")
-    assert told.startswith(shown("--phase", "vote").rstrip("\n"))
-    assert "2. Your neighbors: agent_2, agent_5\n" in told

@@ -332,10 +332,9 @@ def test_byzantine_models_have_a_secret_aim_and_honest_ones_have_none() -> None:
     assert "SECRET" in played.ask(1, "act", 2).system
 
 
-def test_samples_and_templates_can_be_printed() -> None:
+def test_templates_can_be_printed() -> None:
     for role, phase, part in product(("honest", "byzantine"), PHASES, ("system", "user")):
         assert StagHuntGame.prompts.template("plain", role, phase, part)
-        assert "{" not in StagHuntGame.prompts.sample("plain", role, phase, part, {}).replace('{"reasoning"', "")
     with pytest.raises(UsageError, match="no prompt for plain, honest, vote, user"):
         StagHuntGame.prompts.template("plain", "honest", "vote", "user")
 

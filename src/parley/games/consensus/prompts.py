@@ -15,12 +15,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from parley.errors import UsageError
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.state import Proposal
-from parley.games.consensus.swarms.parameters import EARLY_VOTE, SWARMS_DEFAULTS
+from parley.games.consensus.swarms.parameters import EARLY_VOTE
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
     Prompts,
@@ -29,12 +27,10 @@ from parley.games.prompts import (
     fill,
     instruction,
     instruction_files,
-    places_in,
     text_of,
     without_json,
 )
 from parley.policies import ReplyFormat
-from parley.text import one_line
 
 FOLDER = Path(__file__).parent / "templates"
 DISCLOSED = FOLDER / "network" / "disclosed.txt"
@@ -42,6 +38,7 @@ _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
 TURN = "turn"
 _PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
+_ASKED_IN = {TURN: (TURN, {"protocol": "swarms"})}
 _ROLES = (HONEST, BYZANTINE)
 
 _SHARED = {
@@ -155,45 +152,12 @@ def reply_kind(role: str, phase: str) -> str:
     return f"consensus_{role}_{phase}"
 
 
-def _check_given(given: Mapping[str, int | str | None]) -> None:
-    """Raise UsageError if the values that a user gave for a sample contradict each other."""
-    number = int(given["round_number"] or 0)
-    if number < 1:
-        raise UsageError(f"--round {number} is before the first, 1")
-    if number > int(given["max_rounds"] or 1):
-        raise UsageError(f"--round {number} is after the last, --max-rounds {given['max_rounds']}")
-    if int(given["value_min"] or 0) > int(given["value_max"] or 0):
-        raise UsageError(f"--value-min {given['value_min']} is above --value-max {given['value_max']}")
-
-
-_ROUND = ("round_number", "max_rounds")
-_HELD = ("current_value", "initial_value")
-# What a user may set of a sample, by what stands in an expression that depends on it.
-_SET_BY: Mapping[str, tuple[str, ...]] = {
-    "agent_id": ("agent_id",),
-    "current_round}": _ROUND,
-    "max_rounds": ("max_rounds",),
-    "value_min": ("value_min",),
-    "value_max": ("value_max",),
-    "initial_value": ("initial_value",),
-    "my_value": _HELD,
-    "history_summary": (*_ROUND, "agent_id", *_HELD),
-    "current_round_summary": ("agent_id", *_HELD),
-    "previous_strategies": _ROUND,
-    # Of turns:
-    "round_number": _ROUND,
-    "current_value": _HELD,
-    "proposals": ("agent_id",),
-    "{history}": (*_ROUND, "agent_id"),
-    "private_notes": _ROUND,
-}
-
-
 class ConsensusPrompts(Prompts[ConsensusParameters]):
     """Two variants, of which the phases of the protocol that is played are sent."""
 
     variants = _VARIANTS
     phases = ("propose", "vote", TURN)
+    asked_in = _ASKED_IN
     questions = (
         QuestionStyle(
             "consensus",
@@ -261,52 +225,5 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         text = self.template(prompt, role, phase, part, reply_format, early_vote)
         return fill(text, values, doubled=phase == TURN)
 
-    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt filled with sample values, and what `neighbors` are told of a network of eight agents."""
-        _check_given(given)
-        agent, number = given["agent_id"], given["round_number"]
-        initial = given["initial_value"] if role == HONEST else None
-        current = initial if given["current_value"] is None else given["current_value"]
-        own = Proposal(agent, current, "This is close to what most of us said.")
-        peer = Proposal("agent_2" if agent != "agent_2" else "agent_1", 23, "A value in the middle suits all of us.")
-        note = "Most agents are close to 20."
-        if phase == TURN:
-            values: dict[str, object] = {
-                **given,
-                "task": SWARMS_DEFAULTS["task"],
-                "current_value": current,
-                "proposals": turn_proposals_text([peer]),
-                "history": turn_proposals_text([peer]) if number > 1 else "No previous rounds.",
-                "private_notes": note if number > 1 else "None.",
-            }
-        else:
-            peers = proposals_text(agent, [own, peer])
-            values = places(
-                PromptValues(
-                    agent_id=agent,
-                    round=number,
-                    max_rounds=given["max_rounds"],
-                    value_min=given["value_min"],
-                    value_max=given["value_max"],
-                    initial_value=initial,
-                    current_value=current,
-                    history=f"Round {number - 1}:\n{peers}" if number > 1 else "",
-                    this_round=peers if phase == "vote" else "",
-                    notes=f"Round {number - 1}: {note}" if number > 1 else "",
-                )
-            )
-        text = self.filled(prompt, role, phase, part, values, given.get("reply_format") or "json")
-        if phase == TURN or part == "user" or not given.get("neighbors"):
-            return text
-        return f"{text}\n{disclosed_text(8, [one_line(name) for name in given['neighbors'].split(',')])}"
 
-    def sample_values(self, prompt: str, role: str, phase: str, part: str) -> frozenset[str]:
-        """Return the names of the values that a sample of this prompt depends on."""
-        there = places_in(self.template(prompt, role, phase, part), _EXPRESSIONS)
-        found = {name for key, names in _SET_BY.items() if any(key in place for place in there) for name in names}
-        found -= {"initial_value"} if role == BYZANTINE else set()
-        return frozenset(found | {"reply_format"} | ({"neighbors"} if phase != TURN and part == "system" else set()))
-
-
-_EXPRESSIONS = tuple(places(PromptValues("", 0, 0, 0, 0, None, None, "", "", "")))
 PROMPTS = ConsensusPrompts()

@@ -4,9 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Answer, Value
@@ -19,6 +16,7 @@ from parley.text import one_line
 FOLDER = Path(__file__).parent / "templates"
 PHASES = ("initial", "reflect")
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
+_ASKED_IN = {"cot": (None, {"cot_share": 1}), "zero_shot": (None, {"cot_share": 0})}
 
 
 def _variant(reflect: str) -> dict[str, Path]:
@@ -115,6 +113,7 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
 
     variants = _VARIANTS
     phases = STYLES
+    asked_in = _ASKED_IN
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
         QuestionStyle("deliberation_zero_shot", "improve", "answer", {"cot_share": 0}),
@@ -130,20 +129,6 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
         }
         return {**self.variants[prompt], **replies}
-
-    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt filled with the first problem of the default source; the reply format is `given`."""
-        problem = DeliberationParameters().problems.problem(0)
-        target = value_text(problem.wrong(np.random.default_rng(0)))
-        value = problem.answer or "; ".join(problem.options[:1])
-        own = Answer("agent_1", value, value, "I worked it out step by step.")
-        peers = [
-            Answer("agent_2", target, target, "I read the question another way."),
-            Answer("agent_3", None, silent=True),
-        ]
-        reply = told_reply(phase, problem.definitive, given.get("reply_format", "json")).reply
-        values = PromptValues("agent_1", 3, 1, 2, problem, own, peers, target, 300, reply)
-        return self.filled(prompt, role, phase, part, places(values))
 
 
 PROMPTS = DeliberationPrompts()

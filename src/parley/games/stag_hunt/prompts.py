@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
@@ -153,17 +152,3 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
         """Return the unfilled text of one prompt: of actions the one after words."""
         text = super().template(prompt, role, phase, part)
         return text_of(FOLDER / "act_after_words_user.txt") if (phase, part) == ("act", "user") else text
-
-    def sample(self, prompt: str, role: str, phase: str, part: str, given: Mapping[str, Any]) -> str:
-        """Return one prompt of the default game, of its second round; only the reply format is `given`."""
-        self.template(prompt, role, phase, part)
-        others = ("player_1", "player_2", "player_3")
-        names = (YOU, *others)
-        actions: dict[str, Action | None] = {**dict.fromkeys(names, STAG), others[2]: HARE}
-        words: dict[str, str | None] = {**dict.fromkeys(names, "stag"), others[0]: "together"}
-        history = [round_text(Seen(1, words, actions, None))]
-        values = PromptValues(4, others, history, 2, words if phase == "act" else {})
-        if part == "system":
-            return render_system(role, StagHuntParameters(), values)
-        reply = told_reply(phase, given.get("reply_format", "json")).reply
-        return render_user(phase, StagHuntParameters(), values, reply)

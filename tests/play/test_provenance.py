@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import parley
 from parley import __version__
 from parley.engine import hardware
 from parley.play import provenance
@@ -37,7 +38,7 @@ def test_packages_that_are_not_installed_are_left_out(monkeypatch) -> None:  # t
 
 def git_state_of(folder: Path) -> str:
     """Copy the package into a folder, and return what it says of its repository there."""
-    shutil.copytree(Path(provenance.__file__).parent, folder / "parley", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(parley.__file__).parent, folder / "parley", ignore=shutil.ignore_patterns("__pycache__"))
     code = "from parley.play.provenance import git_state; print(git_state())"
     command = [sys.executable, "-c", code]
     environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)}

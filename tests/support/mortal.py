@@ -211,7 +211,10 @@ def _nurse() -> None:
     import gc
 
     import pandas  # noqa: F401  # pyarrow imports it when it makes its first table
+    import pyarrow.compute  # noqa: F401
 
+    from parley.cli import program  # noqa: F401
+    from parley.play import simulate  # noqa: F401
     from parley.play.provenance import provenance
 
     # What it finds out is cached: a fork need not run git and read versions again.

@@ -306,9 +306,19 @@ def test_a_study_that_is_missing_is_named() -> None:
         load_study(Path("config/no.yaml"))
 
 
+def test_a_scripted_study_needs_no_models_file_and_another_is_told_that_there_is_none(folder: Path) -> None:
+    (folder / "models.yaml").unlink()
+    text = "game: consensus\ngrids: [{model: MODEL, n: 3, prompt: may_exist}]\n"
+    file = folder / "alone.yaml"
+    file.write_text(text.replace("MODEL", "majority"))
+    assert len(load_study(file).conditions) == 1
+    file.write_text(text.replace("MODEL", "tiny"))
+    with pytest.raises(UsageError, match=r"'tiny': unknown model or policy \(.*models\.yaml: no such file\); choose"):
+        load_study(file)
+
+
 REVISION = "a" * 40
 BAD_MODELS = {
-    "no file": (None, "models.yaml: no such file"),
     "no models": ("models: {}\n", "models.yaml: models: {}: "),
     "no source": ("models: {m: {}}\n", "models.yaml: models.m.source: missing; add it"),
     "name no slug": ("models: {../m: {source: {folder: x}}}\n", "models.yaml: models."),

@@ -284,7 +284,7 @@ class Expander:
             return self._with_model(self._policy(LLM.name, where, role), written, where)
         if isinstance(written, str) and not self._is_policy(written):
             remedy = choose(written, [*self._models, *self._game.policies], self._installed)
-            raise UsageError(f"{where}: {written!r}: unknown model or policy; {remedy}")
+            raise UsageError(f"{where}: {written!r}: unknown model or policy{self._no_file()}; {remedy}")
         own = written.model if isinstance(written, PlayerChoice) else None
         chosen = self._policy(written, where, role)
         return self._with_model(chosen, own or (model if chosen.kind.asks_model else None), where)
@@ -323,11 +323,17 @@ class Expander:
         if policy.kind.rule is not None:
             raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")
         if model not in self._models:
-            raise UsageError(f"{where}.model: {model!r}: unknown model; {choose(model, self._models)}")
+            raise UsageError(
+                f"{where}.model: {model!r}: unknown model{self._no_file()}; {choose(model, self._models)}"
+            )
         if self._needs_weights and model not in self._checked:
             check_source(model, self._models[model], self._models_file)
             self._checked.add(model)
         return Player(policy, model, self._models[model])
+
+    def _no_file(self) -> str:
+        """Return what to say of the models file where there is none, which scripted studies need not have."""
+        return "" if self._models_file.exists() else f" ({self._models_file}: no such file)"
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:

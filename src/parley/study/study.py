@@ -219,7 +219,7 @@ def load_study(
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
     recorded = recorded or {}
-    models = {**recorded, **(load_models(models_file) if models_file.exists() or not recorded else {})}
+    models = {**recorded, **(load_models(models_file) if models_file.exists() else {})}
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")

@@ -1,4 +1,4 @@
-"""The command line: one thin command per stage of the workflow (`cli_stages`), and those that people want."""
+"""The command line: one thin command per stage of the workflow (`stages.py`), and those that people want."""
 
 import os
 import signal

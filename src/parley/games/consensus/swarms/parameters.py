@@ -1,4 +1,4 @@
-"""What a study may set in the consensus game with `protocol: swarms`; `consensus_swarms` says what it does."""
+"""What a study may set in the consensus game with `protocol: swarms`; `protocol.py` says what it does."""
 
 import re
 from collections.abc import Mapping

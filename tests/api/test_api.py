@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
@@ -492,6 +493,23 @@ def test_the_text_of_a_game_is_what_the_terminal_shows(root: Path) -> None:
     assert lines[1].startswith("  agent_")
     assert lines[-1].startswith("Outcome: no_consensus")
     assert len(game.text(reasoning=True)) > len(game.text())
+
+
+def test_messages_hold_nothing_that_a_terminal_obeys(root: Path, tmp_path: Path) -> None:
+    study = parley.load("demo", root)
+    hostile = tmp_path / "a\x1b[31mb\u202e.yaml"
+    hostile.write_text("")
+    wrong: list[Callable[[], Any]] = [
+        lambda: parley.load("a\x1b[31mb", root),
+        lambda: parley.load(hostile, root),
+        lambda: parley.run(study.play(model="\x1b[31m")),
+        lambda: parley.run(study.play(**{"a\x1b[1m": 1})),
+    ]
+    for ask in wrong:
+        with pytest.raises(UsageError, match=r"\[\d+m") as error:
+            ask()
+        assert str(error.value).isprintable()
+    assert str(UsageError("a\tb\nc\x1b é")) == "a b\nc? é"
 
 
 # How objects show themselves

@@ -194,6 +194,32 @@ def test_an_unfinished_study_has_the_results_that_are_there(loose: Path) -> None
     assert last.id not in set(results.attempts["id"])
 
 
+def test_a_condition_without_records_is_one_of_the_study(loose: Path) -> None:
+    for record in parley.load("demo", loose).results().records.where(byzantine="silent"):
+        record.path.unlink()
+        paths.kept_record(record.path).unlink(missing_ok=True)
+    results = parley.load("demo", loose).results()
+    assert len(results.records.where(byzantine="silent")) == 0
+    with pytest.raises(UsageError, match="no records yet of b=1, byzantine=silent; "):
+        results.frame("attempts", b=1, byzantine="silent")
+    for level in ("simulations", "conditions"):
+        frame = results.frame(level, byzantine="silent")  # type: ignore[arg-type]
+        assert len(frame) == 0
+        assert "byzantine" in frame
+    with pytest.raises(UsageError, match="no condition has byzantine=oscillate"):
+        results.records.where(byzantine="oscillate")
+
+
+def test_a_record_that_is_not_there_names_how_many_are(results: parley.Results) -> None:
+    for records, told in (
+        (results.records, "demo: 18 records here; none at [99]"),
+        (results.records.where(seed=99), "demo: 0 records here; none at [99]"),
+    ):
+        with pytest.raises(IndexError) as error:
+            records[99]
+        assert str(error.value) == told
+
+
 def test_tables_of_records_that_are_gone_are_not_used(loose: Path) -> None:
     study = load_study(loose / "config" / "demo.yaml")
     summarize_study(loose, study)
@@ -338,7 +364,7 @@ def test_columns_that_are_not_asked_for_are_not_unpacked(results: parley.Results
         ({"model": "majorty"}, "did you mean model=majority"),
         ({"model": "stubborn", "b": 1}, "no condition has model=stubborn, b=1; `study.conditions` lists them"),
         ({"seed": "1"}, "seed=1: give a whole number from 0, or a list of them"),
-        ({"seed": 99}, "no record of this seed"),
+        ({"seed": 99}, "demo: no records yet of seed=99; `results.sim"),
         ({"level": "simulations", "columns": ["sed"]}, "columns: 'sed': no such column; did you mean 'seed'"),
         ({"level": "conditions", "seed": 1}, "seed: a condition has many"),
     ],
@@ -467,7 +493,7 @@ def test_run_takes_what_play_returns(root: Path) -> None:
     [
         (
             {},
-            "demo: 6 conditions have any values; add a value of: model (majority, stubborn); n (3, 4, 5); b (0, 1); ",
+            "demo has 6 conditions; choose one by: model (majority, stubborn); n (3, 4, 5); b (0, 1); ",
         ),
         ({"model": "majority"}, "demo: 4 conditions have model=majority; add a value of: n (3, 4, 5); b (0, 1); byz"),
         ({"model": "majority", "b": 1}, "2 conditions have model=majority, b=1; add a value of: byzantine (random, s"),

@@ -10,7 +10,7 @@ import pandas as pd
 from parley import paths
 from parley.api.chosen import selection
 from parley.api.frames import attempt_frame
-from parley.api.shown import Shown
+from parley.api.shown import Shown, counted
 from parley.play.record import Summary, read_trace
 from parley.play.replay import Replayed, replay
 from parley.play.usable import read_own
@@ -180,7 +180,10 @@ class Records(Shown, Sequence[Record]):
     def __getitem__(self, place: int | slice) -> "Record | Records":
         if isinstance(place, slice):
             return Records(self._study, self._simulations[place], self._root)
-        return Record(self._study, self._simulations[place], self._root)
+        try:
+            return Record(self._study, self._simulations[place], self._root)
+        except IndexError:
+            raise IndexError(f"{self._study.name}: {counted(len(self), 'record')} here; none at [{place}]") from None
 
     def __iter__(self) -> Iterator[Record]:
         return (Record(self._study, simulation, self._root) for simulation in self._simulations)
@@ -188,7 +191,7 @@ class Records(Shown, Sequence[Record]):
     def where(self, **chosen: Any) -> "Records":
         """Return those with these values of axes, and of `seed`; a list means any of its values.
 
-        Raises UsageError for an axis or a value that the study does not have.
+        There may be none yet. Raises UsageError for an axis or a value that the study does not have.
 
         >>> import parley
         >>> records = parley.load("demo").results().records

@@ -15,7 +15,7 @@ from parley.analysis.summarize import make_tables, recorded, simulation_table
 from parley.analysis.tables import read_table, typed
 from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_table
-from parley.api.chosen import chosen_seeds, selection, values_of_axes
+from parley.api.chosen import chosen_seeds, selection, values_of_axes, values_text
 from parley.api.frames import attempt_frame, check_columns, round_frame
 from parley.api.records import Records
 from parley.api.shown import Shown
@@ -129,11 +129,12 @@ class Results(Shown):
             raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
         with paths.rooted(self._root):
             if level in ("attempts", "rounds"):
-                fits = selection(self._study, chosen)
+                fits = selection(self._planned, chosen)
                 name, simulations = self._study.name, self._simulations
                 found = [(s, s.record(name)) for s in simulations if fits(s.condition, s.seed)]
                 if not found:
-                    raise UsageError(f"{name}: no record of this seed; `results.simulations` lists them")
+                    asked = values_text(chosen)
+                    raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
                 return (attempt_frame if level == "attempts" else round_frame)(found, columns)
             return self._part_of_table(level, columns, chosen)
 
@@ -199,7 +200,7 @@ class Results(Shown):
         >>> parley.load("demo").results().records[0].replay().identical
         True
         """
-        return Records(self._study, self._simulations, self._root)
+        return Records(self._planned, self._simulations, self._root)
 
     @cached_property
     def _simulations(self) -> list[Simulation]:
@@ -240,7 +241,7 @@ class Results(Shown):
         """Return some columns and rows of a table; no others are read from a file."""
         if name == "conditions" and "seed" in chosen:
             raise UsageError("seed: a condition has many; leave it out, or take simulations")
-        allowed: dict[str, set[Any]] = values_of_axes(self._study, {k: v for k, v in chosen.items() if k != "seed"})
+        allowed: dict[str, set[Any]] = values_of_axes(self._planned, {k: v for k, v in chosen.items() if k != "seed"})
         if (seeds := chosen_seeds(chosen)) is not None:
             allowed["seed"] = seeds
         if not self._is_current:

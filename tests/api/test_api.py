@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -165,8 +166,16 @@ def test_weights_are_looked_for_when_a_model_is_played(tmp_path: Path) -> None:
 
 def test_without_results_it_says_what_to_run(tmp_path: Path) -> None:
     write_study(tmp_path)
-    with pytest.raises(RecordError, match=r"no results yet in .*; run: snakemake --cores all --config study=demo"):
+    told = f"no results yet in {tmp_path}/results/demo; run in {tmp_path}: snakemake --cores all --config study=demo"
+    with pytest.raises(RecordError, match=re.escape(told)):
         parley.load("demo", tmp_path).results()
+    with chdir(tmp_path), pytest.raises(RecordError, match="; run: snakemake"):
+        parley.load("demo").results()
+
+
+def test_results_beside_the_folder_of_a_study_file_are_pointed_to(root: Path, tmp_path: Path) -> None:
+    with chdir(tmp_path), pytest.raises(RecordError, match=re.escape(f"load it with root='{root}'")):
+        parley.load(root / "config" / "demo.yaml").results()
 
 
 def test_tables_in_memory_are_those_that_are_written(root: Path, loose: Path) -> None:

@@ -54,10 +54,7 @@ class Results(Shown):
         self._is_current = tables_are_current(study)
         self._study = usable_part(study) if self._is_current else _on_disk(study)
         if not self._study.conditions:
-            raise RecordError(
-                f"{study.name}: no results yet in {paths.results(study.name)}; run: "
-                f"snakemake --cores all --config study={study.name}"
-            )
+            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {_remedy(study, root)}")
 
     @property
     def attempts(self) -> pd.DataFrame:
@@ -270,6 +267,17 @@ def _on_disk(study: Study) -> Study:
     """Return a study with the simulations that have a record."""
     records = (simulation.record(study.name) for simulation in study.simulations())
     return without(study, {record for record in records if not record.exists()})
+
+
+def _remedy(study: Study, root: Path) -> str:
+    """Return where the results of a study without any are, if they lie beside its config/; else what to run."""
+    file = study.file.absolute()
+    home = file.parent.parent if file.parent.name == paths.CONFIG.name else root
+    with paths.rooted(home):
+        if home.resolve() != root.resolve() and paths.results(study.name).is_dir():
+            return f"there are some beside its folder config: load it with root={str(home)!r}"
+    place = "" if home.resolve() == Path.cwd() else f" in {home}"
+    return f"run{place}: snakemake --cores all --config study={study.name}"
 
 
 def _png(figure: "Figure") -> bytes:

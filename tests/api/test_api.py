@@ -369,6 +369,8 @@ def test_columns_that_are_not_asked_for_are_not_unpacked(results: parley.Results
         ({"level": "attempt"}, "'attempt': no such level; did you mean 'attempts'"),
         ({"columns": ["texts"]}, "columns: 'texts': no such column; did you mean 'text'"),
         ({"columns": "text"}, "columns='text': give a list of names"),
+        ({"columns": 3}, "columns=3: give a list of names"),
+        ({"level": "simulations", "columns": 3}, "columns=3: give a list of names"),
         ({"modle": "majority"}, "modle: not an axis of this study; did you mean 'model'"),
         ({"model": "majorty"}, "did you mean model=majority"),
         ({"model": "stubborn", "b": 1}, "no condition has model=stubborn, b=1; `study.conditions` lists them"),
@@ -519,6 +521,19 @@ def test_what_cannot_be_played_is_one_clear_line(root: Path, chosen: dict[str, A
         parley.run(parley.load("demo", root).play(**chosen))
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("wrong", ["a\0b", None, 3, b"tiny", "\ud800"])
+def test_what_is_no_path_is_one_clear_line(root: Path, wrong: Any) -> None:
+    asked: dict[str, Callable[[], Any]] = {
+        "study": lambda: parley.load(wrong, root),
+        "root": lambda: parley.load("demo", root=wrong),
+        "endpoint": lambda: parley.run(parley.load("demo", root).play(n=3, model="majority", endpoint=wrong)),
+    }
+    for argument, ask in asked.items():
+        with pytest.raises(UsageError) as error:
+            ask()
+        assert str(error.value) == f"{argument}={wrong!r}: give a name or a path, as text"
 
 
 def test_the_text_of_a_game_is_what_the_terminal_shows(root: Path) -> None:

@@ -76,7 +76,7 @@ def is_seed(value: Any) -> bool:
 
 def listed(values: Any) -> list[Any]:
     """Return the values of a list, a tuple, a set or a range; anything else is one value."""
-    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping) else [values]
 
 
 def _has(condition: Condition, allowed: Mapping[str, set[Any]]) -> bool:

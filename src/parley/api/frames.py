@@ -144,8 +144,8 @@ def check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
     """Return the columns that are asked for, all that are `known` for None; raises UsageError for another one."""
     if columns is None:
         return list(known)
-    if isinstance(columns, str):
-        raise UsageError(f"columns={one_line(columns, 60)!r}: give a list of names")
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
+        raise UsageError(f"columns={one_line(repr(columns), 60)}: give a list of names")
     for name in columns:
         if name not in known:
             raise UsageError(f"columns: {one_line(str(name), 60)!r}: no such column; {choose(name, known)}")

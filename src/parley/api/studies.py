@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.api.chosen import one_condition
+from parley.api.chosen import listed, one_condition
+from parley.api.files import path_text
 from parley.api.played import Played, play
 from parley.api.results import Results
 from parley.api.shown import Shown
@@ -181,8 +182,7 @@ class Condition(Shown):
         >>> parley.run(condition.play(seed=100)).outcome.rounds
         2
         """
-        files = [endpoint] if isinstance(endpoint, str | PathLike) else endpoint
-        endpoints = [Path(file).absolute() for file in files]
+        endpoints = [Path(path_text("endpoint", file)).absolute() for file in listed(endpoint)]
         with paths.rooted(self._of._root):
             return await play(self._of._study, self._condition, seed, endpoints, engine_timeout)
 

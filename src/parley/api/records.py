@@ -10,12 +10,13 @@ import pandas as pd
 from parley import paths
 from parley.api.chosen import selection
 from parley.api.frames import attempt_frame
-from parley.api.shown import Shown, counted
+from parley.api.shown import Shown
 from parley.play.record import Summary, read_trace
 from parley.play.replay import Replayed, replay
 from parley.play.usable import read_own
 from parley.study import Study
 from parley.study.condition import Simulation
+from parley.text import counted
 
 
 class Record(Shown):
@@ -149,9 +150,10 @@ class Record(Shown):
         outcome = self.outcome
         detail = f" ({outcome['detail']})" if outcome["detail"] else ""
         path = self.path
+        rounds = f"{outcome['rounds']} round{'' if outcome['rounds'] == 1 else 's'}"  # which a record may forge
         return {
             "Record of": f"{self._study.name}: {self._simulation.condition.path.replace('/', ', ')}, seed={self.seed}",
-            "outcome": f"{outcome['name']}{detail}, after {outcome['rounds']} rounds",
+            "outcome": f"{outcome['name']}{detail}, after {rounds}",
             "path": str(path.relative_to(self._root)),
         }
 
@@ -204,4 +206,4 @@ class Records(Shown, Sequence[Record]):
 
     def _facts(self) -> dict[str, str]:
         conditions = len({simulation.condition.path for simulation in self._simulations})
-        return {"Records of": f"{self._study.name}: {len(self):,} in {conditions:,} conditions"}
+        return {"Records of": f"{self._study.name}: {len(self):,} in {counted(conditions, 'condition')}"}

@@ -30,10 +30,5 @@ class Shown:
         return f'<table class="parley">{heading}{rows}</table>'
 
 
-def counted(number: int, kind: str) -> str:
-    """Return a number of things: `1 record`, `2 records`."""
-    return f"{number:,} {kind}{'' if number == 1 else 's'}"
-
-
 def _cleaned(facts: Mapping[str, str]) -> dict[str, str]:
     return {one_line(key, 100): one_line(value, 500) for key, value in facts.items()}

@@ -15,6 +15,7 @@ from parley.api.results import Results
 from parley.api.shown import Shown
 from parley.study import Study as CheckedStudy
 from parley.study.condition import Condition as CheckedCondition
+from parley.text import counted
 
 Endpoints = str | PathLike[str] | Sequence[str | PathLike[str]]
 ENGINE_TIMEOUT = 900.0
@@ -135,7 +136,7 @@ class Study(Shown):
         simulations = sum(len(condition.seeds) for condition in study.conditions)
         return {
             "Study": f"{study.name}: {study.title}",
-            study.game.name: f"{len(study.conditions):,} conditions, {simulations:,} simulations",
+            study.game.name: f"{counted(len(study.conditions), 'condition')}, {counted(simulations, 'simulation')}",
             "axes": ", ".join(f"{axis} {len(found)}" for axis, found in values.items()),
         }
 

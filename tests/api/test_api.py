@@ -241,12 +241,15 @@ def test_a_damaged_record_is_left_out_with_a_warning(loose: Path, caplog: pytest
     damaged = parley.load("demo", loose).results().records[3]
     content = damaged.path.read_bytes()
     damaged.path.write_bytes(content[: len(content) // 2])
-    results = parley.load("demo", loose).results()
-    for level in ("simulations", "attempts", "rounds"):
-        frame = results.frame(level)  # type: ignore[arg-type]
-        assert len(set(frame["id"])) == 17
-        assert damaged.id not in set(frame["id"])
-        assert "left out" in caplog.text
+    levels = ("simulations", "attempts", "rounds")
+    for first in levels:
+        results = parley.load("demo", loose).results()
+        for level in (first, *levels):
+            frame = results.frame(level)  # type: ignore[arg-type]
+            assert len(set(frame["id"])) == 17
+            assert damaged.id not in set(frame["id"])
+        assert sum(f"left out: {damaged.path}" in message for message in caplog.messages) == 1
+        assert "warning:" not in caplog.text
         caplog.clear()
     assert results.conditions["left_out"].sum() == 1
     with pytest.raises(RecordError, match=r"seed=0\.parquet: "):
@@ -367,6 +370,7 @@ def test_columns_that_are_not_asked_for_are_not_unpacked(results: parley.Results
     ("chosen", "told"),
     [
         ({"level": "attempt"}, "'attempt': no such level; did you mean 'attempts'"),
+        ({"level": "turns"}, "'turns' is no level but a table: results.table('turns')"),
         ({"columns": ["texts"]}, "columns: 'texts': no such column; did you mean 'text'"),
         ({"columns": "text"}, "columns='text': give a list of names"),
         ({"columns": 3}, "columns=3: give a list of names"),
@@ -583,6 +587,14 @@ def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
         assert "<script" not in page
         assert "\u202e" not in page
     assert "&lt;script&gt;" in objects(tmp_path)[0]._repr_html_()
+
+
+def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
+    make_demo(tmp_path, grids=[{"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}], seeds=1)
+    study = parley.load("demo", tmp_path)
+    assert "consensus: 1 condition, 1 simulation\n" in repr(study)
+    assert "1 of 1 simulation\n" in repr(study.results())
+    assert repr(study.results().records) == "Records of demo: 1 in 1 condition"
 
 
 def test_a_hostile_name_from_a_record_is_escaped(loose: Path) -> None:

@@ -24,7 +24,7 @@ from parley.play.usable import Records as UsableRecords
 from parley.play.usable import read_records, tables_are_current, usable_part, without
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.text import one_line
+from parley.text import counted, one_line
 from parley.text.suggest import choose
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Results(Shown):
     def __init__(self, study: Study, root: Path) -> None:
         self._planned = study
         self._root = root
+        self._told: set[Path] = set()  # records of which a warning said that they are left out
         self._is_current = tables_are_current(study)
         self._study = usable_part(study) if self._is_current else _on_disk(study)
         if not self._study.conditions:
@@ -123,6 +124,8 @@ class Results(Shown):
         2
         """
         if level not in LEVELS:
+            if level in self.tables:
+                raise UsageError(f"{level!r} is no level but a table: results.table({level!r})")
             raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
         with paths.rooted(self._root):
             if level in ("attempts", "rounds"):
@@ -132,7 +135,7 @@ class Results(Shown):
                 if not found:
                     asked = values_text(chosen)
                     raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
-                return (attempt_frame if level == "attempts" else round_frame)(found, columns)
+                return (attempt_frame if level == "attempts" else round_frame)(found, columns, self._told)
             return self._part_of_table(level, columns, chosen)
 
     def table(self, name: str) -> pd.DataFrame:
@@ -206,7 +209,9 @@ class Results(Shown):
     @cached_property
     def _usable(self) -> UsableRecords:
         """All records that can be used, which are read once."""
-        return read_records(self._study)
+        found = read_records(self._study, told=self._told)
+        self._told.update(found.left_out)
+        return found
 
     @property
     def _usable_study(self) -> Study:
@@ -257,7 +262,7 @@ class Results(Shown):
         planned = sum(len(condition.seeds) for condition in self._planned.conditions)
         made = "read from the tables that parley summarize wrote" if self._is_current else "made from the records"
         return {
-            "Results of": f"{self._study.name}: {len(self._simulations):,} of {planned:,} simulations",
+            "Results of": f"{self._study.name}: {len(self._simulations):,} of {counted(planned, 'simulation')}",
             "tables": made,
             "figures": ", ".join(self.figures),
         }

@@ -24,6 +24,11 @@ class ParleyError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        """Return the message without characters that a terminal obeys: names in it may come from anyone."""
+        shown = (c if c.isprintable() or c == "\n" else " " if c.isspace() else "?" for c in super().__str__())
+        return "".join(shown)
+
 
 class UsageError(ParleyError):
     """The user's input (a study, a model entry, an argument) is wrong; nothing was started.

@@ -2,8 +2,10 @@
 
 import asyncio
 import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
@@ -164,8 +166,16 @@ def test_weights_are_looked_for_when_a_model_is_played(tmp_path: Path) -> None:
 
 def test_without_results_it_says_what_to_run(tmp_path: Path) -> None:
     write_study(tmp_path)
-    with pytest.raises(RecordError, match=r"no results yet in .*; run: snakemake --cores all --config study=demo"):
+    told = f"no results yet in {tmp_path}/results/demo; run in {tmp_path}: snakemake --cores all --config study=demo"
+    with pytest.raises(RecordError, match=re.escape(told)):
         parley.load("demo", tmp_path).results()
+    with chdir(tmp_path), pytest.raises(RecordError, match="; run: snakemake"):
+        parley.load("demo").results()
+
+
+def test_results_beside_the_folder_of_a_study_file_are_pointed_to(root: Path, tmp_path: Path) -> None:
+    with chdir(tmp_path), pytest.raises(RecordError, match=re.escape(f"load it with root='{root}'")):
+        parley.load(root / "config" / "demo.yaml").results()
 
 
 def test_tables_in_memory_are_those_that_are_written(root: Path, loose: Path) -> None:
@@ -193,6 +203,32 @@ def test_an_unfinished_study_has_the_results_that_are_there(loose: Path) -> None
     assert last.id not in set(results.attempts["id"])
 
 
+def test_a_condition_without_records_is_one_of_the_study(loose: Path) -> None:
+    for record in parley.load("demo", loose).results().records.where(byzantine="silent"):
+        record.path.unlink()
+        paths.kept_record(record.path).unlink(missing_ok=True)
+    results = parley.load("demo", loose).results()
+    assert len(results.records.where(byzantine="silent")) == 0
+    with pytest.raises(UsageError, match="no records yet of b=1, byzantine=silent; "):
+        results.frame("attempts", b=1, byzantine="silent")
+    for level in ("simulations", "conditions"):
+        frame = results.frame(level, byzantine="silent")  # type: ignore[arg-type]
+        assert len(frame) == 0
+        assert "byzantine" in frame
+    with pytest.raises(UsageError, match="no condition has byzantine=oscillate"):
+        results.records.where(byzantine="oscillate")
+
+
+def test_a_record_that_is_not_there_names_how_many_are(results: parley.Results) -> None:
+    for records, told in (
+        (results.records, "demo: 18 records here; none at [99]"),
+        (results.records.where(seed=99), "demo: 0 records here; none at [99]"),
+    ):
+        with pytest.raises(IndexError) as error:
+            records[99]
+        assert str(error.value) == told
+
+
 def test_tables_of_records_that_are_gone_are_not_used(loose: Path) -> None:
     study = load_study(loose / "config" / "demo.yaml")
     summarize_study(loose, study)
@@ -205,12 +241,15 @@ def test_a_damaged_record_is_left_out_with_a_warning(loose: Path, caplog: pytest
     damaged = parley.load("demo", loose).results().records[3]
     content = damaged.path.read_bytes()
     damaged.path.write_bytes(content[: len(content) // 2])
-    results = parley.load("demo", loose).results()
-    for level in ("simulations", "attempts", "rounds"):
-        frame = results.frame(level)  # type: ignore[arg-type]
-        assert len(set(frame["id"])) == 17
-        assert damaged.id not in set(frame["id"])
-        assert "left out" in caplog.text
+    levels = ("simulations", "attempts", "rounds")
+    for first in levels:
+        results = parley.load("demo", loose).results()
+        for level in (first, *levels):
+            frame = results.frame(level)  # type: ignore[arg-type]
+            assert len(set(frame["id"])) == 17
+            assert damaged.id not in set(frame["id"])
+        assert sum(f"left out: {damaged.path}" in message for message in caplog.messages) == 1
+        assert "warning:" not in caplog.text
         caplog.clear()
     assert results.conditions["left_out"].sum() == 1
     with pytest.raises(RecordError, match=r"seed=0\.parquet: "):
@@ -331,13 +370,16 @@ def test_columns_that_are_not_asked_for_are_not_unpacked(results: parley.Results
     ("chosen", "told"),
     [
         ({"level": "attempt"}, "'attempt': no such level; did you mean 'attempts'"),
+        ({"level": "turns"}, "'turns' is no level but a table: results.table('turns')"),
         ({"columns": ["texts"]}, "columns: 'texts': no such column; did you mean 'text'"),
         ({"columns": "text"}, "columns='text': give a list of names"),
+        ({"columns": 3}, "columns=3: give a list of names"),
+        ({"level": "simulations", "columns": 3}, "columns=3: give a list of names"),
         ({"modle": "majority"}, "modle: not an axis of this study; did you mean 'model'"),
         ({"model": "majorty"}, "did you mean model=majority"),
         ({"model": "stubborn", "b": 1}, "no condition has model=stubborn, b=1; `study.conditions` lists them"),
         ({"seed": "1"}, "seed=1: give a whole number from 0, or a list of them"),
-        ({"seed": 99}, "no record of this seed"),
+        ({"seed": 99}, "demo: no records yet of seed=99; `results.sim"),
         ({"level": "simulations", "columns": ["sed"]}, "columns: 'sed': no such column; did you mean 'seed'"),
         ({"level": "conditions", "seed": 1}, "seed: a condition has many"),
     ],
@@ -466,7 +508,7 @@ def test_run_takes_what_play_returns(root: Path) -> None:
     [
         (
             {},
-            "demo: 6 conditions have any values; add a value of: model (majority, stubborn); n (3, 4, 5); b (0, 1); ",
+            "demo has 6 conditions; choose one by: model (majority, stubborn); n (3, 4, 5); b (0, 1); ",
         ),
         ({"model": "majority"}, "demo: 4 conditions have model=majority; add a value of: n (3, 4, 5); b (0, 1); byz"),
         ({"model": "majority", "b": 1}, "2 conditions have model=majority, b=1; add a value of: byzantine (random, s"),
@@ -485,6 +527,19 @@ def test_what_cannot_be_played_is_one_clear_line(root: Path, chosen: dict[str, A
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("wrong", ["a\0b", None, 3, b"tiny", "\ud800"])
+def test_what_is_no_path_is_one_clear_line(root: Path, wrong: Any) -> None:
+    asked: dict[str, Callable[[], Any]] = {
+        "study": lambda: parley.load(wrong, root),
+        "root": lambda: parley.load("demo", root=wrong),
+        "endpoint": lambda: parley.run(parley.load("demo", root).play(n=3, model="majority", endpoint=wrong)),
+    }
+    for argument, ask in asked.items():
+        with pytest.raises(UsageError) as error:
+            ask()
+        assert str(error.value) == f"{argument}={wrong!r}: give a name or a path, as text"
+
+
 def test_the_text_of_a_game_is_what_the_terminal_shows(root: Path) -> None:
     game = parley.run(parley.load("demo", root).play(n=3, model="stubborn"))
     lines = game.text().splitlines()
@@ -492,6 +547,23 @@ def test_the_text_of_a_game_is_what_the_terminal_shows(root: Path) -> None:
     assert lines[1].startswith("  agent_")
     assert lines[-1].startswith("Outcome: no_consensus")
     assert len(game.text(reasoning=True)) > len(game.text())
+
+
+def test_messages_hold_nothing_that_a_terminal_obeys(root: Path, tmp_path: Path) -> None:
+    study = parley.load("demo", root)
+    hostile = tmp_path / "a\x1b[31mb\u202e.yaml"
+    hostile.write_text("")
+    wrong: list[Callable[[], Any]] = [
+        lambda: parley.load("a\x1b[31mb", root),
+        lambda: parley.load(hostile, root),
+        lambda: parley.run(study.play(model="\x1b[31m")),
+        lambda: parley.run(study.play(**{"a\x1b[1m": 1})),
+    ]
+    for ask in wrong:
+        with pytest.raises(UsageError, match=r"\[\d+m") as error:
+            ask()
+        assert str(error.value).isprintable()
+    assert str(UsageError("a\tb\nc\x1b é")) == "a b\nc? é"
 
 
 # How objects show themselves
@@ -515,6 +587,14 @@ def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
         assert "<script" not in page
         assert "\u202e" not in page
     assert "&lt;script&gt;" in objects(tmp_path)[0]._repr_html_()
+
+
+def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
+    make_demo(tmp_path, grids=[{"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}], seeds=1)
+    study = parley.load("demo", tmp_path)
+    assert "consensus: 1 condition, 1 simulation\n" in repr(study)
+    assert "1 of 1 simulation\n" in repr(study.results())
+    assert repr(study.results().records) == "Records of demo: 1 in 1 condition"
 
 
 def test_a_hostile_name_from_a_record_is_escaped(loose: Path) -> None:

@@ -100,7 +100,7 @@ def test_expand_lists_conditions(parley: Parley, study: list[str]) -> None:
     assert len(lines) == 3
     assert lines[0].startswith("model=majority/n=3/b=1/prompt=may_exist/spec=")
     assert lines[0].endswith("seeds=2")
-    assert lines[2] == "4 simulations in 2 conditions, 1 shards"
+    assert lines[2] == "4 simulations in 2 conditions, 1 shard"
 
 
 def test_expand_tells_listed_seeds_from_a_count(parley: Parley, study_factory: StudyFactory) -> None:

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+from parley.api.files import path_text
 from parley.api.played import Played
 from parley.api.records import Record, Records
 from parley.api.results import Results
@@ -35,9 +36,9 @@ def load(
       consensus: 2 conditions, 6 simulations
       axes: model 1, n 2, b 2, prompt 1
     """
-    folder = Path(root).absolute()
-    models_file = None if models is None else Path(models).absolute()
-    return Study(load_to_read(str(study), folder, models_file), folder)
+    name, folder = path_text("study", study), Path(path_text("root", root)).absolute()
+    models_file = None if models is None else Path(path_text("models", models)).absolute()
+    return Study(load_to_read(name, folder, models_file), folder)
 
 
 def run(playing: Coroutine[Any, Any, _T]) -> _T:

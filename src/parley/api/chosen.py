@@ -24,8 +24,14 @@ def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
         for axis, values in left.items()
         if len(values) > 1
     )
-    asked = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-    raise UsageError(f"{study.name}: {len(found)} conditions have {asked or 'any values'}; add a value of: {told}")
+    if not axes:
+        raise UsageError(f"{study.name} has {len(found)} conditions; choose one by: {told}")
+    raise UsageError(f"{study.name}: {len(found)} conditions have {values_text(axes)}; add a value of: {told}")
+
+
+def values_text(chosen: Mapping[str, Any]) -> str:
+    """Return what is chosen as an error names it: "b=1, seed=3"."""
+    return ", ".join(f"{axis}={one_line(str(value), _MAX_VALUES)}" for axis, value in chosen.items())
 
 
 def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any]]:
@@ -38,8 +44,7 @@ def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any
         for axis, values in chosen.items()
     }
     if not any(_has(condition, allowed) for condition in study.conditions):
-        asked = ", ".join(f"{axis}={one_line(str(value), _MAX_VALUES)}" for axis, value in chosen.items())
-        raise UsageError(f"{study.name}: no condition has {asked}; `study.conditions` lists them")
+        raise UsageError(f"{study.name}: no condition has {values_text(chosen)}; `study.conditions` lists them")
     return allowed
 
 
@@ -71,7 +76,7 @@ def is_seed(value: Any) -> bool:
 
 def listed(values: Any) -> list[Any]:
     """Return the values of a list, a tuple, a set or a range; anything else is one value."""
-    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping) else [values]
 
 
 def _has(condition: Condition, allowed: Mapping[str, set[Any]]) -> bool:

@@ -32,14 +32,15 @@ def attempt_columns(axes: Sequence[str]) -> list[str]:
     return [*axes, "spec", *(name for name in SCHEMA.names if name not in axes)]
 
 
-def attempt_frame(found: Found, columns: Sequence[str] | None) -> pd.DataFrame:
+def attempt_frame(found: Found, columns: Sequence[str] | None, told: set[Path] | None = None) -> pd.DataFrame:
     """Return a row per attempt of some simulations: the axes, `spec`, and the columns of their records.
 
     Only these `columns` are unpacked, if any are given. Texts are categories: a prompt that stands in a hundred rows
-    is kept once. Records that cannot be used are left out with a warning; raises RecordError if none can be used.
+    is kept once. Records that cannot be used are left out with a warning, unless they are among those `told`, which
+    they become; raises RecordError if none can be used.
     """
     stored = _stored(found[0][0].condition, columns)
-    return attempts_of(_each(found, lambda simulation, path: _attempts(simulation, path, stored)), columns)
+    return attempts_of(_each(found, lambda simulation, path: _attempts(simulation, path, stored), told), columns)
 
 
 def _stored(condition: Condition, columns: Sequence[str] | None) -> list[str]:
@@ -105,15 +106,15 @@ def round_columns(axes: Sequence[str], game: type[Game]) -> list[str]:
     return [*axes, "seed", "outcome", "round", *(measure.name for measure in game.evidence.measures), "spec", "id"]
 
 
-def round_frame(found: Found, columns: Sequence[str] | None) -> pd.DataFrame:
+def round_frame(found: Found, columns: Sequence[str] | None, told: set[Path] | None = None) -> pd.DataFrame:
     """Return a row per simulation and round: the axes, `seed`, `outcome`, `round`, the game's measures, `spec`, `id`.
 
     A measure is missing (NaN) in rounds that have none. Where a game has other rounds, such as the turns of a
-    deliberation, they are these. Damaged records are left out with a warning; raises RecordError if all are.
+    deliberation, they are these. Damaged records are left out as in `attempt_frame`; raises RecordError if all are.
     """
     game, axes = found[0][0].condition.game, list(found[0][0].condition.axes)
     wanted = check_columns(columns, round_columns(axes, game))
-    read = _each(found, _rounds)
+    read = _each(found, _rounds, told)
     rows = [
         {
             **simulation.condition.axes,
@@ -144,15 +145,17 @@ def check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
     """Return the columns that are asked for, all that are `known` for None; raises UsageError for another one."""
     if columns is None:
         return list(known)
-    if isinstance(columns, str):
-        raise UsageError(f"columns={one_line(columns, 60)!r}: give a list of names")
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
+        raise UsageError(f"columns={one_line(repr(columns), 60)}: give a list of names")
     for name in columns:
         if name not in known:
             raise UsageError(f"columns: {one_line(str(name), 60)!r}: no such column; {choose(name, known)}")
     return list(columns)
 
 
-def _each(found: Found, read: Callable[[Simulation, Path], _T]) -> list[tuple[Simulation, _T]]:
+def _each(
+    found: Found, read: Callable[[Simulation, Path], _T], told: set[Path] | None = None
+) -> list[tuple[Simulation, _T]]:
     """Return what is read of each record; one that cannot be used is left out, and raised if it is the last hope."""
 
     def tried(place: tuple[Simulation, Path]) -> _T | RecordError:
@@ -162,12 +165,15 @@ def _each(found: Found, read: Callable[[Simulation, Path], _T]) -> list[tuple[Si
             return error
 
     done: list[tuple[Simulation, _T]] = []
-    problems = []
+    problems: list[RecordError] = []
+    told = set() if told is None else told
     with ThreadPoolExecutor(_THREADS) as threads:  # one waits for the disk or unpacks while another works
-        for (simulation, _), result in zip(found, threads.map(tried, found), strict=True):
+        for (simulation, path), result in zip(found, threads.map(tried, found), strict=True):
             if isinstance(result, RecordError):
                 problems.append(result)
-                _log.warning("warning: %s", one_line(f"left out: {result}"))
+                if path not in told:
+                    _log.warning("left out: %s", one_line(str(result)))
+                told.add(path)
             else:
                 done.append((simulation, result))
     if not done:

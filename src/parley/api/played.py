@@ -18,7 +18,7 @@ from parley.play.record import attempt_rows
 from parley.play.runner import Play
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
-from parley.text import one_line
+from parley.text import counted, one_line
 
 
 async def play(
@@ -143,6 +143,6 @@ class Played(Shown):
         path = self._simulation.condition.path.replace("/", ", ")
         return {
             "Played": f"{self._study}: {path}, seed={self.seed}",
-            "outcome": f"{outcome.name}{detail}, after {outcome.rounds} rounds",
+            "outcome": f"{outcome.name}{detail}, after {counted(outcome.rounds, 'round')}",
             "replies": f"{len(exchanges):,}, {unusable:,} of them unusable",
         }

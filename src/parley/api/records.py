@@ -16,6 +16,7 @@ from parley.play.replay import Replayed, replay
 from parley.play.usable import read_own
 from parley.study import Study
 from parley.study.condition import Simulation
+from parley.text import counted
 
 
 class Record(Shown):
@@ -149,9 +150,10 @@ class Record(Shown):
         outcome = self.outcome
         detail = f" ({outcome['detail']})" if outcome["detail"] else ""
         path = self.path
+        rounds = f"{outcome['rounds']} round{'' if outcome['rounds'] == 1 else 's'}"  # which a record may forge
         return {
             "Record of": f"{self._study.name}: {self._simulation.condition.path.replace('/', ', ')}, seed={self.seed}",
-            "outcome": f"{outcome['name']}{detail}, after {outcome['rounds']} rounds",
+            "outcome": f"{outcome['name']}{detail}, after {rounds}",
             "path": str(path.relative_to(self._root)),
         }
 
@@ -180,7 +182,10 @@ class Records(Shown, Sequence[Record]):
     def __getitem__(self, place: int | slice) -> "Record | Records":
         if isinstance(place, slice):
             return Records(self._study, self._simulations[place], self._root)
-        return Record(self._study, self._simulations[place], self._root)
+        try:
+            return Record(self._study, self._simulations[place], self._root)
+        except IndexError:
+            raise IndexError(f"{self._study.name}: {counted(len(self), 'record')} here; none at [{place}]") from None
 
     def __iter__(self) -> Iterator[Record]:
         return (Record(self._study, simulation, self._root) for simulation in self._simulations)
@@ -188,7 +193,7 @@ class Records(Shown, Sequence[Record]):
     def where(self, **chosen: Any) -> "Records":
         """Return those with these values of axes, and of `seed`; a list means any of its values.
 
-        Raises UsageError for an axis or a value that the study does not have.
+        There may be none yet. Raises UsageError for an axis or a value that the study does not have.
 
         >>> import parley
         >>> records = parley.load("demo").results().records
@@ -201,4 +206,4 @@ class Records(Shown, Sequence[Record]):
 
     def _facts(self) -> dict[str, str]:
         conditions = len({simulation.condition.path for simulation in self._simulations})
-        return {"Records of": f"{self._study.name}: {len(self):,} in {conditions:,} conditions"}
+        return {"Records of": f"{self._study.name}: {len(self):,} in {counted(conditions, 'condition')}"}

@@ -15,7 +15,7 @@ from parley.analysis.summarize import make_tables, recorded, simulation_table
 from parley.analysis.tables import read_table, typed
 from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_table
-from parley.api.chosen import chosen_seeds, selection, values_of_axes
+from parley.api.chosen import chosen_seeds, selection, values_of_axes, values_text
 from parley.api.frames import attempt_frame, check_columns, round_frame
 from parley.api.records import Records
 from parley.api.shown import Shown
@@ -24,7 +24,7 @@ from parley.play.usable import Records as UsableRecords
 from parley.play.usable import read_records, tables_are_current, usable_part, without
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.text import one_line
+from parley.text import counted, one_line
 from parley.text.suggest import choose
 
 if TYPE_CHECKING:
@@ -51,13 +51,11 @@ class Results(Shown):
     def __init__(self, study: Study, root: Path) -> None:
         self._planned = study
         self._root = root
+        self._told: set[Path] = set()  # records of which a warning said that they are left out
         self._is_current = tables_are_current(study)
         self._study = usable_part(study) if self._is_current else _on_disk(study)
         if not self._study.conditions:
-            raise RecordError(
-                f"{study.name}: no results yet in {paths.results(study.name)}; run: "
-                f"snakemake --cores all --config study={study.name}"
-            )
+            raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {_remedy(study, root)}")
 
     @property
     def attempts(self) -> pd.DataFrame:
@@ -126,15 +124,18 @@ class Results(Shown):
         2
         """
         if level not in LEVELS:
+            if level in self.tables:
+                raise UsageError(f"{level!r} is no level but a table: results.table({level!r})")
             raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
         with paths.rooted(self._root):
             if level in ("attempts", "rounds"):
-                fits = selection(self._study, chosen)
+                fits = selection(self._planned, chosen)
                 name, simulations = self._study.name, self._simulations
                 found = [(s, s.record(name)) for s in simulations if fits(s.condition, s.seed)]
                 if not found:
-                    raise UsageError(f"{name}: no record of this seed; `results.simulations` lists them")
-                return (attempt_frame if level == "attempts" else round_frame)(found, columns)
+                    asked = values_text(chosen)
+                    raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
+                return (attempt_frame if level == "attempts" else round_frame)(found, columns, self._told)
             return self._part_of_table(level, columns, chosen)
 
     def table(self, name: str) -> pd.DataFrame:
@@ -199,7 +200,7 @@ class Results(Shown):
         >>> parley.load("demo").results().records[0].replay().identical
         True
         """
-        return Records(self._study, self._simulations, self._root)
+        return Records(self._planned, self._simulations, self._root)
 
     @cached_property
     def _simulations(self) -> list[Simulation]:
@@ -208,7 +209,9 @@ class Results(Shown):
     @cached_property
     def _usable(self) -> UsableRecords:
         """All records that can be used, which are read once."""
-        return read_records(self._study)
+        found = read_records(self._study, told=self._told)
+        self._told.update(found.left_out)
+        return found
 
     @property
     def _usable_study(self) -> Study:
@@ -240,7 +243,7 @@ class Results(Shown):
         """Return some columns and rows of a table; no others are read from a file."""
         if name == "conditions" and "seed" in chosen:
             raise UsageError("seed: a condition has many; leave it out, or take simulations")
-        allowed: dict[str, set[Any]] = values_of_axes(self._study, {k: v for k, v in chosen.items() if k != "seed"})
+        allowed: dict[str, set[Any]] = values_of_axes(self._planned, {k: v for k, v in chosen.items() if k != "seed"})
         if (seeds := chosen_seeds(chosen)) is not None:
             allowed["seed"] = seeds
         if not self._is_current:
@@ -259,7 +262,7 @@ class Results(Shown):
         planned = sum(len(condition.seeds) for condition in self._planned.conditions)
         made = "read from the tables that parley summarize wrote" if self._is_current else "made from the records"
         return {
-            "Results of": f"{self._study.name}: {len(self._simulations):,} of {planned:,} simulations",
+            "Results of": f"{self._study.name}: {len(self._simulations):,} of {counted(planned, 'simulation')}",
             "tables": made,
             "figures": ", ".join(self.figures),
         }
@@ -269,6 +272,17 @@ def _on_disk(study: Study) -> Study:
     """Return a study with the simulations that have a record."""
     records = (simulation.record(study.name) for simulation in study.simulations())
     return without(study, {record for record in records if not record.exists()})
+
+
+def _remedy(study: Study, root: Path) -> str:
+    """Return where the results of a study without any are, if they lie beside its config/; else what to run."""
+    file = study.file.absolute()
+    home = file.parent.parent if file.parent.name == paths.CONFIG.name else root
+    with paths.rooted(home):
+        if home.resolve() != root.resolve() and paths.results(study.name).is_dir():
+            return f"there are some beside its folder config: load it with root={str(home)!r}"
+    place = "" if home.resolve() == Path.cwd() else f" in {home}"
+    return f"run{place}: snakemake --cores all --config study={study.name}"
 
 
 def _png(figure: "Figure") -> bytes:

@@ -8,12 +8,14 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.api.chosen import one_condition
+from parley.api.chosen import listed, one_condition
+from parley.api.files import path_text
 from parley.api.played import Played, play
 from parley.api.results import Results
 from parley.api.shown import Shown
 from parley.study import Study as CheckedStudy
 from parley.study.condition import Condition as CheckedCondition
+from parley.text import counted
 
 Endpoints = str | PathLike[str] | Sequence[str | PathLike[str]]
 ENGINE_TIMEOUT = 900.0
@@ -134,7 +136,7 @@ class Study(Shown):
         simulations = sum(len(condition.seeds) for condition in study.conditions)
         return {
             "Study": f"{study.name}: {study.title}",
-            study.game.name: f"{len(study.conditions):,} conditions, {simulations:,} simulations",
+            study.game.name: f"{counted(len(study.conditions), 'condition')}, {counted(simulations, 'simulation')}",
             "axes": ", ".join(f"{axis} {len(found)}" for axis, found in values.items()),
         }
 
@@ -181,8 +183,7 @@ class Condition(Shown):
         >>> parley.run(condition.play(seed=100)).outcome.rounds
         2
         """
-        files = [endpoint] if isinstance(endpoint, str | PathLike) else endpoint
-        endpoints = [Path(file).absolute() for file in files]
+        endpoints = [Path(path_text("endpoint", file)).absolute() for file in listed(endpoint)]
         with paths.rooted(self._of._root):
             return await play(self._of._study, self._condition, seed, endpoints, engine_timeout)
 

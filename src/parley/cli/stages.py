@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, log_to_stderr, say
+from parley.text import counted
 
 
 @click.command()
@@ -29,7 +30,8 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
         threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
         click.echo(f"{condition.path}/spec={condition.spec}{threat}  seeds={written}")
     shards = len(set(loaded.shards().values()))
-    click.echo(f"{len(simulations)} simulations in {len(loaded.conditions)} conditions, {shards} shards")
+    played, conditions = counted(len(simulations), "simulation"), counted(len(loaded.conditions), "condition")
+    click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
 
 
 @click.command("fetch-model")

@@ -57,8 +57,8 @@ def _records(number: int, kind: str = "") -> str:
     return f"{number:,} {kind}record{'s' if number != 1 else ''}"
 
 
-def read_records(study: Study, strict: bool = False) -> Records:
-    """Return the records of a study that can be used, and warn of each that cannot.
+def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()) -> Records:
+    """Return the records of a study that can be used, and warn of each that cannot and is not among those `told`.
 
     Raises RecordError naming the records if some are missing, if none can be used, or, with `strict`, if any cannot.
     """
@@ -79,7 +79,8 @@ def read_records(study: Study, strict: bool = False) -> Records:
         more = f" (and {len(problems) - 1} more: {_names(problems[1:])})" if len(problems) > 1 else ""
         raise RecordError(problems[0] + more)
     found = Records(without(study, left_out), simulations, summaries, left_out)
-    for note in found.notes():
+    news = {path: problem for path, problem in left_out.items() if path not in told}
+    for note in replace(found, left_out=news).notes():
         _log.warning("%s", note)
     return found
 

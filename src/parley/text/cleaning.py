@@ -55,6 +55,11 @@ def without_folders(text: str) -> str:
     return _FOLDERS.sub("", _HOME.sub("~", text))
 
 
+def counted(number: int, kind: str) -> str:
+    """Return a number of things: `1 record`, `2 records`."""
+    return f"{number:,} {kind}{'' if number == 1 else 's'}"
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> list[str]:
     """Return the lines of a table: a header, aligned columns, numbers to the right; floats get one digit."""
     cells = [[f"{cell:.1f}" if isinstance(cell, float) else one_line(str(cell)) for cell in row] for row in rows]

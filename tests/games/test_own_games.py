@@ -301,6 +301,7 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
             1,
         ),
         ("from parley.games.base import Game as Game1", "is no game; name a class derived from", 1),
+        ("raise SystemExit", "own:Game1: cannot be imported: SystemExit (own.py, line 1)", 1),
         (f"{BASE}\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play", 1),
         (
             "from parley.games.base import Game\nclass Game1(Game):\n    def play(self): ...",
@@ -421,6 +422,7 @@ AFTER = "after round 1, contribute: "
             "asks in 'text', and the study for 'json'; ask in p",
         ),
         ("{}['value']", AFTER + "KeyError: 'value' (mine.py, line 13)"),
+        ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 13)"),
         ("return 'won'", "outcome after round 1, contribute: returns 'won'; return an Outcome"),
         (
             "return self._ended(name='draw')",
@@ -479,6 +481,7 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line(
         ("def play(self):\n    return 3", "play() is no generator; it must yield the asks of each phase"),
         ("def play(self):\n    return 3\n    yield", "before its first question: ends; yield the asks of a phase"),
         ("def set_up(self):\n    1 / 0", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
+        ("def play(self):\n    raise SystemExit", "play(): SystemExit (mine.py, line 8)"),
         (
             "@classmethod\ndef possible_outcomes(cls, *given):\n    return {'free_riding'}",
             "none of its possible_outcomes()",
@@ -498,12 +501,14 @@ def test_a_rule_that_raises_is_named(write: Write) -> None:
         played(write(game, grids=[{"model": "clever"}]))
 
 
-def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> None:
-    game = module(
-        "mine", "def set_up(self):", "    super().set_up()", "    if self.rng.random() < 0.5:", "        1 / 0"
-    )
+@pytest.mark.parametrize(
+    ("broken", "words"), [("1 / 0", "ZeroDivisionError"), ("raise SystemExit(0)", "SystemExit: 0")]
+)
+def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write, broken: str, words: str) -> None:
+    body = ("    super().set_up()", "    if self.rng.random() < 0.5:", f"        {broken}")
+    game = module("mine", "def set_up(self):", *body)
     study = write(game, seeds=8)
-    with pytest.raises(GameError, match=r"of 8 simulations failed: mine:Broken: set_up: ZeroDivisionError"):
+    with pytest.raises(GameError, match=f"of 8 simulations failed: mine:Broken: set_up: {words}"):
         simulate_shard(study, "scripted", 0)
     assert 0 < len(list(paths.results(study.name).rglob("*.parquet"))) < 8
 

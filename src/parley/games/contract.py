@@ -26,11 +26,12 @@ _DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "sweep": "swe
 _OWN_FILES = Path(parley.__file__).parent
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """Return what an error of the user's code says, and the file and line that it comes from."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _OWN_FILES not in Path(f.filename).parents]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {one_line(str(error), 200)}{where}"
+    said = one_line(str(error), 200)
+    return f"{type(error).__name__}{said and f': {said}'}{where}"
 
 
 # What a game says of itself
@@ -129,7 +130,7 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
     where, asked, replies = "before its first question", _Asked(game), None
     try:
         inner = game.play()
-    except Exception as error:  # whatever the user's code raises
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise GameError(f"{game.name}: play(): {told(error)}") from error
     if not isinstance(inner, Generator):
         raise GameError(f"{game.name}: play() is no generator; it must yield the asks of each phase")
@@ -144,7 +145,7 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
             return end.value  # type: ignore[no-any-return]
         except ParleyError:
             raise
-        except Exception as error:  # whatever the user's code raises
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
             raise GameError(f"{game.name}: {where}: {told(error)}") from error
         asked.check(asks, where)
         where = f"after round {asks[0].round}, {asks[0].phase}"

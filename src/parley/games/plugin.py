@@ -54,7 +54,7 @@ def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         imported = importlib.import_module(module)
-    except Exception as error:  # whatever the user's code raises
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise GameError(f"{name}: cannot be imported: {told(error)}") from error
     if not hasattr(imported, attribute):
         games = [key for key, value in vars(imported).items() if _is_game(value)]
@@ -98,7 +98,7 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
             return function(*arguments, **keywords)
         except ParleyError:
             raise
-        except Exception as error:  # whatever the user's code raises
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
             raise GameError(f"{name}: {what}: {told(error)}") from error
 
     return guarded

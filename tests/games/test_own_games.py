@@ -494,6 +494,38 @@ def test_a_game_that_does_not_begin_or_end_as_it_must_says_so(write: Write, body
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module' (mine.py, line 9)"),
+        ("import broken_helper", "ZeroDivisionError: division by zero (broken_helper.py, line 2)"),
+        ("Path('none').read_text()", "No such file or directory: 'none' (mine.py, line 9)"),
+        (
+            "Sampling(temperature=3, max_tokens=0)",
+            "set_up: ValidationError: temperature: 3: input should be less than or equal to 2 (mine.py, line 9)",
+        ),
+    ],
+)
+def test_an_error_names_the_users_file_not_the_one_that_it_called(write: Write, line: str, words: str) -> None:
+    Path("broken_helper.py").write_text("\n1 / 0\n")
+    with pytest.raises(GameError) as caught:
+        played(write(module("mine", "def set_up(self):", "    super().set_up()", f"    {line}")))
+    assert str(caught.value).endswith(words)
+
+
+def test_an_error_names_the_file_of_a_game_that_is_installed(
+    write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = folder / "site-packages" / "installed"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    module("site-packages/installed/game", "def set_up(self):", "    rules.broken()", before="from . import rules")
+    (package / "rules.py").write_text("def broken():\n    1 / 0\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    with pytest.raises(GameError, match=r"\(rules.py, line 2\)"):
+        played(write("installed.game:Broken"))
+
+
 def test_a_rule_that_raises_is_named(write: Write) -> None:
     before = "def clever(view, rng, given):\n    'Is too clever.'\n    return view['history'][0]"
     game = module("mine", 'policies = {**PublicGoods.policies, "clever": scripted_kind(clever)}', before=before)

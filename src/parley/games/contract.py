@@ -11,27 +11,43 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 import parley
-from parley.errors import GameError, ParleyError
+from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game, GameParameters, Group, Outcome
 from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import LLM, PolicyKind
+from parley.policies.own_code import source_of
 from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
 
 _OF_FIGURES = {"curves": "measures", "indicators": "indicators", "quantities": "quantities", "sweep": "quantities"}
 _DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "sweep": "sweep"}
-_OWN_FILES = Path(parley.__file__).parent
+_PARLEY = Path(parley.__file__).parent
+_PYTHON = Path(traceback.__file__).parent
 
 
-def told(error: BaseException) -> str:
-    """Return what an error of the user's code says, and the file and line that it comes from."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _OWN_FILES not in Path(f.filename).parents]
+def told(error: BaseException, name: str) -> str:
+    """Return what an error of the user's code says, and the file and line of it that raised or called what did.
+
+    That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
+    """
+    try:
+        own = {str(file) for file in source_of(name, whole_package=True).files}
+    except UsageError:  # gone since it was imported
+        own = set()
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    said = one_line(str(error), 200)
+    said = _first(error) if isinstance(error, ValidationError) else one_line(str(error), 200)
     return f"{type(error).__name__}{said and f': {said}'}{where}"
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is Parley's, Python's or an installed package's, or none at all, such as <frozen importlib>."""
+    path = Path(file)
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return file.startswith("<") or installed or any(place in path.parents for place in (_PARLEY, _PYTHON))
 
 
 # What a game says of itself
@@ -88,7 +104,8 @@ def _first(error: ValidationError) -> str:
     where = ".".join(map(str, problem["loc"]))
     if problem["type"] == "missing":
         return f"{where}: missing; add it"
-    return f"{where}: {shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    said = f"{shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    return f"{where}: {said}" if where else said
 
 
 def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
@@ -131,7 +148,7 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
     try:
         inner = game.play()
     except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise GameError(f"{game.name}: play(): {told(error)}") from error
+        raise GameError(f"{game.name}: play(): {told(error, game.name)}") from error
     if not isinstance(inner, Generator):
         raise GameError(f"{game.name}: play() is no generator; it must yield the asks of each phase")
     while True:
@@ -146,7 +163,7 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
         except ParleyError:
             raise
         except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise GameError(f"{game.name}: {where}: {told(error)}") from error
+            raise GameError(f"{game.name}: {where}: {told(error, game.name)}") from error
         asked.check(asks, where)
         where = f"after round {asks[0].round}, {asks[0].phase}"
         replies = yield asks

@@ -55,7 +55,7 @@ def _imported(name: str) -> Any:
     try:
         imported = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise GameError(f"{name}: cannot be imported: {told(error)}") from error
+        raise GameError(f"{name}: cannot be imported: {told(error, name)}") from error
     if not hasattr(imported, attribute):
         games = [key for key, value in vars(imported).items() if _is_game(value)]
         raise UsageError(f"{name}: {module} has no {attribute}; {choose(attribute, games)}")
@@ -99,7 +99,7 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
         except ParleyError:
             raise
         except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise GameError(f"{name}: {what}: {told(error)}") from error
+            raise GameError(f"{name}: {what}: {told(error, name)}") from error
 
     return guarded
 

@@ -301,8 +301,9 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
             1,
         ),
         ("from parley.games.base import Game as Game1", "is no game; name a class derived from", 1),
+        ("x = (", "own:Game1: cannot be imported: SyntaxError: '(' was never closed (own.py, line 1)", 1),
         ("raise SystemExit", "own:Game1: cannot be imported: SystemExit (own.py, line 1)", 1),
-        (f"{BASE}\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play", 1),
+        (f"{BASE}\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play; write it", 1),
         (
             "from parley.games.base import Game\nclass Game1(Game):\n    def play(self): ...",
             "outcomes: missing; add it",
@@ -317,6 +318,7 @@ def test_what_is_no_game_is_told_in_one_line(
     Path("goods.yaml").write_text(yaml.safe_dump({"game": "own:Game1", "grids": [GRID]}))
     error = one_line_error(parley("expand", "goods.yaml"), status)
     assert error.startswith("parley: goods.yaml: game: own:Game1: ")
+    assert "frozen" not in error
     assert words in error
 
 
@@ -327,6 +329,23 @@ def test_what_is_no_game_is_told_in_one_line(
         ("roles = ()", "roles: (): tuple should have at least 2 items"),
         ('outcomes = ("won",)', "outcomes.0: 'won': input should be an instance of OutcomeClass"),
         ("outcomes = PublicGoods.outcomes * 2", "outcomes: 'cooperation': give each a name of its own"),
+        (
+            "outcomes = (OutcomeClass('a', 'a', 'rainbow', ''),)",
+            "outcomes: 'a': color: 'rainbow': write one as matplo",
+        ),
+        (
+            "outcomes = (OutcomeClass('a', 'a', 'red', '~'),)",
+            r"outcomes: 'a': hatch: '~': write some of /\|-+xXoO.*, ",
+        ),
+        (
+            "prompts = PublicGoodsPrompts",
+            "prompts: <class 'public_goods.PublicGoodsPrompts'>: is a class; write PublicGo",
+        ),
+        (
+            "evidence = PublicGoodsEvidence",
+            "evidence: <class 'public_goods_evidence.PublicGoodsEvidence'>: is a class",
+        ),
+        ("prompts = Prompts(); prompts.variants = PROMPTS", "prompts: phases: (): name the phases that the templates"),
         ("Parameters = dict", "Parameters: <class 'dict'>: input should be a subclass of GameParameters"),
         ("Parameters = Needy", "Parameters: secret: missing; add it; give it a default"),
         ("policies = {}", "policies: lacks llm; add parley.policies.kinds.LLM"),
@@ -431,7 +450,7 @@ AFTER = "after round 1, contribute: "
         ("return self._ended(rounds=-1)", "rounds must be a number from 0 on"),
         ("return self._ended(detail=3)", "detail and diagnosis must be texts or None"),
         ("return self._ended(metrics=[])", "metrics: []: must be a dict"),
-        ("return self._ended(trace=3)", "trace must be a tuple with a dict for each round"),
+        ("return self._ended(trace=3)", "trace must be a tuple or a list, with a dict for each round"),
         ("return self._with(seen={1})", "metrics: {'seen': {1}} is no JSON: Object of type set is not JSON"),
         (
             "return self._with(mean=float('nan'))",
@@ -579,3 +598,16 @@ def test_evidence_that_raises_is_named(write: Write, parley: Parley) -> None:
     assert parley("summarize", "goods.yaml").status == 0
     error = one_line_error(parley("figures", "goods.yaml"), 1)
     assert "mine:Broken: evidence.timeline: KeyError: 'votes' (mine.py, line 5)" in error
+
+
+def test_a_state_of_a_timeline_that_cannot_be_drawn_is_told_in_one_line(write: Write, parley: Parley) -> None:
+    before = (
+        "class Worse(PublicGoodsEvidence):\n"
+        "    def timeline(self, outcome, trace):\n"
+        "        made = super().timeline(outcome, trace)\n"
+        "        return replace(made, states=[replace(state, color='rainbow') for state in made.states])"
+    )
+    played(write(module("mine", "evidence = Worse()", before=before)))
+    assert parley("summarize", "goods.yaml").status == 0
+    error = one_line_error(parley("figures", "goods.yaml"), 1)
+    assert "mine:Broken: evidence.timeline: 'gives': color: 'rainbow': write one as matplotlib does" in error

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 import parley
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game, GameParameters, Group, Outcome
-from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity, State
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import LLM, PolicyKind
@@ -24,6 +24,8 @@ from parley.text.yamlfile import Slug, is_slug, shown
 
 _OF_FIGURES = {"curves": "measures", "indicators": "indicators", "quantities": "quantities", "sweep": "quantities"}
 _DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "sweep": "sweep"}
+_HATCH = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
+_HATCHES = frozenset(_HATCH)
 _PARLEY = Path(parley.__file__).parent
 _PYTHON = Path(traceback.__file__).parent
 
@@ -86,6 +88,9 @@ class _Declared(BaseModel):
 
 def check_declared(name: str, game: type[Game]) -> None:
     """Raise GameError for the first thing that a class says of itself, or leaves out, by which it is no game."""
+    for what in ("prompts", "evidence"):
+        if isinstance(found := getattr(game, what), type):
+            raise GameError(f"{name}: {what}: {shown(found)}: is a class; write {found.__name__}()")
     try:
         declared = _Declared.model_validate(game)
     except ValidationError as error:
@@ -117,6 +122,7 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         for each in found:
             if not is_slug(each) or found.count(each) > 1:
                 yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
+    yield from (f"outcomes: {problem}" for problem in wrong_states(declared.outcomes))
     if LLM.name not in declared.policies:
         yield "policies: lacks llm; add parley.policies.kinds.LLM"
     for key, kind in declared.policies.items():
@@ -128,6 +134,8 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
                 yield f"prompts: {prompt}: {shown(template)}: begin its name with the role that reads it and _"
             if isinstance(text, Path) and not text.is_file():
                 yield f"prompts: {prompt}: {template}: {text}: no such file"
+    if any(declared.prompts.variants.values()) and not declared.prompts.phases:
+        yield "prompts: phases: (): name the phases that the templates are for, such as phases = ('choose',)"
     for figure in evidence.figures:
         listed = _OF_FIGURES.get(figure.kind, "")
         known = [*figure.of] if figure.blocks else names.get(listed, [*figure.of])
@@ -137,6 +145,17 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         hook = _DRAWN_BY.get(figure.kind, "")
         if hook and getattr(type(game.evidence), hook) is getattr(Evidence, hook):
             yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
+
+
+def wrong_states(states: Sequence[State]) -> Iterator[str]:
+    """Yield which colors and hatches matplotlib does not know."""
+    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
+
+    for state in states:
+        if not isinstance(state.color, str) or not is_color_like(state.color):
+            yield f"{shown(state.name)}: color: {shown(state.color)}: write one as matplotlib does, such as '#0072B2'"
+        if not isinstance(state.hatch, str) or not _HATCHES.issuperset(state.hatch):
+            yield f"{shown(state.name)}: hatch: {shown(state.hatch)}: write some of {_HATCH}, or '' for none"
 
 
 # What a game does in play
@@ -240,7 +259,7 @@ def _wrong_outcome(game: Game, outcome: Any) -> Iterator[str]:
         yield f"metrics: {shown(outcome.metrics)}: must be a dict"
         return
     if not isinstance(outcome.trace, Sequence) or not all(isinstance(entry, Mapping) for entry in outcome.trace):
-        yield "trace must be a tuple with a dict for each round"
+        yield "trace must be a tuple or a list, with a dict for each round"
         return
     yield from (f"metrics: {problem}" for key, value in outcome.metrics.items() if (problem := _no_json({key: value})))
     yield from (

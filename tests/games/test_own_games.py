@@ -163,6 +163,17 @@ def test_the_example_is_at_most_two_hundred_lines() -> None:
     assert sum(len(file.read_text().splitlines()) for file in files) <= 200
 
 
+def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
+    page = (REPOSITORY / "docs" / "own-games.md").read_text()
+    for language, file in (("python", "guess.py"), ("yaml", "guess.yaml")):
+        [code] = re.findall(rf"(?ms)^```{language}\n(.*?)^```", page)
+        Path(file).write_text(code)
+    found = read_summary(played(load_study(Path("guess.yaml")))).outcome
+    assert (found["name"], found["metrics"]) == ("low", {"last_mean": 12.0})  # 50, 25, 12
+    asked = parley("prompts", "--game", "guess:Guess", "--part", "user", "--round", 2)
+    assert "Round 2. The means so far: [" in asked.out
+
+
 def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
     write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

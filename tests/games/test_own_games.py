@@ -163,6 +163,17 @@ def test_the_example_is_at_most_two_hundred_lines() -> None:
     assert sum(len(file.read_text().splitlines()) for file in files) <= 200
 
 
+def test_the_game_on_the_page_plays_as_it_stands_there(parley: Parley) -> None:
+    page = (REPOSITORY / "docs" / "own-games.md").read_text()
+    for language, file in (("python", "guess.py"), ("yaml", "guess.yaml")):
+        [code] = re.findall(rf"(?ms)^```{language}\n(.*?)^```", page)
+        Path(file).write_text(code)
+    found = read_summary(played(load_study(Path("guess.yaml")))).outcome
+    assert (found["name"], found["metrics"]) == ("low", {"last_mean": 12.0})  # 50, 25, 12
+    asked = parley("prompts", "--game", "guess:Guess", "--part", "user", "--round", 2)
+    assert "Round 2. The means so far: [" in asked.out
+
+
 def test_an_entry_point_is_a_shorter_name_of_the_same_simulations(
     write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,7 +312,9 @@ def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parle
             1,
         ),
         ("from parley.games.base import Game as Game1", "is no game; name a class derived from", 1),
-        (f"{BASE}\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play", 1),
+        ("x = (", "own:Game1: cannot be imported: SyntaxError: '(' was never closed (own.py, line 1)", 1),
+        ("raise SystemExit", "own:Game1: cannot be imported: SystemExit (own.py, line 1)", 1),
+        (f"{BASE}\nclass Game1(Game): ...", "own:Game1: is no game: it lacks play; write it", 1),
         (
             "from parley.games.base import Game\nclass Game1(Game):\n    def play(self): ...",
             "outcomes: missing; add it",
@@ -316,6 +329,7 @@ def test_what_is_no_game_is_told_in_one_line(
     Path("goods.yaml").write_text(yaml.safe_dump({"game": "own:Game1", "grids": [GRID]}))
     error = one_line_error(parley("expand", "goods.yaml"), status)
     assert error.startswith("parley: goods.yaml: game: own:Game1: ")
+    assert "frozen" not in error
     assert words in error
 
 
@@ -326,6 +340,23 @@ def test_what_is_no_game_is_told_in_one_line(
         ("roles = ()", "roles: (): tuple should have at least 2 items"),
         ('outcomes = ("won",)', "outcomes.0: 'won': input should be an instance of OutcomeClass"),
         ("outcomes = PublicGoods.outcomes * 2", "outcomes: 'cooperation': give each a name of its own"),
+        (
+            "outcomes = (OutcomeClass('a', 'a', 'rainbow', ''),)",
+            "outcomes: 'a': color: 'rainbow': write one as matplo",
+        ),
+        (
+            "outcomes = (OutcomeClass('a', 'a', 'red', '~'),)",
+            r"outcomes: 'a': hatch: '~': write some of /\|-+xXoO.*, ",
+        ),
+        (
+            "prompts = PublicGoodsPrompts",
+            "prompts: <class 'public_goods.PublicGoodsPrompts'>: is a class; write PublicGo",
+        ),
+        (
+            "evidence = PublicGoodsEvidence",
+            "evidence: <class 'public_goods_evidence.PublicGoodsEvidence'>: is a class",
+        ),
+        ("prompts = Prompts(); prompts.variants = PROMPTS", "prompts: phases: (): name the phases that the templates"),
         ("Parameters = dict", "Parameters: <class 'dict'>: input should be a subclass of GameParameters"),
         ("Parameters = Needy", "Parameters: secret: missing; add it; give it a default"),
         ("policies = {}", "policies: lacks llm; add parley.policies.kinds.LLM"),
@@ -421,6 +452,7 @@ AFTER = "after round 1, contribute: "
             "asks in 'text', and the study for 'json'; ask in p",
         ),
         ("{}['value']", AFTER + "KeyError: 'value' (mine.py, line 13)"),
+        ("raise SystemExit(0)", AFTER + "SystemExit: 0 (mine.py, line 13)"),
         ("return 'won'", "outcome after round 1, contribute: returns 'won'; return an Outcome"),
         (
             "return self._ended(name='draw')",
@@ -429,7 +461,7 @@ AFTER = "after round 1, contribute: "
         ("return self._ended(rounds=-1)", "rounds must be a number from 0 on"),
         ("return self._ended(detail=3)", "detail and diagnosis must be texts or None"),
         ("return self._ended(metrics=[])", "metrics: []: must be a dict"),
-        ("return self._ended(trace=3)", "trace must be a tuple with a dict for each round"),
+        ("return self._ended(trace=3)", "trace must be a tuple or a list, with a dict for each round"),
         ("return self._with(seen={1})", "metrics: {'seen': {1}} is no JSON: Object of type set is not JSON"),
         (
             "return self._with(mean=float('nan'))",
@@ -479,6 +511,7 @@ def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line(
         ("def play(self):\n    return 3", "play() is no generator; it must yield the asks of each phase"),
         ("def play(self):\n    return 3\n    yield", "before its first question: ends; yield the asks of a phase"),
         ("def set_up(self):\n    1 / 0", "set_up: ZeroDivisionError: division by zero (mine.py, line 8)"),
+        ("def play(self):\n    raise SystemExit", "play(): SystemExit (mine.py, line 8)"),
         (
             "@classmethod\ndef possible_outcomes(cls, *given):\n    return {'free_riding'}",
             "none of its possible_outcomes()",
@@ -491,6 +524,38 @@ def test_a_game_that_does_not_begin_or_end_as_it_must_says_so(write: Write, body
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module' (mine.py, line 9)"),
+        ("import broken_helper", "ZeroDivisionError: division by zero (broken_helper.py, line 2)"),
+        ("Path('none').read_text()", "No such file or directory: 'none' (mine.py, line 9)"),
+        (
+            "Sampling(temperature=3, max_tokens=0)",
+            "set_up: ValidationError: temperature: 3: input should be less than or equal to 2 (mine.py, line 9)",
+        ),
+    ],
+)
+def test_an_error_names_the_users_file_not_the_one_that_it_called(write: Write, line: str, words: str) -> None:
+    Path("broken_helper.py").write_text("\n1 / 0\n")
+    with pytest.raises(GameError) as caught:
+        played(write(module("mine", "def set_up(self):", "    super().set_up()", f"    {line}")))
+    assert str(caught.value).endswith(words)
+
+
+def test_an_error_names_the_file_of_a_game_that_is_installed(
+    write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = folder / "site-packages" / "installed"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    module("site-packages/installed/game", "def set_up(self):", "    rules.broken()", before="from . import rules")
+    (package / "rules.py").write_text("def broken():\n    1 / 0\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    with pytest.raises(GameError, match=r"\(rules.py, line 2\)"):
+        played(write("installed.game:Broken"))
+
+
 def test_a_rule_that_raises_is_named(write: Write) -> None:
     before = "def clever(view, rng, given):\n    'Is too clever.'\n    return view['history'][0]"
     game = module("mine", 'policies = {**PublicGoods.policies, "clever": scripted_kind(clever)}', before=before)
@@ -498,12 +563,14 @@ def test_a_rule_that_raises_is_named(write: Write) -> None:
         played(write(game, grids=[{"model": "clever"}]))
 
 
-def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write) -> None:
-    game = module(
-        "mine", "def set_up(self):", "    super().set_up()", "    if self.rng.random() < 0.5:", "        1 / 0"
-    )
+@pytest.mark.parametrize(
+    ("broken", "words"), [("1 / 0", "ZeroDivisionError"), ("raise SystemExit(0)", "SystemExit: 0")]
+)
+def test_one_broken_simulation_of_a_shard_leaves_the_others(write: Write, broken: str, words: str) -> None:
+    body = ("    super().set_up()", "    if self.rng.random() < 0.5:", f"        {broken}")
+    game = module("mine", "def set_up(self):", *body)
     study = write(game, seeds=8)
-    with pytest.raises(GameError, match=r"of 8 simulations failed: mine:Broken: set_up: ZeroDivisionError"):
+    with pytest.raises(GameError, match=f"of 8 simulations failed: mine:Broken: set_up: {words}"):
         simulate_shard(study, "scripted", 0)
     assert 0 < len(list(paths.results(study.name).rglob("*.parquet"))) < 8
 
@@ -542,3 +609,16 @@ def test_evidence_that_raises_is_named(write: Write, parley: Parley) -> None:
     assert parley("summarize", "goods.yaml").status == 0
     error = one_line_error(parley("figures", "goods.yaml"), 1)
     assert "mine:Broken: evidence.timeline: KeyError: 'votes' (mine.py, line 5)" in error
+
+
+def test_a_state_of_a_timeline_that_cannot_be_drawn_is_told_in_one_line(write: Write, parley: Parley) -> None:
+    before = (
+        "class Worse(PublicGoodsEvidence):\n"
+        "    def timeline(self, outcome, trace):\n"
+        "        made = super().timeline(outcome, trace)\n"
+        "        return replace(made, states=[replace(state, color='rainbow') for state in made.states])"
+    )
+    played(write(module("mine", "evidence = Worse()", before=before)))
+    assert parley("summarize", "goods.yaml").status == 0
+    error = one_line_error(parley("figures", "goods.yaml"), 1)
+    assert "mine:Broken: evidence.timeline: 'gives': color: 'rainbow': write one as matplotlib does" in error

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parley.analysis.summarize import summarize
-from parley.errors import UsageError
+from parley.errors import EngineError, UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary
 from parley.play.replay import replay
@@ -354,6 +354,24 @@ def test_own_code_that_does_not_work_is_one_line(
     assert str(caught.value).startswith(f"{own}:{attribute}: ")
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [("leaving", "cannot be made: SystemExit(0); raise an error"), ("Leaves", "SystemExit(0); ")],
+)
+def test_own_code_that_ends_python_is_one_line(
+    study_factory: StudyFactory, own: str, folder: Path, attribute: str, words: str
+) -> None:
+    with (folder / f"{own}.py").open("a") as file:
+        file.write("\n\ndef leaving():\n    raise SystemExit(0)\n\n\nclass Leaves:\n")
+        file.write("    async def answer(self, ask, seed, attempt):\n        raise SystemExit(0)\n")
+    study = study_factory({"model": f"{own}:{attribute}"})
+    [simulation] = study.simulations()
+    with pytest.raises(EngineError) as caught:
+        simulate(study, simulation.record("small"), [], 1.0)
+    assert caught.value.exit_code == 1
+    assert str(caught.value).startswith(f"{own}:{attribute}: {words}")
 
 
 # Code of the user's own, installed

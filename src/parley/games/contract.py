@@ -11,26 +11,45 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 import parley
-from parley.errors import GameError, ParleyError
+from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game, GameParameters, Group, Outcome
-from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity, State
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import LLM, PolicyKind
+from parley.policies.own_code import source_of
 from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
 
 _OF_FIGURES = {"curves": "measures", "indicators": "indicators", "quantities": "quantities", "sweep": "quantities"}
 _DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "sweep": "sweep"}
-_OWN_FILES = Path(parley.__file__).parent
+_HATCH = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
+_HATCHES = frozenset(_HATCH)
+_PARLEY = Path(parley.__file__).parent
+_PYTHON = Path(traceback.__file__).parent
 
 
-def told(error: Exception) -> str:
-    """Return what an error of the user's code says, and the file and line that it comes from."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _OWN_FILES not in Path(f.filename).parents]
+def told(error: BaseException, name: str) -> str:
+    """Return what an error of the user's code says, and the file and line of it that raised or called what did.
+
+    That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
+    """
+    try:
+        own = {str(file) for file in source_of(name, whole_package=True).files}
+    except UsageError:  # gone since it was imported
+        own = set()
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {one_line(str(error), 200)}{where}"
+    said = _first(error) if isinstance(error, ValidationError) else one_line(str(error), 200)
+    return f"{type(error).__name__}{said and f': {said}'}{where}"
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is Parley's, Python's or an installed package's, or none at all, such as <frozen importlib>."""
+    path = Path(file)
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return file.startswith("<") or installed or any(place in path.parents for place in (_PARLEY, _PYTHON))
 
 
 # What a game says of itself
@@ -69,6 +88,9 @@ class _Declared(BaseModel):
 
 def check_declared(name: str, game: type[Game]) -> None:
     """Raise GameError for the first thing that a class says of itself, or leaves out, by which it is no game."""
+    for what in ("prompts", "evidence"):
+        if isinstance(found := getattr(game, what), type):
+            raise GameError(f"{name}: {what}: {shown(found)}: is a class; write {found.__name__}()")
     try:
         declared = _Declared.model_validate(game)
     except ValidationError as error:
@@ -87,7 +109,8 @@ def _first(error: ValidationError) -> str:
     where = ".".join(map(str, problem["loc"]))
     if problem["type"] == "missing":
         return f"{where}: missing; add it"
-    return f"{where}: {shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    said = f"{shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    return f"{where}: {said}" if where else said
 
 
 def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
@@ -99,6 +122,7 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         for each in found:
             if not is_slug(each) or found.count(each) > 1:
                 yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
+    yield from (f"outcomes: {problem}" for problem in wrong_states(declared.outcomes))
     if LLM.name not in declared.policies:
         yield "policies: lacks llm; add parley.policies.kinds.LLM"
     for key, kind in declared.policies.items():
@@ -110,6 +134,8 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
                 yield f"prompts: {prompt}: {shown(template)}: begin its name with the role that reads it and _"
             if isinstance(text, Path) and not text.is_file():
                 yield f"prompts: {prompt}: {template}: {text}: no such file"
+    if any(declared.prompts.variants.values()) and not declared.prompts.phases:
+        yield "prompts: phases: (): name the phases that the templates are for, such as phases = ('choose',)"
     for figure in evidence.figures:
         listed = _OF_FIGURES.get(figure.kind, "")
         known = [*figure.of] if figure.blocks else names.get(listed, [*figure.of])
@@ -121,6 +147,17 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
             yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
 
 
+def wrong_states(states: Sequence[State]) -> Iterator[str]:
+    """Yield which colors and hatches matplotlib does not know."""
+    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
+
+    for state in states:
+        if not isinstance(state.color, str) or not is_color_like(state.color):
+            yield f"{shown(state.name)}: color: {shown(state.color)}: write one as matplotlib does, such as '#0072B2'"
+        if not isinstance(state.hatch, str) or not _HATCHES.issuperset(state.hatch):
+            yield f"{shown(state.name)}: hatch: {shown(state.hatch)}: write some of {_HATCH}, or '' for none"
+
+
 # What a game does in play
 
 
@@ -129,8 +166,8 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
     where, asked, replies = "before its first question", _Asked(game), None
     try:
         inner = game.play()
-    except Exception as error:  # whatever the user's code raises
-        raise GameError(f"{game.name}: play(): {told(error)}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise GameError(f"{game.name}: play(): {told(error, game.name)}") from error
     if not isinstance(inner, Generator):
         raise GameError(f"{game.name}: play() is no generator; it must yield the asks of each phase")
     while True:
@@ -144,8 +181,8 @@ def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
             return end.value  # type: ignore[no-any-return]
         except ParleyError:
             raise
-        except Exception as error:  # whatever the user's code raises
-            raise GameError(f"{game.name}: {where}: {told(error)}") from error
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise GameError(f"{game.name}: {where}: {told(error, game.name)}") from error
         asked.check(asks, where)
         where = f"after round {asks[0].round}, {asks[0].phase}"
         replies = yield asks
@@ -222,7 +259,7 @@ def _wrong_outcome(game: Game, outcome: Any) -> Iterator[str]:
         yield f"metrics: {shown(outcome.metrics)}: must be a dict"
         return
     if not isinstance(outcome.trace, Sequence) or not all(isinstance(entry, Mapping) for entry in outcome.trace):
-        yield "trace must be a tuple with a dict for each round"
+        yield "trace must be a tuple or a list, with a dict for each round"
         return
     yield from (f"metrics: {problem}" for key, value in outcome.metrics.items() if (problem := _no_json({key: value})))
     yield from (

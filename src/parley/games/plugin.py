@@ -14,7 +14,8 @@ from typing import Any
 
 from parley.errors import GameError, ParleyError, UsageError
 from parley.games.base import Game
-from parley.games.contract import check_declared, told
+from parley.games.contract import check_declared, told, wrong_states
+from parley.games.evidence import Timeline
 from parley.games.prompts import content_of
 from parley.policies.kinds import PolicyKind
 from parley.policies.own_code import Source, forget, source_of
@@ -54,8 +55,8 @@ def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         imported = importlib.import_module(module)
-    except Exception as error:  # whatever the user's code raises
-        raise GameError(f"{name}: cannot be imported: {told(error)}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise GameError(f"{name}: cannot be imported: {told(error, name)}") from error
     if not hasattr(imported, attribute):
         games = [key for key, value in vars(imported).items() if _is_game(value)]
         raise UsageError(f"{name}: {module} has no {attribute}; {choose(attribute, games)}")
@@ -71,7 +72,8 @@ def _as_game(name: str, found: Any, source: Source) -> type[Game]:
     if not _is_game(found):
         raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
     if inspect.isabstract(found):
-        raise GameError(f"{name}: is no game: it lacks {', '.join(sorted(found.__abstractmethods__))}; write them")
+        lacks = sorted(found.__abstractmethods__)
+        raise GameError(f"{name}: is no game: it lacks {', '.join(lacks)}; write {'them' if lacks[1:] else 'it'}")
     check_declared(name, found)
     own: dict[str, Any] = {
         "name": name,
@@ -85,6 +87,7 @@ def _as_game(name: str, found: Any, source: Source) -> type[Game]:
     }
     for hook in _OF_CLASS:
         own[hook] = classmethod(_guarded(name, hook, getattr(found, hook).__func__))
+    own["evidence"].timeline = _drawable(name, own["evidence"].timeline)
     game: type[Game] = type(found)(found.__name__, (found,), own)
     return game
 
@@ -98,8 +101,8 @@ def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[...
             return function(*arguments, **keywords)
         except ParleyError:
             raise
-        except Exception as error:  # whatever the user's code raises
-            raise GameError(f"{name}: {what}: {told(error)}") from error
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise GameError(f"{name}: {what}: {told(error, name)}") from error
 
     return guarded
 
@@ -110,6 +113,18 @@ def _guarded_object(name: str, what: str, found: Any, hooks: Sequence[str]) -> A
     for hook in hooks:
         setattr(guarded, hook, _guarded(name, f"{what}.{hook}", getattr(found, hook)))
     return guarded
+
+
+def _drawable(name: str, timeline: Callable[..., Timeline]) -> Callable[..., Timeline]:
+    """Return a game's `timeline`, which raises GameError for states that cannot be drawn."""
+
+    def checked(*given: Any) -> Timeline:
+        made = timeline(*given)
+        for problem in wrong_states(made.states):
+            raise GameError(f"{name}: evidence.timeline: {problem}")
+        return made
+
+    return checked
 
 
 def _guarded_kind(name: str, kind: PolicyKind) -> PolicyKind:

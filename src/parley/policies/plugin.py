@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from parley.errors import ParleyError, UsageError
+from parley.errors import EngineError, ParleyError, UsageError
 from parley.policies import Ask, Completion, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies.own_code import source_of
@@ -42,7 +42,7 @@ def plugin_kind(name: str, where: str) -> PolicyKind:
 def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     """Import the user's code and make its policy: `attribute(**parameters)`, with `llm` where its group has a model.
 
-    Raises UsageError if it cannot be imported or made.
+    Raises UsageError if it cannot be imported or made, EngineError if it ends Python.
     """
     name = policy.kind.name
     module, _, attribute = name.partition(":")
@@ -54,9 +54,15 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     try:
         make: Callable[..., Policy] = getattr(importlib.import_module(module), attribute)
         made = make(**arguments)
+    except SystemExit as error:
+        raise EngineError(f"{name}: cannot be made: {_left(error)}") from error
     except Exception as error:  # whatever the user's code raises
         raise UsageError(f"{name}: cannot be made: {type(error).__name__}: {one_line(str(error), 200)}") from error
     return _Checked(name, made)
+
+
+def _left(error: SystemExit) -> str:
+    return f"{one_line(repr(error), 200)}; raise an error instead of calling exit()"
 
 
 class _Checked:
@@ -67,11 +73,13 @@ class _Checked:
         self._policy = policy
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-        """Return the reply; raises UsageError if it is none."""
+        """Return the reply; raises UsageError if it is none, EngineError if the code ends Python."""
         try:
             reply = await self._policy.answer(ask, seed, attempt)
         except ParleyError:
             raise
+        except SystemExit as error:
+            raise EngineError(f"{self._name}: {_left(error)}") from error
         except Exception as error:  # whatever the user's code raises
             raise UsageError(f"{self._name}: {type(error).__name__}: {one_line(str(error), 300)}") from error
         told = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()

@@ -120,8 +120,9 @@ def test_expand_finds_a_study_by_its_name(parley: Parley, study: list[str]) -> N
 
 
 def test_expand_takes_other_model_entries(parley: Parley, study: list[str]) -> None:
+    Path("small.yaml").write_text("game: consensus\ngrids: [{model: tiny, n: 3, prompt: may_exist}]\n")
     os.rename("models.yaml", "entries.yaml")
-    assert parley("expand", "small.yaml").status == 2
+    assert "models.yaml: no such file" in one_line_error(parley("expand", "small.yaml"), 2)
     assert parley("expand", "small.yaml", "--models", "entries.yaml").status == 0
 
 

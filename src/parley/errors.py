@@ -26,7 +26,7 @@ class ParleyError(Exception):
 
     def __str__(self) -> str:
         """Return the message without characters that a terminal obeys: names in it may come from anyone."""
-        shown = (c if c.isprintable() or c == "\n" else " " if c.isspace() else "?" for c in super().__str__())
+        shown = (c if c.isprintable() or c == "\n" else " " if c.isspace() else "" for c in super().__str__())
         return "".join(shown)
 
 

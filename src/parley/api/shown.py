@@ -3,6 +3,7 @@
 Names and titles may come from anyone: they are cleaned, and escaped in HTML.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from html import escape
 
@@ -11,12 +12,12 @@ from parley.text import one_line
 _WIDEST = 110  # characters
 
 
-class Shown:
+class Shown(ABC):
     """Something that shows a few facts of itself: the first in the heading."""
 
+    @abstractmethod
     def _facts(self) -> Mapping[str, str]:
         """Return up to three facts by their names."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         (kind, name), *others = _cleaned(self._facts()).items()

@@ -26,6 +26,7 @@ TABLES = (
     "quantities",
     "players",
     "contrasts",
+    "noise",
     "manifest",
 )
 

@@ -243,6 +243,19 @@ TABLES = (
         ),
     ),
     Table(
+        "noise",
+        "condition and what is compared, in studies with `repeats`",
+        (
+            _AXES,
+            Column("kind", "string", "`outcome`, `indicator` or `quantity`"),
+            Column("what", "string", "name of what is compared"),
+            Column("pairs", "int64", "seeds that were played again"),
+            Column("difference", "double", "mean of the second time minus that of the first"),
+            Column("spread", "double", "standard deviation of the difference in one pair, from all repeats"),
+            Column("band", "double", "it is within this of 0 in 95% of cases if only sampling differs"),
+        ),
+    ),
+    Table(
         "manifest",
         "record that the tables are made from",
         (

@@ -31,7 +31,7 @@ class Study(Shown):
     """
 
     def __init__(self, study: CheckedStudy, root: Path) -> None:
-        self._study = study
+        self._whole, self._study = study, study.first_repeat
         self._root = root
 
     @property
@@ -125,7 +125,7 @@ class Study(Shown):
           figures: outcome_rates, outcomes_by_byzantine, trajectories
         """
         with paths.rooted(self._root):
-            return Results(self._study, self._root)
+            return Results(self._whole, self._root)
 
     def _facts(self) -> dict[str, str]:
         study = self._study

@@ -154,6 +154,7 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         "protocol_version": condition.game.protocol_version,
         **({"game_code_sha256": condition.game.code_sha256} if condition.game.code_sha256 else {}),
         "axes": dict(condition.axes),
+        **({"repeat": condition.repeat} if condition.repeat else {}),
         "spec": condition.spec,
         "parameters": condition.parameters.model_dump(mode="json"),
         "groups": [_describe_group(group) for group in condition.groups],

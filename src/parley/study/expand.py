@@ -140,7 +140,7 @@ class Expander:
                 lists += [group.role, group.count, group.model or [None], group.policy]
             count = prod(len(values) for values in lists)
             conditions += count
-            simulations += count * len(seed_numbers(grid.seeds or self._content.seeds))
+            simulations += count * len(seed_numbers(grid.seeds or self._content.seeds)) * self._content.repeats
         if conditions > MAX_CONDITIONS or simulations > MAX_SIMULATIONS:
             raise UsageError(
                 f"{self._where}: grids: {conditions:,} conditions and {simulations:,} simulations; a study may have "

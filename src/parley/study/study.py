@@ -6,7 +6,7 @@ dealt into shards.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,12 @@ class Study:
     def axes(self) -> list[str]:
         """The names of the axes, in the order of the paths."""
         return list(self.conditions[0].axes)
+
+    @cached_property
+    def first_repeat(self) -> "Study":
+        """The study without what is played again to measure noise: what tables and figures show."""
+        first = tuple(condition for condition in self.conditions if not condition.repeat)
+        return self if len(first) == len(self.conditions) else replace(self, conditions=first)
 
     def simulations(self) -> Iterator[Simulation]:
         """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
@@ -196,6 +202,18 @@ def _check_there(file: Path) -> None:
         raise UsageError(f"{file}: no such file; did you mean {close!r}?")
 
 
+def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str) -> tuple[Condition, ...]:
+    """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
+    if content.repeats == 1:
+        return conditions
+    if greedy := next((condition.path for condition in conditions if not condition.samples), None):
+        raise UsageError(
+            f"{where}: repeats: {content.repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
+            "the same game again; remove repeats, or raise a temperature"
+        )
+    return tuple(replace(condition, repeat=repeat) for repeat in range(content.repeats) for condition in conditions)
+
+
 def load_study(
     file: Path,
     models_file: Path | None = None,
@@ -223,7 +241,8 @@ def load_study(
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
-    conditions = Expander(where, content, game, models, models_file, needs_weights).conditions()
+    once = Expander(where, content, game, models, models_file, needs_weights).conditions()
+    conditions = _repeated(once, content, where)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
     return Study(

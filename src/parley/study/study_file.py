@@ -152,6 +152,11 @@ class StudyFile(BaseModel):
     seeds: _Seeds = Field(
         default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."
     )
+    repeats: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(
+        default=1,
+        description="How often each seed is played, each time with other sampling seeds. Tables and figures show the "
+        "first; the others tell how much a condition differs from itself (the table `noise`).",
+    )
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")

@@ -143,6 +143,8 @@ TABLES = (
             Column("count", "int64", "simulations with this outcome"),
             Column("rate", "double", "their share"),
             *_limits("the rate (Wilson)"),
+            Column("anytime_low", "double", "lower limit that holds for any rule of stopping (beta-binomial mixture)"),
+            Column("anytime_high", "double", "upper limit of the same"),
             *_DEGENERATE,
             _DEGENERATE_RATE,
         ),

@@ -20,6 +20,7 @@ from parley.games.base import Game, GameParameters, new_game
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import LLM, ChosenPolicy
+from parley.study.growing import GrowingSeeds
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
@@ -70,6 +71,7 @@ class Condition:
     groups: tuple[Group, ...]
     prompt: str
     seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
+    growing: GrowingSeeds | None = None  # how it gets more of them
     repeat: int | None = None  # which time its seeds are played; None where they are played once
 
     @cached_property
@@ -93,6 +95,11 @@ class Condition:
         """The axes as folders, `axis=value/axis=value/...`, and which repeat it is, where there are several."""
         repeat = {} if self.repeat is None else {"repeat": self.repeat}
         return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
+
+    @cached_property
+    def place(self) -> str:
+        """Its path with its spec: the folder of its records."""
+        return f"{self.path}/spec={self.spec}"
 
     @property
     def models(self) -> tuple[str, ...]:

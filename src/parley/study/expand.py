@@ -18,6 +18,7 @@ from parley.policies.own_code import entry_points, of_entry_point
 from parley.policies.plugin import ENTRY_POINTS, plugin_kind
 from parley.study.axes import axis_value
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
+from parley.study.growing import GrowingSeeds
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose
@@ -29,8 +30,10 @@ _LONGEST_POPULATION = 150  # characters; the name becomes a folder, whose name m
 NOBODY = "none"  # what plays the agents of a role that no agent has
 
 
-def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
-    """Return the seeds that a study file gives by their number, or lists."""
+def seed_numbers(seeds: int | list[int] | GrowingSeeds) -> Sequence[int]:
+    """Return the seeds that a study file gives by their number, or lists; all that it may get where they grow."""
+    if isinstance(seeds, GrowingSeeds):
+        return range(seeds.to)
     return range(seeds) if isinstance(seeds, int) else tuple(seeds)
 
 
@@ -114,6 +117,7 @@ class Expander:
         for name in grid.vary:
             if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
                 raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
+        self._check_growing(grid, where)
         for name in grid.prompt:
             if name not in self._game.prompts:
                 raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, self._game.prompts)}")
@@ -125,6 +129,17 @@ class Expander:
             raise UsageError(f"{where}.model: missing; add it, or give groups")
         elif (grid.n is None) == (grid.honest is None):
             raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
+
+    def _check_growing(self, grid: Grid, where: str) -> None:
+        seeds = grid.seeds or self._content.seeds
+        if isinstance(seeds, GrowingSeeds):
+            where = f"{where}.seeds" if grid.seeds else f"{self._where}: seeds"
+            outcomes = [outcome.name for outcome in self._game.outcomes]
+            if seeds.until.outcome not in outcomes:
+                remedy = choose(seeds.until.outcome, outcomes)
+                raise UsageError(f"{where}.until.outcome: {seeds.until.outcome!r}: unknown outcome; {remedy}")
+            if self._content.repeats > 1:
+                raise UsageError(f"{where}: seeds that grow cannot be repeated; remove repeats, or give their number")
 
     def _check_size(self) -> None:
         """Refuse what would take minutes to expand, before it is expanded."""
@@ -168,13 +183,15 @@ class Expander:
                 axes[BYZANTINE_AXIS] = population.byzantine
             for name in self._varied:
                 axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
+            seeds = grid.seeds or self._content.seeds
             condition = Condition(
                 game=self._game,
                 axes=axes,
                 parameters=parameters,
                 groups=population.groups,
                 prompt=prompt,
-                seeds=seed_numbers(grid.seeds or self._content.seeds),
+                seeds=seed_numbers(seeds),
+                growing=seeds if isinstance(seeds, GrowingSeeds) else None,
             )
             try:
                 self._game.check(parameters, condition.seating)

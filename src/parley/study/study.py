@@ -22,6 +22,7 @@ from parley.study.axes import axes_text, axis_names
 from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
+from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.ledger_settings import LedgerSettings
 from parley.study.study_file import SAME, StudyFile
 from parley.text.suggest import choose, meant
@@ -214,6 +215,19 @@ def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str)
     return tuple(replace(condition, repeat=repeat) for repeat in range(content.repeats) for condition in conditions)
 
 
+def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Condition, ...]:
+    """Return the conditions with the seeds that they have by now, where they grow: as decided, else as on the disk."""
+    numbers = decided(study) if any(condition.growing for condition in conditions) else {}
+
+    def seeds(condition: Condition, growing: GrowingSeeds) -> range:
+        number = numbers.get(condition.place)
+        if number is None:
+            number = on_disk(paths.simulation(study, condition.path, condition.spec, 0).parent)
+        return range(growing.step(number))
+
+    return tuple(replace(c, seeds=seeds(c, c.growing)) if c.growing else c for c in conditions)
+
+
 def load_study(
     file: Path,
     models_file: Path | None = None,
@@ -242,7 +256,7 @@ def load_study(
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
     once = Expander(where, content, game, models, models_file, needs_weights).conditions()
-    conditions = _repeated(once, content, where)
+    conditions = _as_decided(_repeated(once, content, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
     return Study(

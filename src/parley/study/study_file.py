@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from parley.policies.own_code import names_own_code
 from parley.study.budget import Budget
+from parley.study.growing import GrowingSeeds
 from parley.study.ledger_settings import LedgerSettings
 from parley.text.yamlfile import Slug, is_slug, tag
 
@@ -41,10 +42,20 @@ _SeedList = Annotated[
     Field(min_length=1, max_length=10_000, json_schema_extra={"uniqueItems": True}),
     AfterValidator(_each_once),
 ]
-# How many (seeds 0, 1, ...), or which. Told apart by type, so that an error is about the one that was meant.
+
+
+def _how_given(value: Any) -> str:
+    if isinstance(value, list):
+        return tag("list")
+    return tag("growing") if isinstance(value, dict | GrowingSeeds) else tag("count")
+
+
+# How many (seeds 0, 1, ...), which, or how they grow. Told apart by type, so that an error is about what was meant.
 _Seeds = Annotated[
-    Annotated[_Positive, Tag(tag("count"))] | Annotated[_SeedList, Tag(tag("list"))],
-    Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("count")),
+    Annotated[_Positive, Tag(tag("count"))]
+    | Annotated[_SeedList, Tag(tag("list"))]
+    | Annotated[GrowingSeeds, Tag(tag("growing"))],
+    Discriminator(_how_given),
 ]
 
 
@@ -150,7 +161,9 @@ class StudyFile(BaseModel):
     )
     title: str = Field(default="", max_length=200, description="One line for figures and the report.")
     seeds: _Seeds = Field(
-        default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."
+        default=1,
+        description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers; or how they "
+        "grow until an interval is narrow enough.",
     )
     repeats: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(
         default=1,

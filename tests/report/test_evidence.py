@@ -47,13 +47,13 @@ def test_a_contrast_of_shares_is_told_in_points() -> None:
 
 def test_a_contrast_of_numbers_has_their_own_scale() -> None:
     changes = {"kind": "quantity", "what": "size", "value_from": 2.0, "value_to": 5.5, "difference": 3.5, "low": 1.25}
-    (row,) = shown(a_contrast(**changes, high=5.75, test="Wilcoxon", p=1e-12, only_first=pd.NA))
+    (row,) = shown(a_contrast(**changes, high=5.75, test="t", p=1e-12, only_first=pd.NA))
     assert (row["values"], row["difference"]) == ("2 → 5.5", "+3.5 [+1.25, +5.75]")
     assert (row["p"], row["discordant"]) == ("1.0e-12", "")
 
 
 def test_a_contrast_of_mean_shares_is_told_in_points_too() -> None:
-    alone = {"kind": "quantity", "what": "final_honest_share", "test": "Wilcoxon", "only_first": pd.NA}
+    alone = {"kind": "quantity", "what": "final_honest_share", "test": "t", "only_first": pd.NA}
     (row,) = shown(a_contrast(**alone))
     assert (row["values"], row["difference"], row["discordant"]) == ("75% → 25%", "-50 [-75, -12] points", "")
     (single,) = shown(a_contrast(**alone, low=math.nan, high=math.nan))

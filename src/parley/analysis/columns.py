@@ -237,7 +237,7 @@ TABLES = (
             Column("value_to", "double", "rate or mean of the second"),
             Column("difference", "double", "`value_to` - `value_from`"),
             *_limits("the difference"),
-            Column("test", "string", "`McNemar`, `Fisher` or `Wilcoxon`; empty without shared seeds"),
+            Column("test", "string", "`McNemar`, `chi-squared` or `t`; empty for quantities without shared seeds"),
             Column("p", "double", "two-sided p of the test"),
             Column("p_holm", "double", "p, corrected by Holm over the same `kind`, `axis` and `what`"),
         ),

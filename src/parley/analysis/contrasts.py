@@ -19,13 +19,13 @@ from parley.analysis.columns import declared
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import (
     Floats,
-    fisher,
     holm,
     mcnemar,
     mean_interval,
     paired_difference,
-    signed_rank,
+    paired_mean,
     unpaired_difference,
+    unpaired_p,
 )
 from parley.games.base import Game
 from parley.games.evidence import Quantity
@@ -197,9 +197,6 @@ def _rated(names: list[list[str]], by: Sequence[str], counts: NDArray[np.int64])
         paired_difference(both, first, second, neither),
         unpaired_difference(true_from, n_from, true_to, n_to),
     )
-    p = mcnemar(first, second)
-    for row in np.flatnonzero(~paired):
-        p[row] = fisher(int(true_from[row]), int(n_from[row]), int(true_to[row]), int(n_to[row]))
     values = {
         **dict(zip(_COUNTS, (pairs, n_from, n_to, first, second, both), strict=True)),
         "value_from": value_from,
@@ -207,8 +204,8 @@ def _rated(names: list[list[str]], by: Sequence[str], counts: NDArray[np.int64])
         "difference": value_to - value_from,
         "low": np.where(paired, inside[0], apart[0]),
         "high": np.where(paired, inside[1], apart[1]),
-        "test": np.where(paired, "McNemar", "Fisher"),
-        "p": p,
+        "test": np.where(paired, "McNemar", "chi-squared"),
+        "p": np.where(paired, mcnemar(first, second), unpaired_p(true_from, n_from, true_to, n_to)),
     }
     table = pd.DataFrame(names, columns=[*_BEFORE, *by], dtype=object)
     return table.assign(**values)[[*_BEFORE, *by, *_AFTER]]
@@ -231,11 +228,11 @@ def _differences_of_means(
         known = ~np.isnan(x) & ~np.isnan(y)
         x, y = x[known], y[known]
         here, there = (mean_interval(v) for v in ((x, y) if x.size else (first, second)))
-        m, p = mean_interval(y - x), signed_rank(x, y)
+        low_limit, high_limit, p = paired_mean(x, y)
         sizes = [(~np.isnan(v)).sum() for v in (first, second)]
         axis, low, high, *others = _where(cells, place, by)
         counted = [x.size, *sizes, pd.NA, pd.NA, pd.NA]
-        values = [here.mean, there.mean, there.mean - here.mean, m.low, m.high, "Wilcoxon" if x.size else "", p]
+        values = [here.mean, there.mean, there.mean - here.mean, low_limit, high_limit, "t" if x.size else "", p]
         table.append(["quantity", axis, low, high, name, *others, *counted, *values])
     return pd.DataFrame(table, columns=[*_BEFORE, *by, *_AFTER])
 

@@ -90,6 +90,17 @@ def test_every_pair_of_a_few_values_and_the_first_against_each_of_many() -> None
     assert len(table) == 3 * (MAX_VALUES + 1)
 
 
+def test_values_are_counted_within_the_group_that_is_compared() -> None:
+    # Seven sizes in all, three of them where nobody attacks: each pair of these three is compared.
+    rows = [row for n in (4, 8, 16) for row in simulations("w", n=n)]
+    rows += [row for n in range(20, 20 + MAX_VALUES + 1) for row in simulations("w", n=n, b=1, prompt="q")]
+    table = contrast_table(pd.DataFrame(rows), BY, ConsensusGame)
+    found = {(start, end) for axis, start, end in pairs_of(table) if axis == "n"}
+    assert {pair for pair in found if int(pair[0]) < 20} == {("4", "8"), ("4", "16"), ("8", "16")}
+    # Of the others, each is compared with the first of its own group, which is not the study's first.
+    assert {pair for pair in found if int(pair[0]) >= 20} == {("20", str(n)) for n in range(21, 21 + MAX_VALUES)}
+
+
 def test_attackers_are_compared_with_nobody_whatever_they_are() -> None:
     rows = simulations("ww", byzantine="none")
     for b in (1, 2):

@@ -34,7 +34,7 @@ from parley.games.evidence import Quantity
 Impossible = Mapping[tuple[Any, ...], frozenset[str]]
 NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
-MAX_VALUES = 6  # of an axis with more, each value is compared with the first alone
+MAX_VALUES = 6  # of an axis in a group of conditions; with more, each value is compared with the first alone
 _NAMES = [column.name for column in declared("contrasts").columns]
 _BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-1]  # the axes stand between them; p_holm comes last
 _COUNTS = _AFTER[:6]
@@ -114,7 +114,7 @@ def _places(cells: Sequence[_Cell], by: Sequence[str], game: type[Game]) -> list
             continue
         for members in _groups(table, axis, [other for other in by if other != axis], game):
             ordered = sorted(members, key=lambda member: values.index(member[0]))
-            few = len(values) <= MAX_VALUES
+            few = len({value for value, _ in members}) <= MAX_VALUES
             pairs = combinations(ordered, 2) if few else ((ordered[0], other) for other in ordered[1:])
             places.update(dict.fromkeys((axis, i, j) for (x, i), (y, j) in pairs if x != y))
     return list(places)

@@ -64,7 +64,8 @@ def test_only_shared_seeds_are_paired() -> None:
     row = of(contrast_table(pd.DataFrame(rows), BY, ConsensusGame))
     assert (row["pairs"], row["only_first"], row["only_second"], row["both"]) == (2, 1, 1, 0)
     assert (row["simulations_from"], row["simulations_to"]) == (4, 3)
-    assert row["value_from"] == 0.5
+    assert row["value_from"] == 0.5  # of the pairs
+    assert (row["all_from"], row["all_to"]) == (0.5, pytest.approx(1 / 3))  # of all simulations, as in `conditions`
 
 
 def test_without_shared_seeds_all_simulations_are_compared_unpaired() -> None:
@@ -72,6 +73,7 @@ def test_without_shared_seeds_all_simulations_are_compared_unpaired() -> None:
     row = of(contrast_table(pd.DataFrame(rows), BY, ConsensusGame))
     assert (row["pairs"], row["simulations_from"], row["simulations_to"], row["test"]) == (0, 4, 3, "chi-squared")
     assert (row["value_from"], row["value_to"]) == (0.75, pytest.approx(1 / 3))
+    assert (row["all_from"], row["all_to"]) == (row["value_from"], row["value_to"])
     assert (row["low"], row["high"]) == tuple(float(limit) for limit in unpaired_difference(3, 4, 1, 3))
     assert row["p"] == float(unpaired_p(3, 4, 1, 3))
 
@@ -153,6 +155,7 @@ def test_quantities_have_mean_differences_with_t() -> None:
     assert (row["kind"], row["test"], row["pairs"]) == ("quantity", "t", 4)
     assert (row["simulations_from"], row["simulations_to"]) == (4, 5)
     assert (row["value_from"], row["value_to"], row["difference"]) == (2.5, 5.5, 3.0)
+    assert (row["all_from"], row["all_to"]) == (2.5, 5.8)
     half = 3.182446305284263 * np.std([2, 3, 2, 5], ddof=1) / 2
     assert (row["low"], row["high"]) == (pytest.approx(3 - half), pytest.approx(3 + half))
     assert row["p"] == paired_mean([1, 2, 3, 4], [3, 5, 5, 9])[2]

@@ -58,10 +58,11 @@ def contrast_table(
 ) -> pd.DataFrame:
     """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity; then own comparisons.
 
-    `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
-    conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over the rows that compare the same thing along the same axis. There is no row of what no simulation of one of the
-    two has, such as an outcome that the condition cannot have.
+    `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs, as are
+    `value_from` and `value_to`; `all_from` and `all_to` are of all simulations. Where two conditions share no seed,
+    pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected over the rows that compare
+    the same thing along the same axis. There is no row of what no simulation of one of the two has, such as an outcome
+    that the condition cannot have.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
@@ -201,6 +202,8 @@ def _rated(names: list[list[str]], by: Sequence[str], counts: NDArray[np.int64])
         **dict(zip(_COUNTS, (pairs, n_from, n_to, first, second, both), strict=True)),
         "value_from": value_from,
         "value_to": value_to,
+        "all_from": _ratio(true_from, n_from),
+        "all_to": _ratio(true_to, n_to),
         "difference": value_to - value_from,
         "low": np.where(paired, inside[0], apart[0]),
         "high": np.where(paired, inside[1], apart[1]),
@@ -227,12 +230,13 @@ def _differences_of_means(
         x, y = first[mine], second[yours]
         known = ~np.isnan(x) & ~np.isnan(y)
         x, y = x[known], y[known]
-        here, there = (mean_interval(v) for v in ((x, y) if x.size else (first, second)))
+        whole = [mean_interval(v).mean for v in (first, second)]
+        here, there = (float(x.mean()), float(y.mean())) if x.size else whole
         low_limit, high_limit, p = paired_mean(x, y)
         sizes = [(~np.isnan(v)).sum() for v in (first, second)]
         axis, low, high, *others = _where(cells, place, by)
         counted = [x.size, *sizes, pd.NA, pd.NA, pd.NA]
-        values = [here.mean, there.mean, there.mean - here.mean, low_limit, high_limit, "t" if x.size else "", p]
+        values = [here, there, *whole, there - here, low_limit, high_limit, "t" if x.size else "", p]
         table.append(["quantity", axis, low, high, name, *others, *counted, *values])
     return pd.DataFrame(table, columns=[*_BEFORE, *by, *_AFTER])
 

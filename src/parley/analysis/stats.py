@@ -86,10 +86,11 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Mean:
 
 
 def censored_median(times: Sequence[float], observed: Sequence[bool]) -> float:
-    """Return the Kaplan-Meier median: the first time by which half have ended.
+    """Return the Kaplan-Meier median: the time by which half have ended (Kaplan and Meier, JASA 53, 1958).
 
-    `observed[i]` is False where `times[i]` is only a lower bound (a game that met its deadline). NaN if fewer than
-    half are known to have ended, and for no data (Kaplan and Meier, JASA 53, 1958).
+    `observed[i]` is False where `times[i]` is only a lower bound (a game that met its deadline). Where the curve
+    runs at one half it is the middle of that stretch, as in R's `survfit`, or its start if no later end is known:
+    without deadlines, the plain median. NaN if fewer than half are known to have ended, and for no data.
     """
     if len(times) != len(observed):
         raise ValueError("times and observed must have the same length")
@@ -100,8 +101,11 @@ def censored_median(times: Sequence[float], observed: Sequence[bool]) -> float:
     data = scipy.stats.CensoredData(uncensored=ended, right=open_ended)
     survival = scipy.stats.ecdf(data).sf
     # The product of the estimator may miss one half by a rounding error.
-    reached = survival.probabilities <= 0.5 + 1e-12
-    return float(survival.quantiles[reached][0]) if reached.any() else math.nan
+    reached = survival.quantiles[survival.probabilities <= 0.5 + _ROUNDING]
+    below = survival.quantiles[survival.probabilities < 0.5 - _ROUNDING]
+    if not reached.size:
+        return math.nan
+    return float((reached[0] + below[0]) / 2) if below.size else float(reached[0])
 
 
 # Two samples: the difference is always the second minus the first

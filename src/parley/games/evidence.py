@@ -54,7 +54,8 @@ class Quantity:
 
     A `share` is in [0, 1] in every simulation. `most` names the metric that is the greatest value the number can have,
     if it has one and the least is 0: a number above 0 that all simulations of a condition share. The means of both
-    have Wilson intervals, those of other numbers t intervals.
+    have Wilson intervals, those of other numbers t intervals. These end at 0, unless the number may be below 0 and so
+    is `signed`.
 
     What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
     correction stricter.
@@ -66,6 +67,7 @@ class Quantity:
     contrasted: bool = True
     share: bool = False
     most: str = ""
+    signed: bool = False
 
     @property
     def bounded(self) -> bool:

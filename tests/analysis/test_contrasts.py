@@ -85,11 +85,11 @@ def test_two_axes_at_once_are_no_contrast() -> None:
 
 def test_every_pair_of_a_few_values_and_the_first_against_each_of_many() -> None:
     few = [row for n in range(MAX_VALUES) for row in simulations("w", n=n)]
-    assert len(contrast_table(pd.DataFrame(few), BY, ConsensusGame)) == 3 * math.comb(MAX_VALUES, 2)
+    assert len(contrast_table(pd.DataFrame(few), BY, ConsensusGame)) == 4 * math.comb(MAX_VALUES, 2)
     many = [row for n in (5, 3, *range(6, 6 + MAX_VALUES)) for row in simulations("w", n=n)]
     table = contrast_table(pd.DataFrame(many), BY, ConsensusGame)
     assert set(table["from"]) == {"5"}  # as the study lists them
-    assert len(table) == 3 * (MAX_VALUES + 1)
+    assert len(table) == 4 * (MAX_VALUES + 1)
 
 
 def test_values_are_counted_within_the_group_that_is_compared() -> None:

@@ -534,9 +534,9 @@ def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_ap
     names = {read_summary(s.record(study.name)).outcome["name"] for s in study.simulations()}
     assert names == {"invalid_consensus"}  # as in any record
     summarize(study)
-    table = tables.read_table(study.name, "simulations")
+    table = read_table(study.name, "simulations")
     assert set(table["outcome"]) == set(table["detail"]) == {"premature_stop"}
-    [row] = tables.read_table(study.name, "conditions").to_dict("records")
+    [row] = read_table(study.name, "conditions").to_dict("records")
     assert (row["premature_stop_count"], row["invalid_consensus_count"]) == (6, 0)
-    found = tables.read_table(study.name, "outcomes").set_index("outcome")["rate"]
+    found = read_table(study.name, "outcomes").set_index("outcome")["rate"]
     assert found.to_dict() == {"valid_consensus": 0, "invalid_consensus": 0, "premature_stop": 1, "no_consensus": 0}

@@ -66,11 +66,11 @@ def _limits(of: str) -> tuple[Column, ...]:
     )
 
 
-def _means(*columns: Column) -> tuple[Column, ...]:
+def _means(*columns: Column, counts: tuple[Column, ...] = (_SIMULATIONS,)) -> tuple[Column, ...]:
     return (
         _AXES,
         *columns,
-        _SIMULATIONS,
+        *counts,
         Column("mean", "double", "mean over these simulations, in [0, 1]"),
         *_limits("the mean (Wilson)"),
     )
@@ -172,6 +172,12 @@ TABLES = (
         _means(
             Column("measure", "string", "name of the game's measure"),
             Column("round", "int64", "number of the round (deliberation: turn)"),
+            counts=(
+                Column(
+                    "simulations", "int64", "simulations in the mean (n): finished ones, too, if the measure stays"
+                ),
+                Column("playing", "int64", "those of them that still play in this round"),
+            ),
         ),
     ),
     Table(

@@ -30,10 +30,15 @@ class OutcomeClass(State):
 
 @dataclass(frozen=True)
 class Measure:
-    """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents."""
+    """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents.
+
+    `carried` is what stays as it is when a game has ended, such as the values that agents hold: means by round then
+    count finished games with their last value. Else they are means of the games that still play.
+    """
 
     name: str
     label: str
+    carried: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,6 +255,13 @@ class Evidence(Generic[P, R]):
             ]
             for measure in self.measures
         }
+
+    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> int:
+        """Return the last round that was played, as `series` counts them; asked where a measure is `carried`.
+
+        A measure that has no value there is not carried on.
+        """
+        return int(trace[-1]["round"]) if trace else 0
 
     def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Trajectory:
         """Return a simulation as lines; a game that has a figure of the kind `trajectories` says it."""

@@ -51,7 +51,11 @@ METADATA = Table(
         Column("simulation.prompt", "string", "name of the prompts"),
         Column("simulation.prompt_digests", "", "SHA-256 of each prompt template"),
         Column("simulation.material", "", "what the game is about, such as a problem; left out if nothing"),
-        Column("outcome.name", "string", "`outcome` in `simulations`"),
+        Column(
+            "outcome.name",
+            "string",
+            "how it ended; `outcome` in `simulations` tells a `premature_stop` apart by the detail",
+        ),
         Column("outcome.detail", "string", "as in `simulations`"),
         Column("outcome.diagnosis", "string", "as in `simulations`"),
         Column("outcome.rounds", "int64", "as in `simulations`"),

@@ -138,7 +138,7 @@ def _rounds(simulation: Simulation, path: Path) -> tuple[str, Iterable[int], dic
     series = {measure.name: dict(found.get(measure.name, ())) for measure in game.evidence.measures}
     own = outcome["rounds"] if game.evidence.round_name == "round" else 0
     last = max([own, *(number for points in series.values() for number in points)])
-    return outcome["name"], range(1, last + 1), series
+    return game.class_of(outcome["name"], outcome["detail"]), range(1, last + 1), series
 
 
 def check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[str]:

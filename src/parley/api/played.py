@@ -134,15 +134,16 @@ class Played(Shown):
         """
         decisive = self._simulation.condition.game.read_texts
         lines = transcript_lines(self._play.exchanges, reasoning, decisive)
-        return "\n".join([*lines, outcome_line(self.outcome)])
+        return "\n".join([*lines, outcome_line(self._simulation.condition.game, self.outcome)])
 
     def _facts(self) -> dict[str, str]:
         outcome, exchanges = self.outcome, self._play.exchanges
-        detail = f" ({outcome.detail})" if outcome.detail else ""
+        ending = self._simulation.condition.game.class_of(outcome.name, outcome.detail)
+        detail = f" ({outcome.detail})" if outcome.detail not in (None, ending) else ""
         unusable = sum(exchange.reply.failure is not None for exchange in exchanges)
         path = self._simulation.condition.path.replace("/", ", ")
         return {
             "Played": f"{self._study}: {path}, seed={self.seed}",
-            "outcome": f"{outcome.name}{detail}, after {counted(outcome.rounds, 'round')}",
+            "outcome": f"{ending}{detail}, after {counted(outcome.rounds, 'round')}",
             "replies": f"{len(exchanges):,}, {unusable:,} of them unusable",
         }

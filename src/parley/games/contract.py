@@ -249,7 +249,7 @@ def _wrong_outcome(game: Game, outcome: Any) -> Iterator[str]:
     known = [each.name for each in game.outcomes]
     if outcome.name not in known:
         yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
-    elif outcome.name not in game.possible_outcomes(game.parameters, _groups(game)):
+    elif game.class_of(outcome.name, outcome.detail) not in game.possible_outcomes(game.parameters, _groups(game)):
         yield f"{shown(outcome.name)} is none of its possible_outcomes() with these agents and parameters"
     if type(outcome.rounds) is not int or outcome.rounds < 0 or not isinstance(outcome.finished_early, bool):
         yield "rounds must be a number from 0 on, and finished_early true or false"

@@ -352,10 +352,11 @@ def test_measures_are_of_honest_agents_alone() -> None:
     assert played.outcome.trace[0]["measures"]["participation"] == 0.5
 
 
-def test_a_deliberation_that_ended_keeps_its_last_answers_in_the_curves() -> None:
+def test_a_deliberation_that_ended_has_the_points_of_the_turns_that_it_had() -> None:
     outcome = deliberate(new_deliberation(turns=3), ["17", "18", "18"], ["18"] * 3).outcome.as_json()
     series = DeliberationGame.evidence.series(outcome, outcome["trace"])
-    assert series["accuracy"] == [(0, pytest.approx(2 / 3)), (1, 1.0), (2, 1.0), (3, 1.0)]
+    assert series["accuracy"] == [(0, pytest.approx(2 / 3)), (1, 1.0)]
+    assert DeliberationGame.evidence.last_round(outcome, outcome["trace"]) == 1
     assert series["wrong_to_right"] == [(1, 1.0)]
     assert series["confidence"] == []
 

@@ -10,12 +10,12 @@ from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, Quan
 from parley.games.parameters import Group
 
 MEASURES = (
-    Measure("accuracy", "right answers"),
-    Measure("participation", "largest agreement"),
+    Measure("accuracy", "right answers", carried=True),
+    Measure("participation", "largest agreement", carried=True),
     Measure("right_to_wrong", "right answers given up"),
     Measure("wrong_to_right", "wrong answers mended"),
     Measure("conformity", "gone over to the leading answer"),
-    Measure("confidence", "confidence in the policies accepted"),
+    Measure("confidence", "confidence in the policies accepted", carried=True),
 )
 
 INDICATORS = (
@@ -47,7 +47,7 @@ FIGURES = (
         kind="curves",
         title="Right answers by turn",
         caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with Wilson "
-        "intervals over simulations (after Figure 2 of the paper). A deliberation that ended keeps its last answers.",
+        "intervals over simulations (after Figure 2 of the paper).",
         of=("accuracy",),
     ),
     FigureSpec(
@@ -140,22 +140,17 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         return figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
-        """Return the points of each measure by turn, of the last deliberation on the problem.
-
-        One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they
-        were, and nobody changes.
-        """
+        """Return the points of each measure by turn, of the last deliberation on the problem."""
         last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
         found: dict[str, list[tuple[int, float]]] = {}
         for measure in self.measures:
             points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
-            kept = [(turn, float(value)) for turn, value in points if value is not None]
-            # What a turn without a point left open stays open.
-            held = kept and kept[-1][0] == last[-1]["turn"]
-            if held and measure.name in ("accuracy", "participation", "confidence"):
-                kept += [(turn, kept[-1][1]) for turn in range(kept[-1][0] + 1, outcome["metrics"]["turns"] + 1)]
-            found[measure.name] = kept
+            found[measure.name] = [(turn, float(value)) for turn, value in points if value is not None]
         return found
+
+    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> int:
+        """Return the last turn of the last deliberation on the problem."""
+        return trace[-1]["turn"]
 
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""

@@ -27,6 +27,8 @@ async def play(
     """Play one game, as `parley play` does. Raises UsageError if it cannot be played here."""
     if not is_seed(seed):
         raise UsageError(f"seed={one_line(str(seed), 40)}: give a whole number from 0")
+    if type(engine_timeout) not in (int, float) or not engine_timeout > 0:
+        raise UsageError(f"engine_timeout={one_line(repr(engine_timeout), 40)}: give a number of seconds above 0")
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))

@@ -80,11 +80,15 @@ def scripted_kind(
         summary=one_line((rule.__doc__ or "").splitlines()[0]),
         roles=roles,
         Parameters=parameters,
-        rule=lambda given: partial(rule, given=given),
+        rule=partial(_with_parameters, rule),
         beyond=beyond,
         needs=needs,
         misfit=misfit,
     )
+
+
+def _with_parameters(rule: Callable[..., Mapping[str, Any]], given: Any) -> Rule:
+    return partial(rule, given=given)
 
 
 @dataclass(frozen=True)

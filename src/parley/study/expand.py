@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -333,7 +334,7 @@ class Expander:
 
     def _no_file(self) -> str:
         """Return what to say of the models file where there is none, which scripted studies need not have."""
-        return "" if self._models_file.exists() else f" ({self._models_file}: no such file)"
+        return "" if exists(self._models_file) else f" ({self._models_file}: no such file)"
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:

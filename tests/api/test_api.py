@@ -20,7 +20,7 @@ from parley import paths
 from parley.api import frames
 from parley.errors import EngineError, RecordError, UsageError
 from parley.play.parquet import BadParquetError, parquet_file, read_rows
-from parley.play.record import SCHEMA
+from parley.play.record_content import SCHEMA
 from parley.study import load_study
 from support.answering import record_with_model, standing_in
 from support.demo_study import make_demo, play_study, summarize_study, write_study

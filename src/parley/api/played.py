@@ -14,7 +14,7 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Outcome
 from parley.play.live import outcome_line, play_once, transcript_lines
-from parley.play.record import attempt_rows
+from parley.play.record_content import attempt_rows
 from parley.play.runner import Play
 from parley.study import Study
 from parley.study.condition import Condition, Simulation

@@ -83,11 +83,12 @@ def _written_as(value: Any) -> str:
 
 
 _Name = Annotated[Annotated[str, AfterValidator(_check_name)], Tag(tag("name"))]
-Policy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
-Player = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
-_Players = Annotated[list[Player], Field(min_length=1)]
+# A name, or a mapping with parameters.
+WrittenPolicy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
+WrittenPlayer = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
+_Players = Annotated[list[WrittenPlayer], Field(min_length=1)]
 _OneOrMorePlayers = Annotated[
-    Annotated[Player, Tag(tag("one"))] | Annotated[_Players, Tag(tag("list"))],
+    Annotated[WrittenPlayer, Tag(tag("one"))] | Annotated[_Players, Tag(tag("list"))],
     Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("one")),
 ]
 
@@ -102,7 +103,7 @@ class GroupEntry(BaseModel):
     model: _listed(Slug) | None = Field(  # type: ignore[valid-type]
         default=None, description="Entries of models.yaml, for policies that ask a model."
     )
-    policy: _listed(Policy) = Field(  # type: ignore[valid-type]
+    policy: _listed(WrittenPolicy) = Field(  # type: ignore[valid-type]
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
@@ -116,7 +117,7 @@ class Grid(BaseModel):
     groups: Annotated[list[GroupEntry], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="The population, group by group; instead of model, n, honest, b and byzantine."
     )
-    model: _listed(Player) | None = Field(  # type: ignore[valid-type]
+    model: _listed(WrittenPlayer) | None = Field(  # type: ignore[valid-type]
         default=None, description="What plays the honest agents: entries of models.yaml, or policies of the game."
     )
     n: _listed(_Positive) | None = Field(  # type: ignore[valid-type]

@@ -5,7 +5,7 @@ dealt into shards.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os.path import exists
@@ -20,11 +20,9 @@ from parley.games.evidence import FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
-from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
-from parley.study.ledger_settings import LedgerSettings
-from parley.study.study_file import SAME, StudyFile
+from parley.study.study_file import SAME, Budget, LedgerSettings, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
@@ -258,3 +256,17 @@ def load_study(
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
     )
+
+
+def check_prices(
+    budget: Budget | None, used: Iterable[str], models: Mapping[str, ModelEntry], where: str, models_file: Path
+) -> None:
+    """Raise UsageError if money is limited and a model that is used has no price."""
+    if budget is None or budget.cost is None:
+        return
+    for name in sorted(set(used)):
+        if models[name].price is None:
+            raise UsageError(
+                f"{where}: budget.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., "
+                f"completion: ...}} to models.{name} in {models_file}, or give budget.tokens alone"
+            )

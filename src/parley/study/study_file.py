@@ -2,11 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley.policies.own_code import names_own_code
-from parley.study.budget import Budget
-from parley.study.ledger_settings import LedgerSettings
 from parley.text.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -139,6 +137,41 @@ class Grid(BaseModel):
         default_factory=dict, description="Game parameters that are axes too: a list of values for each."
     )
     seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
+
+
+class Budget(BaseModel):
+    """What a study may spend; not part of any identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Annotated[int, Field(strict=True, ge=1, le=10**15)] | None = Field(
+        default=None, description="Tokens of prompts and replies."
+    )
+    cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
+        default=None, description="Money, by the `price` of the models' entries and in its currency."
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Budget":
+        if self.tokens is None and self.cost is None:
+            raise ValueError("give tokens, or cost, or both")
+        return self
+
+
+MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
+
+
+class LedgerSettings(BaseModel):
+    """How the ledger of a study is made; not part of any identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    difficulty: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_DIFFICULTY,
+        description="Proof of work: zero bits that the hash of each block begins with; each doubles the work.",
+    )
 
 
 class StudyFile(BaseModel):

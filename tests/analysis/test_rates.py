@@ -174,7 +174,7 @@ def test_older_records_have_no_times_and_are_read(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("parley.play.record.times", lambda entries: {})
+        patched.setattr("parley.play.record_content.times", lambda entries: {})
         played(study_factory(seeds=2))
     found = tables.read_table("small", "quantities")
     assert found[["quantity", "simulations"]].to_numpy().tolist() == [["seconds", 0]]

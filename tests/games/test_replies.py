@@ -11,9 +11,8 @@ from parley.games.replies import FreeText, playing, read_reply
 from parley.games.stag_hunt.policies import POLICIES
 from parley.play.runner import Exchange, Play, play
 from parley.policies import REPLY_FORMATS, Ask, Completion, Policy
-from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters, ScriptedPolicy
 from parley.policies.reply_text import labels_first
-from parley.policies.scripted import ScriptedPolicy
 from support.answering_in_format import FREELY, Answering
 from support.deliberating import CHOICES, new_deliberation
 from support.hunting import chosen, new_hunt

@@ -1,5 +1,6 @@
 """What a study expands into, and the identity of its simulations."""
 
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,7 @@ def test_the_shipped_studies_are_valid(name: str) -> None:
             raise
         pytest.skip(f"make model: {error}")
     assert len(records(study)) == len(ids(study))
+    assert pickle.loads(pickle.dumps(study)).plan == study.plan
 
 
 def test_the_papers_study_is_its_two_grids() -> None:

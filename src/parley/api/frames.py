@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game
-from parley.play.record import SCHEMA, read_attempts, read_trace
+from parley.play.record import read_attempts, read_trace
+from parley.play.record_content import SCHEMA
 from parley.play.usable import read_own
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line

@@ -14,7 +14,7 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Outcome
 from parley.play.live import outcome_line, play_once, transcript_lines
-from parley.play.record import attempt_rows
+from parley.play.record_content import attempt_rows
 from parley.play.runner import Play
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -27,6 +27,8 @@ async def play(
     """Play one game, as `parley play` does. Raises UsageError if it cannot be played here."""
     if not is_seed(seed):
         raise UsageError(f"seed={one_line(str(seed), 40)}: give a whole number from 0")
+    if type(engine_timeout) not in (int, float) or not engine_timeout > 0:
+        raise UsageError(f"engine_timeout={one_line(repr(engine_timeout), 40)}: give a number of seconds above 0")
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))

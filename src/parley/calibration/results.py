@@ -18,8 +18,8 @@ from parley.files import read_regular
 from parley.games.problems.sources import Arithmetic
 from parley.identity import digest
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
+from parley.play.record_content import times
 from parley.play.runner import Exchange
-from parley.play.timing import times
 from parley.policies import REPLY_FORMATS
 from parley.study import Study
 

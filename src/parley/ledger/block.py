@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.games.evidence import Session
 from parley.identity import canonical_json, digest
-from parley.ledger.merkle import leaf_hash, merkle_root
 from parley.ledger.signing import AgentKey
-from parley.study.ledger_settings import MAX_DIFFICULTY
+from parley.study.study_file import MAX_DIFFICULTY
 
 FORMAT = 1
 _GENESIS_DOMAIN = "parley/genesis/1"
@@ -177,3 +176,23 @@ def _mine(block: Mapping[str, Any], difficulty: int) -> tuple[int, str]:
         if meets(found := attempt.hexdigest(), difficulty):
             return nonce, found
     raise AssertionError("unreachable: there is no last number")
+
+
+# The Merkle tree of RFC 6962 (section 2.1). Leaves and inner nodes are hashed in domains of their own, so that none
+# passes for the other. A tree whose leaves are no power of two is split, not filled up: where the last leaf is counted
+# twice, lists of other lengths have the same root (CVE-2012-2459).
+
+
+def leaf_hash(data: bytes) -> bytes:
+    """Return the hash of one leaf, 32 bytes."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def merkle_root(leaves: Sequence[bytes]) -> bytes:
+    """Return the root over the hashes of leaves (`leaf_hash`), 32 bytes; that of no leaf is the hash of nothing."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    left = 1 << (len(leaves) - 1).bit_length() - 1  # the largest power of two below their number
+    return hashlib.sha256(b"\x01" + merkle_root(leaves[:left]) + merkle_root(leaves[left:])).digest()

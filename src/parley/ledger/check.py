@@ -20,7 +20,7 @@ from parley.identity import canonical_json
 from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
 from parley.ledger.order import Order, misplaced
 from parley.ledger.signing import AgentKey
-from parley.study.ledger_settings import MAX_DIFFICULTY
+from parley.study.study_file import MAX_DIFFICULTY
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 

@@ -53,8 +53,8 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Agents of one role that are played alike; `count` is at least 1."""
+class PlayerGroup:
+    """Agents of one role and what plays them; `count` is at least 1. A game knows them as a `Group`, by policy."""
 
     role: str
     count: int
@@ -68,7 +68,7 @@ class Condition:
     game: type[Game]
     axes: Mapping[str, str | int | float]
     parameters: GameParameters
-    groups: tuple[Group, ...]
+    groups: tuple[PlayerGroup, ...]
     prompt: str
     seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
     growing: GrowingSeeds | None = None  # how it gets more of them

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
 from parley.policies.own_code import entry_points, of_entry_point
 from parley.policies.plugin import ENTRY_POINTS, plugin_kind
 from parley.study.axes import axis_value
-from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
+from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup
 from parley.study.growing import GrowingSeeds
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import one_line
@@ -41,7 +42,7 @@ def seed_numbers(seeds: int | list[int] | GrowingSeeds) -> Sequence[int]:
 class _Population:
     """The agents of one condition, and what the axes say of them."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[PlayerGroup, ...]
     model: str
     byzantine: str
 
@@ -239,7 +240,7 @@ class Expander:
             found = [(a, self._adversary(a, player, f"{where}.byzantine", total == b)) for a in adversaries]
             # Without Byzantine agents, what would play them makes no difference.
             for written, adversary in found if b else found[:1]:
-                agents = (Group(self._honest, total - b, player), Group(self._byzantine, b, adversary))
+                agents = (PlayerGroup(self._honest, total - b, player), PlayerGroup(self._byzantine, b, adversary))
                 label = (SAME if written == SAME else adversary.label) if b else NOBODY
                 yield _Population(tuple(group for group in agents if group.count), player.label, label)
 
@@ -270,7 +271,7 @@ class Expander:
                 seen.add(key)
             yield population
 
-    def _choices(self, entry: GroupEntry, where: str) -> Iterator[Group]:
+    def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
         for role, count, written in product(entry.role, entry.count, entry.policy):
             if role not in self._game.roles:
                 raise UsageError(f"{where}.role: {role!r}: unknown role; {choose(role, self._game.roles)}")
@@ -278,9 +279,9 @@ class Expander:
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
             for model in entry.model if entry.model and asks else [None]:
-                yield Group(role, count, self._with_model(policy, model, where))
+                yield PlayerGroup(role, count, self._with_model(policy, model, where))
 
-    def _population(self, groups: Sequence[Group], role: str, where: str) -> str:
+    def _population(self, groups: Sequence[PlayerGroup], role: str, where: str) -> str:
         """Return a readable name of what plays a role: one player's label, or all with their counts."""
         players = [(group.count, group.player.label) for group in groups if group.role == role]
         if len(players) < 2:
@@ -350,7 +351,7 @@ class Expander:
 
     def _no_file(self) -> str:
         """Return what to say of the models file where there is none, which scripted studies need not have."""
-        return "" if self._models_file.exists() else f" ({self._models_file}: no such file)"
+        return "" if exists(self._models_file) else f" ({self._models_file}: no such file)"
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:

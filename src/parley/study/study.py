@@ -5,9 +5,10 @@ dealt into shards.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,11 @@ from parley.games.evidence import FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
-from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
-from parley.study.ledger_settings import LedgerSettings
-from parley.study.study_file import SAME, StudyFile
+from parley.study.study_file import SAME, Budget, LedgerSettings, StudyFile
+from parley.text import one_line
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
 
@@ -193,14 +193,32 @@ class Study:
 def check_name(file: Path) -> None:
     """Raise UsageError if a study file's name cannot name its study."""
     if not is_slug(file.stem):
-        raise UsageError(f"{file}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+        raise UsageError(
+            f"{one_line(str(file), 300)}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
+        )
+
+
+def check_alone(file: Path, *known: Path) -> None:
+    """Raise UsageError if another study file, none of `known`, has the same name, and so the same results."""
+    beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
+    for other in (paths.study_file(file.stem), *beside):
+        if other not in known and other.exists() and not (file.exists() and other.samefile(file)):
+            raise UsageError(
+                f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
+                "files another name (mv)"
+            )
 
 
 def _check_there(file: Path) -> None:
     """Raise UsageError for a study file that is not there, if another one has a name that is close to it."""
-    there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
-    if not file.exists() and (close := meant(file.stem, there)):
-        raise UsageError(f"{file}: no such file; did you mean {close!r}?")
+    try:
+        file.stat()
+    except FileNotFoundError:
+        there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
+        if close := meant(file.stem, there):
+            raise UsageError(f"{file}: no such file; did you mean {close!r}?") from None
+    except OSError:  # reading it says why
+        pass
 
 
 def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str) -> tuple[Condition, ...]:
@@ -251,7 +269,7 @@ def load_study(
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
     recorded = recorded or {}
-    models = {**recorded, **(load_models(models_file) if models_file.exists() else {})}
+    models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
@@ -271,3 +289,17 @@ def load_study(
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
     )
+
+
+def check_prices(
+    budget: Budget | None, used: Iterable[str], models: Mapping[str, ModelEntry], where: str, models_file: Path
+) -> None:
+    """Raise UsageError if money is limited and a model that is used has no price."""
+    if budget is None or budget.cost is None:
+        return
+    for name in sorted(set(used)):
+        if models[name].price is None:
+            raise UsageError(
+                f"{where}: budget.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., "
+                f"completion: ...}} to models.{name} in {models_file}, or give budget.tokens alone"
+            )

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from parley.play.relocate import Moves, find_moves, missing_records
 from parley.play.usable import recall_left_out
 from parley.study import Study, load_study
 from parley.study.planned import run_plan
+from parley.study.study import check_alone
 from parley.workflow.run_log import follow, show_log
 from parley.workflow.server_guard import Guard
 
@@ -88,8 +90,11 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         if unknown := set(config) - {"study"}:
             raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
         study = load_study(paths.study_file(str(config.get("study") or "demo")))
-        if workflow.is_main_process and (line := recall_left_out(study)):
-            print(f"parley: warning: {line}", file=sys.stderr)
+        find_own_programs()
+        if workflow.is_main_process:
+            check_alone(study.file)
+            if line := recall_left_out(study):
+                print(f"parley: warning: {line}", file=sys.stderr)
         run = Run(study, workflow.is_main_process)
         follow(run.study)  # in the display
     except ParleyError as error:
@@ -102,7 +107,6 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         _log.info("%s", run.precision.line(study))
         for line in unreachable(study):
             _log.warning("%s", line)
-    find_own_programs()
     # Here or on a cluster's node: Snakemake waits for servers that hang.
     Guard(lambda: workflow.execution_settings.latency_wait).start()
     return run
@@ -114,8 +118,16 @@ def braced(text: str) -> str:
 
 
 def find_own_programs() -> None:
-    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated."""
+    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated.
+
+    Raises UsageError if it is not there either: all jobs would fail.
+    """
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    if shutil.which("parley") is None:
+        raise UsageError(
+            "no command `parley` on PATH, which every job runs; activate the environment that has it (source "
+            ".venv/bin/activate), and run the same command again"
+        )
 
 
 def run_token(new: bool) -> str:

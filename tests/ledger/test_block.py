@@ -8,7 +8,7 @@ import pytest
 from parley.games.evidence import Utterance
 from parley.identity import canonical_json
 from parley.ledger.block import Block, block_hash, genesis, make_block, meets, sign_session
-from support.chains import AGENTS, SIMULATIONS, chain, ordinary, session
+from support.chains import AGENTS, GAME, SIMULATIONS, chain, ordinary, session
 
 
 def test_an_agreed_session_has_its_whole_history_on_the_chain() -> None:
@@ -43,7 +43,7 @@ def test_each_block_names_the_one_before() -> None:
 
 @pytest.mark.parametrize("difficulty", [0, 1, 7, 8, 10])
 def test_the_nonce_is_the_smallest_that_meets_the_difficulty(difficulty: int) -> None:
-    block = make_block(sign_session(SIMULATIONS[0], 0, session()), 0, genesis(difficulty), difficulty)
+    block = make_block(sign_session(GAME, SIMULATIONS[0], 0, session()), 0, genesis(difficulty), difficulty)
     assert int(block["hash"], 16) < 2 ** (256 - difficulty)
     for smaller in range(block["nonce"]):
         assert not meets(block_hash({**block, "nonce": smaller}), difficulty)
@@ -51,7 +51,7 @@ def test_the_nonce_is_the_smallest_that_meets_the_difficulty(difficulty: int) ->
 
 def test_a_name_that_looks_like_the_nonce_does_not_take_its_place() -> None:
     one = session(agents=('"nonce":null', "agent_1"), parameters={"nonce": None})
-    block = make_block(sign_session(SIMULATIONS[0], 0, one), 0, genesis(6), 6)
+    block = make_block(sign_session(GAME, SIMULATIONS[0], 0, one), 0, genesis(6), 6)
     assert block["hash"] == block_hash(block)
     assert meets(block["hash"], 6)
 
@@ -67,10 +67,10 @@ def test_chains_of_other_difficulty_begin_otherwise() -> None:
 def test_sessions_that_make_no_sense_cannot_be_signed() -> None:
     whole = session()
     with pytest.raises(ValueError, match="agent_3 speaks and takes no part"):
-        sign_session(SIMULATIONS[0], 0, replace(whole, agents=AGENTS[:2]))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, agents=AGENTS[:2]))
     with pytest.raises(ValueError, match="an agent is named twice"):
-        sign_session(SIMULATIONS[0], 0, replace(whole, agents=(*AGENTS, "agent_1")))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, agents=(*AGENTS, "agent_1")))
     with pytest.raises(ValueError, match="not JSON compliant"):
-        sign_session(SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": math.nan}),)))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": math.nan}),)))
     with pytest.raises(TypeError):
-        sign_session(SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": {1, 2}}),)))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": {1, 2}}),)))

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+FORMAT = 2  # of a block: chains of another are made anew from the records
 MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
 

@@ -22,7 +22,7 @@ from parley.study.axes import axes_text, axis_names
 from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
-from parley.study.ledger_settings import LedgerSettings
+from parley.study.ledger_settings import FORMAT, LedgerSettings
 from parley.study.study_file import SAME, StudyFile
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
@@ -141,7 +141,7 @@ class Study:
     @cached_property
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
-        return digest([self.plan, self.ledger.model_dump(mode="json")])[:8]
+        return digest([self.plan, FORMAT, self.ledger.model_dump(mode="json")])[:8]
 
     def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.

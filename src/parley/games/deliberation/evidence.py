@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from parley.games.deliberation.borne_out import check_verdict
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Round
@@ -178,3 +179,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
                 )
             )
         return sessions
+
+    def check_verdict(self, session: Session) -> None:
+        """Raise ValueError if a deliberation of the ledger cannot have its verdict after what was said."""
+        check_verdict(session)

@@ -37,6 +37,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     """N agents, B of them malicious, deliberate on a problem until they are unanimous, or hang."""
 
     name = "deliberation"
+    protocol_version = 2  # 2: numbers are read more carefully, policies have prompts of their own, cuts are marked
     outcomes = (
         OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),
         OutcomeClass(WRONG, "unanimous and wrong", "#D55E00", "///"),
@@ -202,7 +203,8 @@ class DeliberationGame(Game[DeliberationParameters]):
             return Answer(name, self.problem.read(said), said, argument)
         named = [one_line(policy) for policy in fields["policies"]]
         unknown = self.problem.unknown(named)
-        return Answer(name, self.problem.read_policies(named), "; ".join(named), argument, unknown=unknown)
+        value = self.problem.read_policies(named)
+        return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
 
     def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
         """Add a turn to the trace."""
@@ -221,7 +223,18 @@ class DeliberationGame(Game[DeliberationParameters]):
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
             malicious = len(panel) - len(honest)
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
-            entry["rules"] = {"turns": p.turns, "hears": p.hears, "malicious": malicious, **prioritized}
+            entry["rules"] = {
+                "turns": p.turns,
+                "stop_when_unanimous": p.stop_when_unanimous,
+                "time_limit": p.time_limit,
+                "fewest_honest": p.fewest_honest,
+                "redeliberations": p.redeliberations,
+                "hears": p.hears,
+                "topology": str(p.topology),
+                "links": self._links(),
+                "malicious": malicious,
+                **prioritized,
+            }
         if not self.problem.definitive:
             levels = graded(now.values(honest), p.theta).levels
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}
@@ -230,6 +243,14 @@ class DeliberationGame(Game[DeliberationParameters]):
             judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
             entry["verdict"] = judged if self.problem.definitive else {"levels": entry["levels"], **judged}
         self.trace.append(entry)
+
+    def _links(self) -> list[list[str]] | None:
+        """Return who is linked to whom, by name; None where everyone is."""
+        if self.network.is_complete:
+            return None
+        names = list(self._seats)
+        nodes = range(len(names))
+        return [[names[a], names[b]] for a in nodes for b in self.network.neighbors(a) if a < b]
 
     # How it ended
 
@@ -284,8 +305,9 @@ class DeliberationGame(Game[DeliberationParameters]):
 def _said(answer: Answer) -> dict[str, Any] | None:
     if answer.silent:
         return None
+    policies = {"policies": list(answer.policies)} if answer.policies else {}
     unknown = {"unknown": answer.unknown} if answer.unknown else {}
-    return {"answer": answer.said, "argument": answer.argument, **unknown}
+    return {"answer": answer.said, "argument": answer.argument, **policies, **unknown}
 
 
 class Panels:

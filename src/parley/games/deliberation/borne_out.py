@@ -11,6 +11,7 @@ from typing import Any
 from parley.games.deliberation.state import Value
 from parley.games.evidence import Session
 from parley.games.problems.problem import Problem, read_answer
+from parley.games.problems.readings import Reading, read_as
 from parley.text import one_line
 
 
@@ -40,7 +41,7 @@ def _check_value(session: Session, final: Sequence[Mapping[str, Any]], malicious
     """All honest agents gave the value: so did all agents, but for as many as were malicious."""
     value, agents = session.verdict["value"], len(session.agents)
     honest = agents - malicious
-    given = sum(_read(session.subject, said) == value for said in final)
+    given = sum(_read(session.subject, session.parameters["reading"], said) == value for said in final)
     if value is None or given < honest:
         told = one_line(repr(value), 60)
         raise ValueError(
@@ -48,7 +49,9 @@ def _check_value(session: Session, final: Sequence[Mapping[str, Any]], malicious
         )
 
 
-def _read(subject: Mapping[str, Any], said: Mapping[str, Any]) -> Value | None:
+def _read(subject: Mapping[str, Any], reading: Reading, said: Mapping[str, Any]) -> Value | None:
+    if subject["kind"] == "number":
+        return read_as(reading, said["answer"], said["argument"])
     return read_answer(subject["kind"], tuple(subject["options"]), said["answer"])
 
 

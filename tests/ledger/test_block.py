@@ -17,7 +17,7 @@ from parley.ledger.block import (
     merkle_root,
     sign_session,
 )
-from support.chains import AGENTS, SIMULATIONS, chain, ordinary, session
+from support.chains import AGENTS, GAME, SIMULATIONS, chain, ordinary, session
 
 
 def test_an_agreed_session_has_its_whole_history_on_the_chain() -> None:
@@ -52,7 +52,7 @@ def test_each_block_names_the_one_before() -> None:
 
 @pytest.mark.parametrize("difficulty", [0, 1, 7, 8, 10])
 def test_the_nonce_is_the_smallest_that_meets_the_difficulty(difficulty: int) -> None:
-    block = make_block(sign_session(SIMULATIONS[0], 0, session()), 0, genesis(difficulty), difficulty)
+    block = make_block(sign_session(GAME, SIMULATIONS[0], 0, session()), 0, genesis(difficulty), difficulty)
     assert int(block["hash"], 16) < 2 ** (256 - difficulty)
     for smaller in range(block["nonce"]):
         assert not meets(block_hash({**block, "nonce": smaller}), difficulty)
@@ -60,7 +60,7 @@ def test_the_nonce_is_the_smallest_that_meets_the_difficulty(difficulty: int) ->
 
 def test_a_name_that_looks_like_the_nonce_does_not_take_its_place() -> None:
     one = session(agents=('"nonce":null', "agent_1"), parameters={"nonce": None})
-    block = make_block(sign_session(SIMULATIONS[0], 0, one), 0, genesis(6), 6)
+    block = make_block(sign_session(GAME, SIMULATIONS[0], 0, one), 0, genesis(6), 6)
     assert block["hash"] == block_hash(block)
     assert meets(block["hash"], 6)
 
@@ -76,13 +76,13 @@ def test_chains_of_other_difficulty_begin_otherwise() -> None:
 def test_sessions_that_make_no_sense_cannot_be_signed() -> None:
     whole = session()
     with pytest.raises(ValueError, match="agent_3 speaks and takes no part"):
-        sign_session(SIMULATIONS[0], 0, replace(whole, agents=AGENTS[:2]))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, agents=AGENTS[:2]))
     with pytest.raises(ValueError, match="an agent is named twice"):
-        sign_session(SIMULATIONS[0], 0, replace(whole, agents=(*AGENTS, "agent_1")))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, agents=(*AGENTS, "agent_1")))
     with pytest.raises(ValueError, match="not JSON compliant"):
-        sign_session(SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": math.nan}),)))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": math.nan}),)))
     with pytest.raises(TypeError):
-        sign_session(SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": {1, 2}}),)))
+        sign_session(GAME, SIMULATIONS[0], 0, replace(whole, utterances=(Utterance(1, "agent_1", {"p": {1, 2}}),)))
 
 
 # The Merkle tree

@@ -289,3 +289,10 @@ class Evidence(Generic[P, R]):
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
         """Return what was said, for the ledger, in order; a game that `keeps_ledger` says it."""
         return ()
+
+    def check_verdict(self, session: Session) -> None:
+        """Raise ValueError, in a few words, if a session of the ledger cannot have this verdict after what was said.
+
+        Of one that did not agree the ledger has no utterances. By default nothing is checked; a game that
+        `keeps_ledger` may say it. A session may come from anyone.
+        """

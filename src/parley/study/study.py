@@ -23,7 +23,7 @@ from parley.study.axes import axes_text, axis_names
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
-from parley.study.study_file import SAME, Budget, LedgerSettings, StudyFile
+from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, LedgerSettings, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
@@ -148,7 +148,7 @@ class Study:
     @cached_property
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
-        return digest([self.plan, self.ledger.model_dump(mode="json")])[:8]
+        return digest([self.plan, LEDGER_FORMAT, self.ledger.model_dump(mode="json")])[:8]
 
     def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.

@@ -169,6 +169,7 @@ class Budget(BaseModel):
         return self
 
 
+LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
 MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
 

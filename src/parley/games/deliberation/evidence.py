@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from parley.games.deliberation.borne_out import check_verdict
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Round
@@ -20,8 +21,13 @@ MEASURES = (
 
 INDICATORS = (
     Indicator("single_correct", "one agent's first answer is right"),
-    Indicator("first_majority_correct", "majority vote of first answers is right"),
-    Indicator("last_majority_correct", "majority vote of last answers is right"),
+    Indicator("single_correct_strict", "the same, its number read as strict", contrasted=False),
+    Indicator("single_correct_flexible", "the same, its number read as flexible", contrasted=False),
+    Indicator("first_majority_correct_honest", "majority vote of honest first answers is right"),
+    Indicator("last_majority_correct_honest", "majority vote of honest last answers is right"),
+    # With adversaries among the voters; without any they say the same as those of honest agents.
+    Indicator("first_majority_correct", "majority vote of all first answers is right", contrasted=False),
+    Indicator("last_majority_correct", "majority vote of all last answers is right", contrasted=False),
     Indicator("consensus_correct", "unanimous and right"),
 )
 
@@ -37,8 +43,8 @@ QUANTITIES = (
 # What deliberation adds, and what unanimity costs, in the same simulations.
 COMPARISONS = (
     ("single_correct", "consensus_correct"),
-    ("first_majority_correct", "consensus_correct"),
-    ("first_majority_correct", "last_majority_correct"),
+    ("first_majority_correct_honest", "consensus_correct"),
+    ("first_majority_correct_honest", "last_majority_correct_honest"),
 )
 
 FIGURES = (
@@ -54,10 +60,17 @@ FIGURES = (
         name="deliberation_gain",
         kind="indicators",
         title="What deliberation adds",
-        caption="Share of problems answered right by one agent alone, by the majority of the same agents' first and "
-        "last answers, and unanimously, with Wilson intervals (the question of Figure 3a of the paper).",
+        caption="Share of problems answered right by one honest agent alone, by the majority of honest agents' first "
+        "and last answers, by that of all agents' first answers (adversaries vote, too), and unanimously, with Wilson "
+        "intervals (the question of Figure 3a of the paper).",
         x="n",
-        of=("single_correct", "first_majority_correct", "last_majority_correct", "consensus_correct"),
+        of=(
+            "single_correct",
+            "first_majority_correct_honest",
+            "first_majority_correct",
+            "last_majority_correct_honest",
+            "consensus_correct",
+        ),
     ),
     FigureSpec(
         name="participation",
@@ -173,3 +186,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
                 )
             )
         return sessions
+
+    def check_verdict(self, session: Session) -> None:
+        """Raise ValueError if a deliberation of the ledger cannot have its verdict after what was said."""
+        check_verdict(session)

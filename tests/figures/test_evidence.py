@@ -166,19 +166,21 @@ def test_curves_draw_how_many_still_play(study: Study) -> None:
     with own_style():
         figure = curves(study, BY_ROUND, table)
     (ax,) = panels_of(figure)
-    assert [text.get_text() for text in ax.texts] == ["n=10", "9", "4", "n=8", "0"]
+    assert [text.get_text() for text in ax.texts] == ["n=10", "9/10", "4/10", "n=8", "0"]
     assert [y for _, y in data(ax)] == [[0.5, 0.6, 0.9], [0.1, 0.2]]
-    # As a share of all simulations of its line, and only of the line of which some have ended.
+    # As a share of the simulations of its line, and only of the line of which some have ended.
     [dotted] = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert list(dotted.get_ydata()) == pytest.approx([1, 0.9, 0.4])
     text = text_of(figure)
-    assert "still play" in text
-    assert "keep their last value" not in text  # this measure does not
+    assert "Only games that still play count." in text
+    assert "count with their last value" not in text  # this measure does not stay
     carried = dataclasses.replace(MeasuredEvidence.measures[0], carried=True)
     evidence = MeasuredEvidence()
     evidence.measures = (carried, *MeasuredEvidence.measures[1:])
     with own_style():
-        assert "keep their last value" in text_of(curves(measured(study, evidence), BY_ROUND, table))
+        text = text_of(curves(measured(study, evidence), BY_ROUND, table))
+    assert "Finished games count with their last value." in text
+    assert "6/9: of 9 in the mean 6 still play; dotted: their share." in text
 
 
 def test_curves_write_equal_numbers_once(study: Study) -> None:

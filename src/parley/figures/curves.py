@@ -1,7 +1,7 @@
 """Curves: the means of a game's measures over the rounds, a line per condition.
 
-Games end early: under each panel stand the numbers of those that still play, as under survival curves, and where they
-fall a dotted line shows them as a share.
+Games end early: under each panel stand the numbers of simulations in the means, and how many of them still play, as
+under survival curves; a dotted line shows these as a share.
 """
 
 import math
@@ -74,8 +74,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     notes += [
         f"Mean with its {WILSON}; of many rounds every few have a mark.",
         *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
-        "n under the rounds: simulations that still play, in the order of the legend where lines differ; told where "
-        "it changes. Dotted: their share.",
+        "n under the rounds: simulations in the mean, in the order of the legend where lines differ; told where it "
+        "changes.",
+        *(["6/9: of 9 in the mean 6 still play; dotted: their share."] if set(carried) & set(labels) else []),
     ]
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
 
@@ -97,7 +98,7 @@ def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
     """Yield whose means these are, where some of the measures stay as they are when a game has ended."""
     if carried:
         of = "" if len(carried) == len(labels) else f" of {', '.join(carried)}"
-        yield f"Finished games keep their last value{of}, and count."
+        yield f"Finished games count with their last value{of}."
     if len(carried) < len(labels):
         yield f"Only games that still play count{' for all others' if carried else ''}."
 
@@ -146,10 +147,9 @@ def _panel(
         points = [(x[at], mean[at], low[at], high[at]) for at in marked]
         error_bars(ax, points, style["color"], 0.9, capsize=2.0, clip_on=False, zorder=2)
         ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, **style)
-        playing.append((x, here["playing"].to_numpy(dtype=float), style["color"]))
-    for x, left, color in playing:
-        if left.size and left.min() < left.max():
-            share = left / left.max()
+        playing.append((x, (here["playing"] / here["simulations"]).to_numpy(dtype=float), style["color"]))
+    for x, share, color in playing:
+        if share.size and share.min() < 1:
             ax.plot(x, share, color=color, linestyle=":", linewidth=0.9, drawstyle="steps-mid", zorder=1.5)
     _below(ax, conditions, lines_by, lines, extent, rounds_are)
 
@@ -162,7 +162,7 @@ def _below(
     extent: tuple[int, int],
     rounds_are: str,
 ) -> None:
-    """Write the rounds, and under them how many simulations of each line still play, where it changes."""
+    """Write the rounds, and under them the number of simulations of each line, where it changes."""
     first, last = extent
     ticks = list(range(first, last + 1, max(1, math.ceil((last - first + 1) / _MAX_TICKS))))
     ax.set_xticks(ticks)
@@ -170,9 +170,9 @@ def _below(
     for place, (counts, color) in enumerate(rows):
         before = None
         for tick in ticks:
-            if (count := counts.get(tick, 0)) == before:
+            if (count := counts.get(tick, "0")) == before:
                 continue
-            text = f"n={count}" if before is None else str(count)
+            text = f"n={count}" if before is None else count
             under = (0, -16 - _LINE * (place + 0.5))
             ax.annotate(
                 text,
@@ -189,12 +189,13 @@ def _below(
     ax.set_xlabel(rounds_are, labelpad=4 + _LINE * len(rows))
 
 
-def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, int], str]]:
-    """Return how many still play by round, with its color, of each line; one in black where all are the same."""
+def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, str], str]]:
+    """Return the number of simulations by round, with its color, of each line; one in black where all are the same."""
     rows = []
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value)
-        counts = {int(r): int(n) for r, n in zip(here["round"], here["playing"], strict=True)}
+        numbers = zip(here["round"], here["playing"], here["simulations"], strict=True)
+        counts = {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
         if counts:  # else this line has no points here
             rows.append((counts, str(line_style(index)["color"])))
     same = all(counts == rows[0][0] for counts, _ in rows)

@@ -29,6 +29,8 @@ from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
+# Raised when the same records give other tables, figures or reports: what is there is made again.
+TABLES_VERSION = 2
 _PLAIN_LEDGER = LedgerSettings()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
@@ -140,7 +142,14 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
+        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations.
+
+        And how they are made: tables of an earlier version of Parley are made again.
+        """
+        return digest([TABLES_VERSION, self._shown])[:8]
+
+    @cached_property
+    def _shown(self) -> str:
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
         return digest([self.title, *records])[:8]
@@ -148,7 +157,7 @@ class Study:
     @cached_property
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
-        return digest([self.plan, LEDGER_FORMAT, self.ledger.model_dump(mode="json")])[:8]
+        return digest([self._shown, LEDGER_FORMAT, self.ledger.model_dump(mode="json")])[:8]
 
     def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.

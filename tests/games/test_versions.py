@@ -80,6 +80,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"b": 1, "vary": {"topology": ["ring", "star"], "disclose_topology": [True, False]}}, history_rounds=2
     ),
     "consensus-even": consensus({}, {"model": "random"}, stop_threshold=0.5, max_rounds=8),
+    "consensus-published": consensus(
+        {"b": 1, "prompt": ["may_exist", "none_exist"]}, {"model": "majority"}, rules="published_code", max_rounds=7
+    ),
+    "consensus-two-thirds": consensus({"b": 1}, {"model": "majority", "b": 1}, stop_threshold="2/3"),
     "consensus-networks": consensus(
         {"n": 8, "vary": {"topology": NETWORKS, "disclose_topology": [True]}},
     ),

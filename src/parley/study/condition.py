@@ -136,6 +136,12 @@ class Condition:
         """Names of the outcomes that its simulations can have by the rules of the game."""
         return self.game.possible_outcomes(self.parameters, self.seating)
 
+    @cached_property
+    def prompt_digests(self) -> dict[str, str]:
+        """SHA-256 of the templates that its agents are sent, by name."""
+        roles = sorted({group.role for group in self.groups})
+        return self.game.prompts.digests(self.prompt, roles, self.parameters, base.scripted_roles(self.seating))
+
     def count(self, role: str) -> int:
         """Return the number of agents of one role."""
         return sum(group.count for group in self.groups if group.role == role)
@@ -143,8 +149,7 @@ class Condition:
     def _fixed(self, axes: set[str]) -> list[Any]:
         parameters = self.parameters.model_dump(mode="json", exclude=axes)
         groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
-        roles = sorted({group.role for group in self.groups})
-        prompts = self.game.prompts.digests(self.prompt, roles, self.parameters)
+        prompts = self.prompt_digests
         own = [self.game.code_sha256] if self.game.code_sha256 else []
         return [self.game.name, self.game.protocol_version, parameters, groups, prompts, *own]
 

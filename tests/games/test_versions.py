@@ -41,7 +41,7 @@ ADVERSARIES = [
     {"name": "equivocate", "split": "halves"},
     {"name": "stubborn", "value": 41, "vote": "stop"},
 ]
-LISTENERS = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat"]
+LISTENERS: list[Any] = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat", "win_stay_lose_shift"]
 NETWORKS: list[Any] = [
     "path",
     {"kind": "erdos_renyi", "p": 0.5},

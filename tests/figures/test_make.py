@@ -176,10 +176,10 @@ def test_stacked_tells_for_each_panel_the_first_outcome_that_can_be(here: Path) 
 def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> None:
     grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
     text = drawn(make_study(grids), "rates")
-    assert text.count("cannot be") == 2  # invalid consensus on a single value, for each n
+    assert text.count("cannot be") == 4  # invalid consensus and premature stops on a single value, for each n
     assert "nan" not in text
-    assert text.count("sims") == 1 + 3 * 2 * 2
-    assert len(re.findall(r"\d+% \[", text)) == 3 * 2 * 2 - 2
+    assert text.count("sims") == 1 + 4 * 2 * 2
+    assert len(re.findall(r"\d+% \[", text)) == 4 * 2 * 2 - 4
     alone = drawn(
         make_study("[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0]}}]", name="one"), "rates"
     )

@@ -13,8 +13,8 @@ from typing import Any
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
 from parley.games.deliberation.evidence import DeliberationEvidence
-from parley.games.deliberation.parameters import DeliberationParameters, reply_model
 from parley.games.deliberation.panels import Panels
+from parley.games.deliberation.parameters import DeliberationParameters, reply_model
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, prompt_style, told_reply
 from parley.games.deliberation.state import Agent, Answer, DeliberationView, Round, Value, Verdict

@@ -69,12 +69,15 @@ GRIDS = """
 """
 
 
-def make_study(grids: str = GRIDS, title: str = "A study", name: str = "tiny", play: bool = True) -> Study:
+def make_study(
+    grids: str = GRIDS, title: str = "A study", name: str = "tiny", play: bool = True, extra: str = ""
+) -> Study:
     file = Path("config") / f"{name}.yaml"
     file.parent.mkdir(exist_ok=True)
     (file.parent / "models.yaml").write_text(_PLAIN_MODELS)
     file.write_text(
-        f"game: consensus\ntitle: {json.dumps(title)}\nseeds: 2\nparameters: {{max_rounds: 3}}\ngrids: {grids}\n"
+        f"game: consensus\ntitle: {json.dumps(title)}\nseeds: 2\nparameters: {{max_rounds: 3}}\n"
+        f"grids: {grids}\n{extra}"
     )
     study = load_study(file)
     if play:

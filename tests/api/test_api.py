@@ -371,7 +371,7 @@ def test_columns_that_are_not_asked_for_are_not_unpacked(results: parley.Results
     ("chosen", "told"),
     [
         ({"level": "attempt"}, "'attempt': no such level; did you mean 'attempts'"),
-        ({"level": "turns"}, "'turns' is no level but a table: results.table('turns')"),
+        ({"level": "turns"}, "'turns' is a table, not a level; use results.table('turns')"),
         ({"columns": ["texts"]}, "columns: 'texts': no such column; did you mean 'text'"),
         ({"columns": "text"}, "columns='text': give a list of names"),
         ({"columns": 3}, "columns=3: give a list of names"),

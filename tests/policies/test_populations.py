@@ -117,7 +117,7 @@ def test_a_policy_that_asks_a_model_asks_that_of_the_honest_agents(
     study = study_factory({"model": "tiny", "b": 1, "byzantine": ["told", {"name": "told", "model": "other"}]})
     assert [condition.axes["byzantine"] for condition in study.conditions] == ["told-tiny", "told-other"]
     assert [condition.models for condition in study.conditions] == [("tiny",), ("other", "tiny")]
-    with pytest.raises(UsageError, match="told: a model answers; name it with model"):
+    with pytest.raises(UsageError, match="told: needs a language model; name one with model"):
         study_factory({"b": 1, "byzantine": "told"})
 
 
@@ -538,5 +538,5 @@ def test_own_parameters_must_be_what_json_can_say(folder: Path, own: str, value:
 def test_own_code_may_not_take_the_name_of_its_groups_model(study_factory: StudyFactory, own: str) -> None:
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 1, "llm": "mine"}})
     [simulation] = study.simulations()
-    with pytest.raises(UsageError, match="llm: what its group's model answers with"):
+    with pytest.raises(UsageError, match="llm: Parley passes the group's model"):
         simulate(study, simulation.record("small"), [], 1.0)

@@ -48,7 +48,7 @@ BAD_GROUPS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no model": (
         {"groups": [{"role": "honest", "count": 3}]},
-        "grids[0].groups[0]: llm: a model answers; name it with model",
+        "grids[0].groups[0]: llm: needs a language model; name one with model",
     ),
     "unknown model": (
         {"groups": [{"role": "honest", "count": 3, "model": "gpt"}]},
@@ -239,7 +239,7 @@ BAD_GRIDS: dict[str, tuple[dict[str, Any], str]] = {
     "no seed number": ({"seeds": [-5]}, "grids[0].seeds[0]: -5: "),
     "a policy that asks a model, without one": (
         {"model": "llm"},
-        "grids[0].model: llm: a model answers; name it with model",
+        "grids[0].model: llm: needs a language model; name one with model",
     ),
     "a rule with a model": (
         {"model": {"name": "majority", "model": "tiny"}},

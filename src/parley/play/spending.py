@@ -91,7 +91,7 @@ class _Log:
         except FileNotFoundError:
             return None
         raise JournalError(
-            f"{self._path}: damaged; delete it, and what was spent is counted from records and journals"
+            f"{self._path}: damaged; delete it: what was spent is then counted again from records and journals"
         )
 
 

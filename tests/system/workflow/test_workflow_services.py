@@ -115,7 +115,7 @@ def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(se
     with pytest.raises(EngineError) as error:
         simulate_shard(study, "theirs", 0)
     assert "4 of 4 simulations failed: the service for theirs answered 503" in str(error.value)
-    assert "not begun, since the service did not answer those before (and 2 more like it)" in str(error.value)
+    assert "not started: the service did not answer the ones before (and 2 more like it)" in str(error.value)
     assert server.bodies == []
 
 

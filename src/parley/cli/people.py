@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from parley import paths
 from parley.cli.options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, log_to_stderr
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
@@ -126,13 +125,7 @@ def replay(records: tuple[Path, ...]) -> None:
     type=click.Path(path_type=Path),
     help="Endpoint file of a running engine, one for each model; default: start them.",
 )
-@click.option(
-    "--models",
-    type=click.Path(path_type=Path),
-    default=paths.CONFIG / "models.yaml",
-    show_default=True,
-    help="Model entries, for an engine that is started or a service.",
-)
+@MODELS_FILE
 @click.option(
     "--batch",
     type=click.IntRange(2, 1024),

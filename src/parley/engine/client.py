@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import astuple, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import httpx
@@ -71,9 +70,7 @@ class Engine:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def wait_ready(self, seconds: float) -> None:

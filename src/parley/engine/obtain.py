@@ -67,7 +67,7 @@ def _places(entry: ModelEntry) -> str:
     if isinstance(source, GgufSource):
         return ", or ".join(_place(place) for place in source.places)
     if isinstance(source, HubSource):
-        return _place(source)
+        return f"{source.repo} at {source.revision[:8]} (Hugging Face Hub)"
     if isinstance(source, PackageSource):
         return f"package {source.package} (PyPI)"
     if isinstance(source, PartsSource):

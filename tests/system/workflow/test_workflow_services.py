@@ -24,7 +24,7 @@ def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
     server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_served(server)
-    for key, words in ((None, "its API key is not there; set the environment"), ("short", "holds no usable API key")):
+    for key, words in ((None, "no API key; set the environment"), ("short", "holds no usable API key")):
         monkeypatch.delenv(VARIABLE) if key is None else monkeypatch.setenv(VARIABLE, key)
         planned = snakemake("--dry-run", *RUN)
         assert planned.returncode == 0, planned.stderr
@@ -48,7 +48,7 @@ def test_a_missing_key_is_no_matter_where_nothing_is_asked(
     for simulation in study.simulations():
         planned[str(simulation.condition.axes["model"])].append(str(simulation.record("small")))
     require_key_and_budget(study, planned["majority"])
-    with pytest.raises(UsageError, match="theirs: its API key is not there"):
+    with pytest.raises(UsageError, match="theirs: no API key"):
         require_key_and_budget(study, planned["majority"] + planned["theirs"][-1:])
 
 

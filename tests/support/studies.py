@@ -91,3 +91,14 @@ def make_study(
 def council(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the game of `council.py` one that studies may name."""
     monkeypatch.setitem(GAMES, CouncilGame.name, CouncilGame)
+
+
+# Groups of a study, and the study of one grid of them
+HONEST = {"role": "honest", "count": 3, "model": "tiny"}
+OTHERS = {"role": "honest", "count": 2, "model": "other"}
+RANDOM = {"role": "byzantine", "count": 1, "policy": "random"}
+
+
+def grouped(make: StudyFactory, *groups: dict[str, Any], **content: Any) -> Study:
+    """Return the study of one grid of groups."""
+    return make({"groups": list(groups), "model": None, "n": None}, **content)

@@ -19,6 +19,7 @@ from parley.analysis.columns import declared
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import (
     Floats,
+    benjamini_hochberg,
     fisher,
     holm,
     mcnemar,
@@ -36,7 +37,7 @@ NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
 MAX_VALUES = 6  # of an axis with more, each value is compared with the first alone
 _NAMES = [column.name for column in declared("contrasts").columns]
-_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-1]  # the axes stand between them; p_holm comes last
+_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-2]  # the axes stand between them; p_holm and p_bh come last
 _COUNTS = _AFTER[:6]
 _INDEX = "_index"
 _PAIR = "_pair"
@@ -60,8 +61,8 @@ def contrast_table(
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over the rows that compare the same thing along the same axis. There is no row of what no simulation of one of the
-    two has, such as an outcome that the condition cannot have.
+    over the rows that compare the same thing along the same axis, `p_bh` by Benjamini and Hochberg over all rows.
+    There is no row of what no simulation of one of the two has, such as an outcome that the condition cannot have.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
@@ -83,6 +84,7 @@ def contrast_table(
     table[_COUNTS] = table[_COUNTS].astype("Int64")
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
+    table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
     return table
 
 

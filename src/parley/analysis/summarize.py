@@ -15,6 +15,7 @@ from parley.analysis.conditions import condition_table, impossible_outcomes
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.degenerate_rates import with_counts
 from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
+from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.tables import write_table
@@ -75,6 +76,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "quantities": quantity_table(rows, by, study.game),
         "players": player_table(played, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game, impossible),
+        "questions": question_table(rows, study),
         "manifest": manifest_table(study.name, simulations, summaries),
     }
 

@@ -23,6 +23,7 @@ from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
 from parley.study.ledger_settings import LedgerSettings
+from parley.study.questions import Comparison, Question, compared
 from parley.study.study_file import SAME, StudyFile
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
@@ -46,6 +47,7 @@ class Study:
     models: Mapping[str, ModelEntry]
     budget: Budget | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
+    questions: tuple[Question, ...] = ()
 
     @cached_property
     def axes(self) -> list[str]:
@@ -133,10 +135,24 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
+        """Eight hexadecimal digits that name what tables and figures show: title, simulations, questions if any."""
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
-        return digest([self.title, *records])[:8]
+        return digest([self.title, *records, *self.questions_json])[:8]
+
+    @property
+    def questions_json(self) -> list[dict[str, Any]]:
+        """The questions as plain JSON values."""
+        return [question.model_dump(mode="json", exclude_defaults=True) for question in self.questions]
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """What the questions compare, in the order of the file: the family whose p are corrected together."""
+        return tuple(
+            comparison
+            for place, question in enumerate(self.questions)
+            for comparison in compared(question, self.conditions, f"{self.file}: questions[{place}]")
+        )
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -226,7 +242,7 @@ def load_study(
     conditions = Expander(where, content, game, models, models_file, needs_weights).conditions()
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
-    return Study(
+    study = Study(
         name=file.stem,
         file=file,
         models_file=models_file,
@@ -237,4 +253,7 @@ def load_study(
         models=models,
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
+        questions=tuple(content.questions),
     )
+    _ = study.comparisons  # a question that no condition answers is refused before anything is played
+    return study

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.policies.own_code import names_own_code
 from parley.study.budget import Budget
 from parley.study.ledger_settings import LedgerSettings
+from parley.study.questions import Question
 from parley.text.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -155,6 +156,12 @@ class StudyFile(BaseModel):
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
+    questions: list[Question] = Field(
+        default=[],
+        max_length=100,
+        description="What the study is to answer: comparisons whose p are corrected together, and for which "
+        "`parley plan` says how many seeds they take. Not part of the identity.",
+    )
     budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
     ledger: LedgerSettings | None = Field(
         default=None, description="How its ledger is made, if its game keeps one; not part of the identity."

@@ -43,6 +43,7 @@ class Planned:
     comparison: Comparison
     first: float  # rate of the first condition; NaN for quantities
     difference: float  # that is to be found
+    pairs: int  # of records, that say how they correlate, or differ; 0 where too few
     correlation: float
     basis: str
     power: Callable[[int, float, float], float] | None
@@ -68,12 +69,13 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         differences = pairs.second - pairs.first
         if number < PILOT or not differences.std():
             basis = f"spread unknown: needs {PILOT} pairs of a pilot that differ ({number} there)"
-            return Planned(comparison, math.nan, question.smallest, math.nan, basis, None)
+            return Planned(comparison, math.nan, question.smallest, 0, math.nan, basis, None)
 
         def by_samples(n: int, difference: float, alpha: float) -> float:
             return power_of_differences(n, differences, difference, alpha)
 
-        return Planned(comparison, math.nan, question.smallest, math.nan, f"spread of {number} pairs", by_samples)
+        basis = f"spread of {number} pairs"
+        return Planned(comparison, math.nan, question.smallest, number, math.nan, basis, by_samples)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
     if base is not None:
@@ -94,7 +96,7 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         second = first + difference
         return power_of_rates(n, Rates(first, second, phi), alpha) if -1e-9 <= second <= 1 + 1e-9 else 0.0
 
-    return Planned(comparison, first, difference, phi, f"{said}; {paired}", by_counts)
+    return Planned(comparison, first, difference, number * pilot, phi, f"{said}; {paired}", by_counts)
 
 
 def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataFrame:

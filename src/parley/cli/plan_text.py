@@ -48,7 +48,7 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
                 f"{row['strata']} x {row['seeds']}" if row["strata"] * row["seeds"] == row["pairs"] else row["pairs"],
                 f"{plan.first:.1%} -> {plan.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
                 _percent(row["power"]),
-                _found(row["smallest_80"], share),
+                "?" if plan.power is None else _found(row["smallest_80"], share),
                 str(row["seeds"]),
                 _count(row["seeds_80"], plan),
                 _count(row["seeds_90"], plan),

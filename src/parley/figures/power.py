@@ -39,12 +39,14 @@ def draw_power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> l
 def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> Figure:
     alpha, alone = level(study), 1 - CONFIDENCE
     notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
+    if any(plan.power is not None and not plan.pairs for plan in plans):
+        notes.append("Pairs are taken to be independent where no records tell otherwise.")
     panels = at_most(list(zip(plans, table.to_dict("records"), strict=True)), notes)
-    lines = [("all its conditions", alone, False)]
+    lines = [("not corrected (p < 0.05)", alone, False)]
     if len(plans) > 1:
-        lines = [(f"all its conditions, corrected ({len(plans)} comparisons)", alpha, False), *lines]
+        lines = [(f"corrected for {len(plans)} comparisons", alpha, False), *lines]
     if any(row["strata"] > 1 for _, row in panels):
-        lines.append(("one condition of each value alone", alone, True))
+        lines.append(("one stratum alone, not corrected", alone, True))
     legend = [line_handle(index, label) for index, (label, *_) in enumerate(lines)]
 
     def draw(ax: Axes, panel: tuple[Planned, dict[Any, Any]]) -> None:
@@ -101,7 +103,7 @@ def _widths(study: Study, table: pd.DataFrame) -> Figure:
 def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
     """Make x one of seeds, with a line where the study stands."""
     ax.set_xscale("log")
-    ax.set_xlim(2, max(most, 10))
+    ax.set_xlim(2, 1.1 * max(most, 10))
     steps = [step * 10**power for power in range(6) for step in (1, 2, 5)]
     ticks = [step for step in steps if 2 <= step <= max(most, 10)]
     ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 8 else 0)

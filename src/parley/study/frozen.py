@@ -85,7 +85,12 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
         block: Any = json.loads(found[1]) if found else None
-        _ = block["format"], block["hash"] + "", dict(block["content"]["conditions"]), list(block["content"]["questions"])
+        _ = (
+            block["format"],
+            block["hash"] + "",
+            dict(block["content"]["conditions"]),
+            list(block["content"]["questions"]),
+        )
     except FileNotFoundError:
         raise
     except (OSError, ValueError, TypeError, LookupError, RecursionError):

@@ -36,6 +36,14 @@ def _each_once(numbers: list[int]) -> list[int]:
     return numbers
 
 
+def _named_once(questions: list[Question]) -> list[Question]:
+    names = [question.name for question in questions]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is repeated; give each question a name of its own")
+    return questions
+
+
 _SeedNumber = Annotated[int, Field(strict=True, ge=0, le=999_999_999)]  # as many digits as _SEED_FILE takes
 _SeedList = Annotated[
     list[_SeedNumber],
@@ -156,7 +164,7 @@ class StudyFile(BaseModel):
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
-    questions: list[Question] = Field(
+    questions: Annotated[list[Question], AfterValidator(_named_once)] = Field(
         default=[],
         max_length=100,
         description="What the study is to answer: comparisons whose p are corrected together, and for which "

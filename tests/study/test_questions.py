@@ -134,7 +134,7 @@ def test_an_outcome_that_cannot_be_answers_nothing(study_factory: StudyFactory) 
 
 
 def test_names_are_unique(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="questions: .*'prompt' is repeated"):
+    with pytest.raises(UsageError, match=r"questions: .*'prompt' is repeated"):
         study_factory(GRID, questions=[{**ASKED, "over": ["model", "n"]}] * 2)
 
 

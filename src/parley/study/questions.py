@@ -15,6 +15,7 @@ from parley.errors import UsageError
 from parley.games.base import Game
 from parley.study.axes import axes_text, axis_names
 from parley.study.condition import BYZANTINE_AXIS, Condition
+from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, shown
 
@@ -242,7 +243,7 @@ def _check_over(question: Question, found: Sequence[tuple[Condition, Condition]]
 
 
 def question_text(question: Question) -> str:
-    """Return a question in words."""
+    """Return a question in words, in one line."""
     said = f"{question.outcome} by {question.compare}"
     if question.values is not None:
         said += f" ({question.values[0]} -> {question.values[1]})"
@@ -250,7 +251,7 @@ def question_text(question: Question) -> str:
         said += f", pooled over {', '.join(question.over)}"
     if question.where:
         said += f", where {axes_text(_plain(question.where))}"
-    return f"{said}; smallest difference that matters: {question.smallest:g}"
+    return one_line(f"{said}; smallest difference that matters: {question.smallest:g}")
 
 
 def _plain(where: Mapping[str, Sequence[Any]]) -> dict[str, str]:

@@ -159,3 +159,21 @@ def test_benjamini_and_hochbergs_own_example() -> None:
     assert np.isnan(adjusted[-1])
     assert adjusted[3] == pytest.approx(15 * 0.0095 / 4)
     assert np.isnan(benjamini_hochberg([np.nan])).all()
+
+
+def test_what_is_small_by_itself_alone_is_open(study_factory: StudyFactory) -> None:
+    grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 8}
+    study = study_factory(grid, questions=[{**ASKED, "name": f"q{number}"} for number in range(8)])
+    table = question_table(rows(study, {4: ("00000001", "11111111")}), study)
+    assert (table["p"] < 0.02).all()
+    assert (table["p_holm"] > 0.05).all()
+    assert set(table["answer"]) == {"open"}
+
+
+def test_pairs_share_what_the_game_pairs_by(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_factory(GRID, questions=[ASKED])
+    monkeypatch.setattr(study.game.evidence, "paired_by", ("deal",))
+    table = rows(study, WON, deal=0)
+    table.loc[(table["n"] == 4) & (table["prompt"] == "may_exist") & (table["seed"] < 3), "deal"] = 1
+    row = question_table(table, study).iloc[0]
+    assert (row["pairs"], row["both"]) == (13, 1)

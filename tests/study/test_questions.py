@@ -59,6 +59,15 @@ def test_along_b_games_without_byzantine_agents_stand_for_any_adversary(study_fa
         study_factory(ATTACKED, questions=[{**question, "where": {}, "over": ["byzantine"]}])
 
 
+def test_along_b_an_adversary_is_compared_with_itself(study_factory: StudyFactory) -> None:
+    question = {**ASKED, "compare": "b", "values": [1, 2], "over": ["byzantine"]}
+    study = study_factory({**ATTACKED, "b": [1, 2]}, questions=[question])
+    assert [[each.axes["byzantine"] for each in pair] for pair in study.comparisons[0].strata] == [
+        ["silent", "silent"],
+        ["random", "random"],
+    ]
+
+
 def test_along_b_other_agents_are_as_many_where_n_grows_with_b(study_factory: StudyFactory) -> None:
     grid = {"honest": 4, "b": [0, 1], "byzantine": "random"}
     study = study_factory(grid, questions=[{**ASKED, "compare": "b"}])

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 
 from parley.analysis.contrasts import contrast_table
-from parley.analysis.questions import question_table
+from parley.analysis.questions import Pairs, question_table
 from parley.analysis.stats import benjamini_hochberg, holm, mcnemar, paired_difference, paired_mean
 from parley.study import Study
 from support.studies import StudyFactory
@@ -177,3 +178,26 @@ def test_pairs_share_what_the_game_pairs_by(study_factory: StudyFactory, monkeyp
     table.loc[(table["n"] == 4) & (table["prompt"] == "may_exist") & (table["seed"] < 3), "deal"] = 1
     row = question_table(table, study).iloc[0]
     assert (row["pairs"], row["both"]) == (13, 1)
+
+
+def test_strata_of_one_seed_need_not_be_independent(study_factory: StudyFactory) -> None:
+    study = study_factory(GRID, questions=[ASKED])
+    row = question_table(rows(study, WON), study).iloc[0]
+    # By seed, over n = 4 and 6: seeds 2, 6 and 7 gain once, 3, 4 and 5 twice, 0 and 1 never.
+    sums = [0, 0, 1, 2, 2, 2, 1, 1]
+    assert row["p_by_seed"] == pytest.approx(scipy.stats.ttest_1samp(sums, 0).pvalue)
+
+
+def test_a_seed_that_moves_all_strata_alike_makes_the_pooled_p_too_small_but_not_that_by_seed() -> None:
+    random, strata, seeds = np.random.default_rng(5), 6, 40
+    small: dict[str, list[bool]] = {"pooled": [], "by_seed": []}
+    for _ in range(400):
+        # No difference on the whole: half of the seeds favor the first in all strata, half the second.
+        favored = np.tile(random.random(seeds) < 0.5, strata)
+        x, y = (random.random(seeds * strata) < np.where(favored == side, 0.8, 0.2) for side in (True, False))
+        pairs = Pairs(x.astype(float), y.astype(float), np.tile(np.arange(seeds), strata))
+        _, first, second, _ = pairs.counts
+        small["pooled"].append(bool(mcnemar(first, second) < 0.05))
+        small["by_seed"].append(pairs.p_by_seed < 0.05)
+    assert np.mean(small["pooled"]) > 0.2
+    assert 0.03 < np.mean(small["by_seed"]) < 0.08

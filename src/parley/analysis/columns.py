@@ -266,6 +266,11 @@ TABLES = (
             Column("test", "string", "`McNemar` or `t`"),
             Column("p", "double", "two-sided p of the test"),
             Column("p_holm", "double", "p, corrected by Holm over all rows: the questions are one family"),
+            Column(
+                "p_by_seed",
+                "double",
+                "p of the t test of differences added up by seed, which does not take strata to be independent",
+            ),
             Column("smallest", "double", "smallest difference that matters, as declared"),
             Column(
                 "answer",

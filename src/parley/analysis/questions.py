@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parley.analysis.columns import names_of
 from parley.analysis.rates import by_condition, flags, numbers
@@ -26,6 +27,17 @@ class Pairs:
 
     first: Floats
     second: Floats
+    seeds: NDArray[np.int64]
+
+    @property
+    def p_by_seed(self) -> float:
+        """The p of the t test that the differences of a seed, added up over the strata, are 0 in the mean.
+
+        It does not take the strata of a seed to be independent.
+        """
+        _, places = np.unique(self.seeds, return_inverse=True)
+        sums = np.bincount(places, self.second - self.first)
+        return paired_mean(np.zeros(len(sums)), sums)[2]
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -54,16 +66,17 @@ def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pa
         yield comparison, Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
 
 
-def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any, study: Study) -> tuple[Floats, Floats]:
-    """Return the values of the pairs of simulations of two conditions; a pair lacks no value."""
+def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any, study: Study) -> tuple[Any, ...]:
+    """Return the values of the pairs of simulations of two conditions, and their seeds; a pair lacks no value."""
     sides = [groups.get(tuple(condition.axes.values())) for condition in pair]
     if any(side is None for side in sides):
-        return np.empty(0), np.empty(0)
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     by = [name for name in ("seed", *study.game.evidence.paired_by) if name in sides[0]]
     first, second = (side[by].assign(**{_VALUE: _values(comparison, side)}).dropna(subset=_VALUE) for side in sides)
     joined = first.merge(second, on=by)
-    return joined[f"{_VALUE}_x"].to_numpy(dtype=float), joined[f"{_VALUE}_y"].to_numpy(dtype=float)
+    values = (joined[f"{_VALUE}_{side}"].to_numpy(dtype=float) for side in ("x", "y"))
+    return *values, joined["seed"].to_numpy(dtype=np.int64)
 
 
 def _values(comparison: Comparison, rows: pd.DataFrame) -> Floats:
@@ -108,6 +121,7 @@ def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
         "high": limits[1],
         "test": test,
         "p": p,
+        "p_by_seed": pairs.p_by_seed,
         "smallest": question.smallest,
     }
 

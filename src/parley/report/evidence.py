@@ -78,6 +78,7 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
+            "by_seed": _p(row["p_by_seed"]),
             "answer": row["answer"],
         }
         for row in questions.to_dict("records")

@@ -35,7 +35,7 @@ def test_pairs_are_pooled_over_the_axes_that_the_question_names(study_factory: S
 def test_an_axis_that_differs_and_is_not_named_is_refused_by_name(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"questions\[0\]: n differs between its conditions \(4, 6\); name n in over"):
         study_factory(GRID, questions=[{**ASKED, "over": ["model"]}])
-    one = study_factory(GRID, questions=[{**ASKED, "over": ["model"], "where": {"n": 4}}])
+    one = study_factory(GRID, questions=[{**ASKED, "over": "model", "where": {"n": 4}}])
     assert len(strata(one)) == 2  # a constant axis need not be named
 
 
@@ -108,6 +108,7 @@ def test_values_may_be_written_as_in_the_study(study_factory: StudyFactory) -> N
         ),
         ({"compare": "b"}, "questions[0].compare: b has one value only (0)"),
         ({"smallest": 1.5}, "questions[0].smallest: 1.5: a difference of rates is at most 1"),
+        ({"smallest": "0.1"}, "questions[0].smallest: '0.1': input should be a valid number"),
         ({"smallest": 0}, "questions[0].smallest: 0: input should be greater than 0"),
         ({"expected": [0.5]}, "questions[0].expected"),
         ({"compare": "n", "over": ["model", "prompt"], "expected": [0.5, 0.6]}, ""),

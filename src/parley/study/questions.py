@@ -20,7 +20,7 @@ from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, shown
 
 _Value = str | int | float | bool | dict[str, Any]
-_Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Rate = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
 def _as_list(value: Any) -> Any:
@@ -51,14 +51,14 @@ class Question(BaseModel):
         description="The two values, as the study writes them; the difference is the second minus the first. By "
         "default each value is compared with the first.",
     )
-    over: list[str] = Field(
+    over: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str] | str)] = Field(
         default=[],
         description="Axes that may differ between the pairs that are pooled. All others must be constant.",
     )
     where: dict[str, Annotated[_Values, Field(min_length=1)]] = Field(
         default={}, description="Only conditions with these values of axes: one, or a list."
     )
-    smallest: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+    smallest: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = Field(
         description="Smallest difference that matters: of rates and shares in [0, 1], of others in their unit."
     )
     expected: Annotated[list[_Rate], Field(min_length=2, max_length=2)] | None = Field(

@@ -61,8 +61,8 @@ def contrast_table(
 
     `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
     conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over the rows that compare the same thing along the same axis, `p_bh` by Benjamini and Hochberg over all rows.
-    There is no row of what no simulation of one of the two has, such as an outcome that the condition cannot have.
+    over the rows that compare the same thing along the same axis. There is no row of what no simulation of one of the
+    two has, such as an outcome that the condition cannot have.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]

@@ -27,6 +27,7 @@ TABLES = (
     "players",
     "contrasts",
     "noise",
+    "questions",
     "manifest",
 )
 
@@ -215,6 +216,16 @@ def metric(study: str, condition: str) -> Path:
 def figure(study: str, name: str, suffix: str) -> Path:
     """One figure, `.png` or `.svg`."""
     return results(study) / "figures" / f"{name}{suffix}"
+
+
+def frozen(study_file: Path) -> Path:
+    """Preregistration of a study: beside its file, so that it is committed with it."""
+    return study_file.with_name(f"{study_file.stem}.frozen.md")
+
+
+def power(study: str, name: str, suffix: str) -> Path:
+    """What `parley plan` writes: the table `plan` (`.csv`) and the figure `power` (`.svg`, `.png`)."""
+    return results(study) / "plan" / f"{name}{suffix}"
 
 
 def stamp(study: str, stage: str, plan: str) -> Path:

@@ -22,6 +22,7 @@ from parley.games.problems.sources import Arithmetic
 from parley.progress.stages import DONE, last_stages
 from parley.report.page import report
 from parley.study import Study, load_study
+from parley.study.frozen import write_frozen
 from support.answering import record_with_model, standing_in
 from support.calibrating import answering
 from support.studies import MODELS, StudyFactory
@@ -128,6 +129,15 @@ def test_another_calibration_is_another_plan_of_the_report(
     assert report_plan(study) == first
     calibrated(arm=Arm("consensus", "text"))
     assert report_plan(study) not in (first, study.plan)
+
+
+def test_freezing_a_study_and_changing_it_are_other_plans_of_the_report(study_factory: StudyFactory) -> None:
+    asked = {"name": "n", "outcome": "valid_consensus", "compare": "n", "smallest": 0.2}
+    study = study_factory({"n": [3, 4]}, questions=[asked])
+    write_frozen(study)
+    assert report_plan(study) != study.plan
+    paths.frozen(study.file).write_text("damaged")
+    assert len({report_plan(study), study.plan}) == 2
 
 
 def test_the_display_waits_for_the_report_of_now(study: Study, calibrated: Callable[..., dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""The report's tables of rates, quantities and contrasts."""
+"""The report's tables of questions, rates, quantities and contrasts."""
 
 import math
 from typing import Any
@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from parley.analysis import tables
+from parley.analysis.summarize import summarize
 from parley.figures import make as figures
 from parley.report import page as report
 from parley.report.evidence import MAX_CONTRASTS, contrast_rows, quantity_rows, rate_rows
+from parley.study.frozen import write_frozen
 from support.measured import MeasuredGame, measured, played
 from support.pages import Page
 from support.studies import StudyFactory
@@ -148,3 +150,24 @@ def test_a_study_of_one_condition_has_no_contrasts(study_factory: StudyFactory) 
     html = report.report(study).read_text()
     assert "No two conditions differ in one axis alone." in html
     assert "<h2>Rates" not in html
+
+
+@pytest.mark.slow
+def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen(study_factory: StudyFactory) -> None:
+    asked = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}
+    grid = {"prompt": ["may_exist", "none_exist"], "seeds": 6}
+    study = study_factory(grid, questions=[asked])
+    played(study)
+    figures.figures(study)
+    write_frozen(study)
+    shown = " ".join(Page(report.report(study).read_text()).text.split())
+    assert "the study is as it was frozen" in shown
+    assert "prompt: valid_consensus by prompt; smallest difference that matters: 0.2" in shown
+    assert "Contrasts (exploratory)" in shown
+    assert "p (BH)" in shown
+    row = shown[shown.index("valid_consensus by prompt") :]
+    assert "1 stratum; 0 only first, 0 only second" in row
+    assert "+0 [" in row  # majority agents agree under either prompt
+    other = study_factory(grid, questions=[{**asked, "smallest": 0.5}])
+    summarize(other)
+    assert "CHANGED since it was frozen: questions changed: prompt" in Page(report.report(other).read_text()).text

@@ -190,3 +190,10 @@ def test_files_of_dvc_that_name_it_are_named(played: Study) -> None:
     assert list(rename("small.yaml", "other.yaml"))[-1] == (
         f"dvc.yaml: still names small, in line {lines[0]}, {lines[1]}; change it by hand"
     )
+
+
+def test_the_preregistration_goes_with_its_study(played: Study) -> None:
+    paths.frozen(played.file).write_text("mine")
+    lines = list(rename("small.yaml", "other.yaml"))
+    assert "moved: small.frozen.md -> other.frozen.md" in lines
+    assert Path("other.frozen.md").read_text() == "mine"

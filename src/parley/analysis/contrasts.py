@@ -19,6 +19,7 @@ from parley.analysis.columns import declared
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import (
     Floats,
+    benjamini_hochberg,
     holm,
     mcnemar,
     mean_interval,
@@ -36,7 +37,7 @@ NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
 MAX_VALUES = 6  # of an axis in a group of conditions; with more, each value is compared with the first alone
 _NAMES = [column.name for column in declared("contrasts").columns]
-_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-1]  # the axes stand between them; p_holm comes last
+_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-2]  # the axes stand between them; p_holm and p_bh come last
 _COUNTS = _AFTER[:6]
 _INDEX = "_index"
 _PAIR = "_pair"
@@ -84,6 +85,7 @@ def contrast_table(
     table[_COUNTS] = table[_COUNTS].astype("Int64")
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
+    table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
     return table
 
 

@@ -239,3 +239,15 @@ def holm(p_values: ArrayLike) -> Floats:
     scaled = p[order] * np.arange(order.size, 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
     return adjusted
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> Floats:
+    """Return p values adjusted by Benjamini and Hochberg's step-up method (J. Royal Statistical Society B 57, 1995).
+
+    Of those below 0.05 at most 5% are false on average. NaN stay NaN and do not count.
+    """
+    p = np.asarray(p_values, dtype=float)
+    adjusted, known = np.full(p.shape, np.nan), ~np.isnan(p)
+    if known.any():
+        adjusted[known] = scipy.stats.false_discovery_control(p[known])
+    return adjusted

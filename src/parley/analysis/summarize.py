@@ -16,6 +16,7 @@ from parley.analysis.contrasts import contrast_table
 from parley.analysis.degenerate_rates import with_counts
 from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
 from parley.analysis.noise import REPEAT, noise_table
+from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.tables import write_table
@@ -79,6 +80,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "players": player_table(played, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game, impossible),
         "noise": noise_table(_again(every), by, study.game),
+        "questions": question_table(rows, study),
         "manifest": manifest_table(study.name, every.simulations, every.summaries),
     }
 

@@ -22,6 +22,7 @@ from parley.play.record_content import times
 from parley.play.runner import Exchange
 from parley.policies import REPLY_FORMATS
 from parley.study import Study
+from parley.study.frozen import frozen_state
 
 FORMAT = 1
 _MAX_BYTES = 100_000_000
@@ -130,13 +131,14 @@ def calibration_tables(study: Study) -> list[dict[str, Any]]:
 
 
 def report_plan(study: Study) -> str:
-    """Return the hash over what the report of a study is made of: its simulations, and its models' calibrations.
+    """Return the hash over what a report is made of: simulations, calibrations of the models, what was frozen.
 
-    Without any it is the study's plan.
+    Without the last two it is the study's plan.
     """
     names = sorted({name for condition in study.conditions for name in condition.models})
     found = [one for name in names for one in calibrations_of(study.models[name])]
-    return digest([study.plan, found])[:8] if found else study.plan
+    frozen = [frozen_state(study)] if paths.frozen(study.file).exists() else []
+    return digest([study.plan, found, *frozen])[:8] if found or frozen else study.plan
 
 
 def planned_report(study: Study, new: bool) -> str:

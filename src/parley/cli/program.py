@@ -17,6 +17,9 @@ from parley.cli import (
     people as cli_people,
 )
 from parley.cli import (
+    plan as cli_plan,
+)
+from parley.cli import (
     problems as cli_problems,
 )
 from parley.cli import (
@@ -113,6 +116,6 @@ def commands(context: click.Context) -> None:
     print_log(context)
 
 
-for module in (cli_stages, cli_ledger, cli_people, cli_studies, cli_prompts, cli_problems):
+for module in (cli_stages, cli_ledger, cli_people, cli_plan, cli_studies, cli_prompts, cli_problems):
     for command in module.COMMANDS:
         commands.add_command(command)

@@ -64,12 +64,17 @@ def own_style() -> Iterator[None]:
 
 def save(figure: Figure, study: Study, spec: FigureSpec) -> list[Path]:
     """Write a figure as PNG and as SVG and return both paths; raises RecordError if the disk refuses."""
+    return write(figure, partial(paths.figure, study.name, spec.name))
+
+
+def write(figure: Figure, path_of: Callable[[str], Path]) -> list[Path]:
+    """Write a figure to the paths that `path_of` gives for its suffixes, as `save` does, and return them."""
     written = []
     with warnings.catch_warnings():
         # A title in a script that the font lacks shows boxes in the PNG; the SVG is right, and nothing is wrong.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         for suffix, options in _FORMATS.items():
-            path = paths.figure(study.name, spec.name, suffix)
+            path = path_of(suffix)
             write_atomically(path, partial(figure.savefig, **options))
             written.append(path)
     return written

@@ -1,5 +1,6 @@
-"""The report's tables of rates, quantities and contrasts: cells as text, from the tables that `summarize` wrote."""
+"""The report's tables of questions, rates, quantities, contrasts: cells as text, from what `summarize` wrote."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ import pandas as pd
 
 from parley.analysis.rates import all_quantities, by_condition
 from parley.games.base import Game
+from parley.study import Study
+from parley.study.questions import question_text
 
 MAX_CONTRASTS = 60
 
@@ -52,10 +55,7 @@ def _mean_cell(row: dict[Any, Any] | None, share: bool) -> dict[str, str]:
 def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
     """Return the contrasts with the smallest p, at most MAX_CONTRASTS, as text; and how many there are."""
     order = contrasts.sort_values("p", kind="stable", na_position="last")
-    labels = {outcome.name: outcome.label for outcome in game.outcomes}
-    labels |= {indicator.name: indicator.label for indicator in game.evidence.indicators}
-    labels |= {quantity.name: quantity.label for quantity in game.evidence.quantities}
-    numbers = {quantity.name for quantity in game.evidence.quantities if not quantity.share}
+    labels, numbers = _labels(game)
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]
     shown = order.head(MAX_CONTRASTS).to_dict("records")
     return {
@@ -66,6 +66,32 @@ def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) 
             for row in shown
         ],
     }
+
+
+def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return what the questions of a study were answered, as text, in their order."""
+    labels, numbers = _labels(study.game)
+    texts = {question.name: question_text(question) for question in study.questions}
+    return [
+        {
+            **_contrast({**row, "simulations_from": 0, "simulations_to": 0}, labels, row["what"] in numbers),
+            "name": row["question"],
+            "text": texts[row["question"]],
+            "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
+            "by_seed": _p(row["p_by_seed"]),
+            "answer": row["answer"],
+        }
+        for row in questions.to_dict("records")
+    ]
+
+
+def _labels(game: type[Game]) -> tuple[dict[str, str], set[str]]:
+    """Return the labels of all that is compared, and the names of what is a number and no share."""
+    evidence = game.evidence
+    labels = {outcome.name: outcome.label for outcome in game.outcomes}
+    labels |= {indicator.name: indicator.label for indicator in evidence.indicators}
+    labels |= {quantity.name: quantity.label for quantity in evidence.quantities}
+    return labels, {quantity.name for quantity in evidence.quantities if not quantity.share}
 
 
 def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict[str, Any]:
@@ -92,6 +118,7 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "difference": difference,
         "p": _p(row["p"]),
         "p_holm": _p(row["p_holm"]),
+        "p_bh": _p(row.get("p_bh", math.nan)),
         "test": row["test"],
     }
 

@@ -31,9 +31,10 @@ from parley.play.provenance import warnings
 from parley.play.record import Summary
 from parley.play.usable import Records, read_records
 from parley.policies import FAILURE_CLASSES
-from parley.report.evidence import contrast_rows, quantity_rows, rate_rows
+from parley.report.evidence import contrast_rows, quantity_rows, question_rows, rate_rows
 from parley.study import Study
 from parley.study.axes import axes_text
+from parley.study.frozen import frozen_state
 from parley.text import one_line
 
 
@@ -69,6 +70,8 @@ def report(study: Study) -> Path:
             endings=endings(simulations, by),
             rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
             quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
+            frozen=frozen_state(study),
+            questions=question_rows(study, tables.read_table(study.name, "questions")),
             contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
             figures=list(_figures(study)),
             provenance=_provenance(records.summaries),

@@ -12,8 +12,9 @@ _PLAN = "PARLEY_PLAN"
 def plan_of(study: Study) -> str:
     """Return eight hexadecimal digits that name all that the jobs of a run depend on.
 
-    They are the simulations, the shards these are dealt into, and the title and ledger settings that what is made of
-    them shows. It takes time in proportion to the conditions, not the simulations: each job computes it.
+    They are the simulations, the shards these are dealt into, and what else shows in what is made of them: the title,
+    the ledger settings, the questions. It takes time in proportion to the conditions, not the simulations: each job
+    computes it.
     """
     conditions = [
         [
@@ -26,7 +27,8 @@ def plan_of(study: Study) -> str:
         for condition in study.conditions
     ]
     ledger = study.ledger.model_dump(mode="json")
-    return digest([study.name, study.title, study.shard_size, ledger, conditions])[:8]
+    questions = study.questions_json
+    return digest([study.name, study.title, study.shard_size, ledger, conditions, *questions])[:8]
 
 
 def require_plan(study: Study, plan: str | None) -> None:

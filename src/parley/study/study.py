@@ -24,6 +24,7 @@ from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition
 from parley.study.drawn import KINDS, MOST_DRAWN, Choices
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
+from parley.study.questions import Comparison, Question, compared
 from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, LedgerSettings, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose, meant
@@ -51,6 +52,7 @@ class Study:
     budget: Budget | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
     drawn: Choices = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
 
     @cached_property
     def axes(self) -> list[str]:
@@ -144,7 +146,7 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: the title, the simulations, those drawn.
+        """Eight hexadecimal digits that name what tables and figures show: title, simulations, those drawn, questions.
 
         And how they are made: tables of an earlier version of Parley are made again.
         """
@@ -155,7 +157,21 @@ class Study:
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
         drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.drawn.items()}
-        return digest([self.title, *records, *([drawn] if drawn else [])])[:8]
+        return digest([self.title, *records, *([drawn] if drawn else []), *self.questions_json])[:8]
+
+    @property
+    def questions_json(self) -> list[dict[str, Any]]:
+        """The questions as plain JSON values."""
+        return [question.model_dump(mode="json", exclude_defaults=True) for question in self.questions]
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """What the questions compare, in the order of the file: the family whose p are corrected together."""
+        return tuple(
+            comparison
+            for place, question in enumerate(self.questions)
+            for comparison in compared(question, self.conditions, f"{self.file}: questions[{place}]")
+        )
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -339,8 +355,10 @@ def load_study(
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
         drawn=content.figures,
+        questions=tuple(content.questions),
     )
     _check_drawn(study)
+    _ = study.comparisons  # a question that no condition answers is refused before anything is played
     return study
 
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.policies.own_code import names_own_code
 from parley.study.drawn import Drawn
 from parley.study.growing import GrowingSeeds
+from parley.study.questions import Question
 from parley.text.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -33,6 +34,14 @@ def _each_once(numbers: list[int]) -> list[int]:
             raise ValueError(f"seed {number} is repeated; list it once")
         seen.add(number)
     return numbers
+
+
+def _named_once(questions: list[Question]) -> list[Question]:
+    names = [question.name for question in questions]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is repeated; give each question a name of its own")
+    return questions
 
 
 _SeedNumber = Annotated[int, Field(strict=True, ge=0, le=999_999_999)]  # as many digits as _SEED_FILE takes
@@ -209,6 +218,12 @@ class StudyFile(BaseModel):
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
+    questions: Annotated[list[Question], AfterValidator(_named_once)] = Field(
+        default=[],
+        max_length=100,
+        description="What the study is to answer: comparisons whose p are corrected together, and for which "
+        "`parley plan` says how many seeds they take. Not part of the identity.",
+    )
     budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,

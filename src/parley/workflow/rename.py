@@ -41,6 +41,9 @@ def rename(old: str, new: str) -> Iterator[str]:
         if old_file.exists():
             move_file(old_file, new_file)
             yield _moved(old_file, new_file)
+        if (frozen := paths.frozen(old_file)).exists() and not paths.frozen(new_file).exists():
+            move_file(frozen, paths.frozen(new_file))
+            yield _moved(frozen, paths.frozen(new_file))
         if was != now:
             yield from _forget_tables(was)  # first: after a death in between, the old name still finds them
         for source, target in ((paths.results(was), paths.results(now)), (paths.logs(was), paths.logs(now))):

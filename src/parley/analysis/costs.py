@@ -1,0 +1,135 @@
+"""What simulations take, from records: tokens, hours of engines and GPUs, money. What was not measured is unknown."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from parley.errors import RecordError
+from parley.play.record import Summary
+from parley.play.usable import read_own
+from parley.policies import Tokens
+from parley.study import Study
+from parley.study.condition import Condition, Simulation
+
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+SAME, ALIKE, PER_AGENT, SCRIPTED, UNKNOWN = (
+    "this condition",
+    "conditions of this model and n",
+    "conditions of this model, by agent",
+    "no model is asked",
+    "unknown",
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some simulations take; NaN is unknown. `hours` are an engine's as if one server answered all."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+    hours: float = 0.0
+    gpu_hours: float = 0.0
+    money: float = 0.0
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of prompts and replies."""
+        return self.prompt + self.completion
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(*(a + b for a, b in zip(self._parts, other._parts, strict=True)))
+
+    def __mul__(self, times: float) -> "Cost":
+        return Cost(*(times * part for part in self._parts))
+
+    @property
+    def _parts(self) -> tuple[float, ...]:
+        return (self.prompt, self.completion, self.hours, self.gpu_hours, self.money)
+
+
+_NOTHING_KNOWN = Cost(*[math.nan] * 5)
+
+
+def played(study: Study) -> list[tuple[Simulation, Summary]]:
+    """Return the simulations of a study that have a record that can be read, with what it says."""
+    found = []
+    for simulation in study.simulations():
+        try:
+            found.append((simulation, read_own(simulation.record(study.name), simulation)))
+        except RecordError:
+            continue
+    return found
+
+
+class Costs:
+    """Tells what a simulation of a condition takes, by the records that come nearest to it."""
+
+    def __init__(self, records: Sequence[tuple[Simulation, Summary]]) -> None:
+        asked = [(simulation, summary) for simulation, summary in records if simulation.condition.models]
+        self._by_axes: dict[tuple[Any, ...], list[Summary]] = {}
+        self._by_size: dict[tuple[Any, ...], list[Summary]] = {}
+        self._by_model: dict[Any, list[tuple[int, Summary]]] = {}
+        engines: dict[str, list[Summary]] = {}
+        for simulation, summary in asked:
+            axes = simulation.condition.axes
+            self._by_axes.setdefault(tuple(axes.items()), []).append(summary)
+            self._by_size.setdefault((axes["model"], axes["n"]), []).append(summary)
+            self._by_model.setdefault(axes["model"], []).append((int(axes["n"]), summary))
+            engines.setdefault(simulation.condition.engine, []).append(summary)
+        self._pace = {engine: _seconds_per_token(summaries) for engine, summaries in engines.items()}
+        self._on_gpus = {engine: _on_gpus(summaries) for engine, summaries in engines.items()}
+
+    def of(self, condition: Condition) -> tuple[Cost, str]:
+        """Return what one simulation of a condition takes, and from what that is known."""
+        if not condition.models:
+            return Cost(), SCRIPTED
+        axes = condition.axes
+        same, alike = self._by_axes.get(tuple(axes.items())), self._by_size.get((axes["model"], axes["n"]))
+        if same or alike:
+            return self._cost(condition, _mean_tokens((s, 1.0) for s in same or alike or [])), SAME if same else ALIKE
+        by_agent = [(summary, int(axes["n"]) / n) for n, summary in self._by_model.get(axes["model"], [])]
+        if by_agent:
+            return self._cost(condition, _mean_tokens(by_agent)), PER_AGENT
+        return _NOTHING_KNOWN, UNKNOWN
+
+    def _cost(self, condition: Condition, tokens: Tokens) -> Cost:
+        entries = list(condition.entries.values())
+        own = [entry for entry in entries if not entry.is_service]
+        hours = self._pace.get(condition.engine, math.nan) * tokens.total / 3600 if own else 0.0
+        gpus = sum(entry.gpus_served for entry in own) if self._on_gpus.get(condition.engine) else 0
+        prices = {entry.price for entry in entries}
+        price = prices.pop() if len(prices) == 1 else None  # records do not say what each of several models used
+        money = price.of(tokens) if price is not None else math.nan
+        return Cost(tokens.prompt, tokens.completion, hours, gpus * hours if gpus else 0.0, money)
+
+
+def _mean_tokens(summaries: Iterable[tuple[Summary, float]]) -> Tokens:
+    rows = [[times * float(summary.telemetry[name] or 0) for name in _TOKENS] for summary, times in summaries]
+    return Tokens(*(round(sum(column) / len(rows)) for column in zip(*rows, strict=True)))
+
+
+def _seconds_per_token(summaries: Sequence[Summary]) -> float:
+    """Return how long an engine took for a token: the time in which any simulation was played, without the pauses."""
+    spans = sorted(span for summary in summaries if (span := _span(summary.provenance)) is not None)
+    tokens = sum(sum(int(summary.telemetry[name] or 0) for name in _TOKENS[:2]) for summary in summaries)
+    seconds, end = 0.0, -math.inf
+    for start, stop in spans:
+        seconds += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return seconds / tokens if tokens and len(spans) == len(summaries) else math.nan
+
+
+def _span(made: Mapping[str, Any]) -> tuple[float, float] | None:
+    try:
+        start, stop = (datetime.fromisoformat(made[name]).timestamp() for name in ("started", "ended"))
+    except (LookupError, TypeError, ValueError):
+        return None
+    return start, stop
+
+
+def _on_gpus(summaries: Sequence[Summary]) -> bool:
+    engines = [engine for summary in summaries for engine in summary.provenance.get("engines", {}).values()]
+    devices = [str(engine.get("device", "")) for engine in engines]
+    return any(device and not device.startswith("CPU") for device in devices)

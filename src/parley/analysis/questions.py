@@ -1,0 +1,136 @@
+"""The table `questions`: what the simulations answer to the questions that the study declared.
+
+All questions of a study are one family. docs/explanation/statistics.md says what an answer means.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parley.analysis.columns import names_of
+from parley.analysis.rates import by_condition, flags, numbers
+from parley.analysis.stats import CONFIDENCE, Floats, holm, mcnemar, paired_difference, paired_mean
+from parley.study import Study
+from parley.study.questions import Comparison
+
+OPEN, DIFFERS, NO_PAIRS = "open", "differs", "no pairs"
+_VALUE = "_value"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What the pairs of simulations of a comparison have, over all strata: rates as 1 and 0."""
+
+    first: Floats
+    second: Floats
+    seeds: NDArray[np.int64]
+
+    @property
+    def p_by_seed(self) -> float:
+        """The p of the t test that the differences of a seed, added up over the strata, are 0 in the mean.
+
+        It does not take the strata of a seed to be independent.
+        """
+        _, places = np.unique(self.seeds, return_inverse=True)
+        sums = np.bincount(places, self.second - self.first)
+        return paired_mean(np.zeros(len(sums)), sums)[2]
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Pairs in which both have it, only the first, only the second, neither; for rates."""
+        x, y = self.first == 1, self.second == 1
+        both, first, second = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum())
+        return both, first, second, len(x) - both - first - second
+
+
+def question_table(rows: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Return a row per comparison of the study's questions; `rows` is the table of simulations."""
+    names = names_of("questions", study.axes, study.game)
+    table = [_row(comparison, pairs) for comparison, pairs in all_pairs(rows, study)]
+    adjusted = holm([row["p"] for row in table])
+    for row, p_holm in zip(table, adjusted.tolist(), strict=True):
+        row["p_holm"] = p_holm
+        row["answer"] = _answer(row)
+    return pd.DataFrame(table, columns=names)
+
+
+def all_pairs(rows: pd.DataFrame, study: Study) -> Iterable[tuple[Comparison, Pairs]]:
+    """Yield each comparison of the study's questions with the pairs of simulations that there are."""
+    groups = dict(by_condition(rows, study.axes)) if study.comparisons else {}
+    for comparison in study.comparisons:
+        parts = [_stratum(comparison, pair, groups, study) for pair in comparison.strata]
+        yield comparison, Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+
+
+def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any, study: Study) -> tuple[Any, ...]:
+    """Return the values of the pairs of simulations of two conditions, and their seeds; a pair lacks no value."""
+    sides = [groups.get(tuple(condition.axes.values())) for condition in pair]
+    if any(side is None for side in sides):
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
+    # Simulations of a pair have the seed in common, and all else that the game pairs by.
+    by = [name for name in ("seed", *study.game.evidence.paired_by) if name in sides[0]]
+    first, second = (side[by].assign(**{_VALUE: _values(comparison, side)}).dropna(subset=_VALUE) for side in sides)
+    joined = first.merge(second, on=by)
+    values = (joined[f"{_VALUE}_{side}"].to_numpy(dtype=float) for side in ("x", "y"))
+    return *values, joined["seed"].to_numpy(dtype=np.int64)
+
+
+def _values(comparison: Comparison, rows: pd.DataFrame) -> Floats:
+    name = comparison.question.outcome
+    if comparison.kind == "outcome":
+        return np.asarray(rows["outcome"] == name, dtype=np.float64)
+    if comparison.kind == "quantity":
+        return numbers(rows, name)
+    answers = flags(rows, name).astype(float)
+    return np.where(answers < 0, np.nan, answers)
+
+
+def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
+    question, (low_value, high_value) = comparison.question, comparison.values
+    x, y = pairs.first, pairs.second
+    if comparison.kind == "quantity":
+        counts: Sequence[Any] = (pd.NA, pd.NA, pd.NA)
+        *limits, p = paired_mean(x, y)
+        test = "t"
+    else:
+        both, first, second, neither = pairs.counts
+        counts = (first, second, both)
+        low, high = paired_difference(both, first, second, neither)
+        limits, test = [float(low), float(high)], "McNemar"
+        p = float(mcnemar(first, second)) if len(x) else float("nan")
+    value_from, value_to = (float(side.mean()) if len(side) else float("nan") for side in (x, y))
+    return {
+        "question": question.name,
+        "kind": comparison.kind,
+        "what": question.outcome,
+        "axis": question.compare,
+        "from": low_value,
+        "to": high_value,
+        "over": ", ".join(question.over),
+        "strata": len(comparison.strata),
+        "pairs": len(x),
+        **dict(zip(("only_first", "only_second", "both"), counts, strict=True)),
+        "value_from": value_from,
+        "value_to": value_to,
+        "difference": value_to - value_from,
+        "low": limits[0],
+        "high": limits[1],
+        "test": test,
+        "p": p,
+        "p_by_seed": pairs.p_by_seed,
+        "smallest": question.smallest,
+    }
+
+
+def _answer(row: dict[str, Any]) -> str:
+    """Return the answer in words; a difference that matters is ruled out where the whole interval is smaller."""
+    if not row["pairs"]:
+        return NO_PAIRS
+    smallest, differs = row["smallest"], row["p_holm"] < 1 - CONFIDENCE
+    if -smallest < row["low"] and row["high"] < smallest:
+        return f"{DIFFERS}, by less than {smallest:g}" if differs else f"no difference of {smallest:g} or more"
+    return DIFFERS if differs else OPEN

@@ -1,0 +1,135 @@
+"""What `parley plan` prints, as lines of text; it writes the table and the figure on the way."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from parley import paths
+from parley.analysis.costs import PER_AGENT, SCRIPTED, UNKNOWN, Cost, Costs
+from parley.analysis.planning import Planned, level, pilot, plan_table, planned, total_cost, width_table
+from parley.figures.power import draw_power
+from parley.files import write_atomically
+from parley.study import Study
+from parley.text import one_line, table
+
+_HINT = (
+    "no questions: declare what the study is to answer, and this says how many seeds it takes, as in",
+    "  questions:",
+    "    - {name: NAME, outcome: %s, compare: %s, smallest: 0.15}",
+)
+
+
+def lines(study: Study, other: Study | None, base: float | None) -> Iterator[str]:
+    """Write what is planned to results/STUDY/plan, and yield it as text; raises RecordError if the disk refuses."""
+    records = pilot(study, other)
+    costs, plans = Costs(records), planned(study, records, base)
+    found = plan_table(study, plans, costs) if plans else width_table(study)
+    yield from _questions(study, plans, found) if plans else _widths(study, found)
+    yield ""
+    yield from _costs(study, found if plans else None, costs)
+    path = paths.power(study.name, "plan", ".csv")
+    write_atomically(path, lambda file: file.write(found.to_csv(index=False).encode()))
+    yield ""
+    for written in (path, *draw_power(study, plans, found)):
+        yield str(written)
+
+
+def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Iterator[str]:
+    header = ("question", "compared", "pairs", "difference", "power", "80% finds", "seeds", "for 80%", "for 90%")
+    rows = []
+    for plan, row in zip(plans, found.to_dict("records"), strict=True):
+        share = not math.isnan(plan.first)
+        rows.append(
+            [
+                one_line(row["question"]),
+                one_line(f"{row['axis']} {row['from']} -> {row['to']}"),
+                f"{row['strata']} x {row['seeds']}" if row["strata"] * row["seeds"] == row["pairs"] else row["pairs"],
+                f"{plan.first:.1%} -> {plan.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
+                _percent(row["power"]),
+                "?" if plan.power is None else _found(row["smallest_80"], share),
+                str(row["seeds"]),
+                _count(row["seeds_80"], plan),
+                _count(row["seeds_90"], plan),
+            ]
+        )
+    yield from table(header, rows)
+    alpha = level(study)
+    if len(plans) > 1:
+        yield f"power: of p < {alpha:.2g}, the first step of Holm's correction over {len(plans)} comparisons"
+    for plan, row in zip(plans, found.to_dict("records"), strict=True):
+        more = []
+        if plan.power is not None and len(plans) > 1:
+            more.append(f"alone (p < 0.05) power {_percent(row['power_alone'])}")
+        if plan.power is not None and row["strata"] > 1:
+            more.append(f"one of its {row['strata']} strata alone {_percent(row['power_one_stratum'])}")
+        yield one_line("; ".join([f"{plan.comparison.label}: {plan.basis}", *more]))
+
+
+def _widths(study: Study, found: pd.DataFrame) -> Iterator[str]:
+    yield "width of the 95% interval of an outcome's rate (Wilson), by seeds per condition:"
+    header = ("seeds", "at a rate of 50%", "at 10% or 90%", "")
+    rows = [
+        [row["seeds"], _percent(row["width_at_50"]), _percent(row["width_at_90"]), "this study" * row["of_the_study"]]
+        for row in found.to_dict("records")
+    ]
+    yield from table(header, rows)
+    varying = [axis for axis in study.axes if len({condition.axes[axis] for condition in study.conditions}) > 1]
+    for line in _HINT:
+        yield line % (study.game.outcomes[0].name, (varying or study.axes)[0]) if "%s" in line else line
+
+
+def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[str]:
+    total, known = total_cost(study.conditions, costs)
+    header = ("what it takes", "simulations", "tokens", "engine hours", "GPU hours", "money")
+    simulations = sum(len(condition.seeds) for condition in study.conditions)
+    rows = [["the study as it is", f"{simulations:,}", *_cost_cells(total)]]
+    for row in [] if found is None else found.to_dict("records"):
+        parts = ("tokens", "hours", "gpu_hours", "money")
+        rows.append(
+            [f"{row['question']}: as it is", f"{row['simulations']:,}", *map(_number, (row[p] for p in parts))]
+        )
+        if not pd.isna(row["seeds_80"]):
+            needed = f"{row['conditions'] * row['seeds_80']:,}"
+            rows.append([f"{row['question']}: for 80%", needed, *map(_number, (row[f"{p}_80"] for p in parts))])
+    yield from table(header, [[one_line(cell) for cell in row] for row in rows])
+    if UNKNOWN in known:
+        yield one_line(
+            f"?: no record says what {', '.join(known[UNKNOWN])} takes; play some simulations, or name with --from a "
+            "study that did"
+        )
+    for source, models in known.items():
+        if source != UNKNOWN:
+            rough = " (rough: prompts grow with the group)" if source == PER_AGENT else ""
+            yield one_line(f"{', '.join(models)}: by records of {source}{rough}")
+    if any(condition.models for condition in study.conditions):
+        yield "hours: as if one server answered at the pace of those records; money: by the prices in models.yaml"
+    else:
+        yield f"{SCRIPTED}: nothing is paid for"
+
+
+def _cost_cells(cost: Cost) -> list[str]:
+    return [_number(part) for part in (cost.tokens, cost.hours, cost.gpu_hours, cost.money)]
+
+
+def _number(value: Any) -> str:
+    if pd.isna(value):
+        return "?"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def _percent(value: float) -> str:
+    return "?" if math.isnan(value) else f"{value:.0%}"
+
+
+def _found(value: float, share: bool) -> str:
+    if math.isnan(value):
+        return "none"
+    return f"{100 * value:.1f} points" if share else f"{value:.3g}"
+
+
+def _count(value: Any, plan: Planned) -> str:
+    if plan.power is None:
+        return "?"
+    return "too many" if pd.isna(value) else f"{value:,}"

@@ -1,0 +1,195 @@
+"""The preregistration of a study: what was to be asked and played, frozen before it ran, beside the study file.
+
+The file is Markdown that a person completes. Its fenced block is Parley's: the questions, the conditions with all that
+can change their results, the seeds and the rules, and a hash over all of it. To it a study is compared.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from parley import __version__, paths
+from parley.errors import RecordError, UsageError
+from parley.files import read_regular, write_atomically
+from parley.identity import digest
+from parley.study.condition import Condition
+from parley.study.questions import question_text
+from parley.study.study import Study
+from parley.text import counted, one_line
+
+FORMAT = 1
+_MAX_BYTES = 50_000_000
+_BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_RULES = {
+    "stopping": "Every condition gets the seeds listed here. No result decides whether more are played.",
+    "exclusion": "A simulation counts whatever its outcome. Left out is a record that is damaged and cannot be read: "
+    "the tables count it and the report names it. A reply that cannot be used is asked for again as often as the "
+    "parameters say, and then counts by the rules of the game.",
+    "analysis": "All questions are one family: p corrected by Holm's method, below 0.05 is an answer. All else in the "
+    "report is exploratory.",
+}
+
+
+def content_of(study: Study) -> dict[str, Any]:
+    """Return what is frozen of a study, as plain JSON values; not its name, nor the order of its conditions."""
+    return {
+        "game": study.game.name,
+        "questions": study.questions_json,
+        "conditions": {condition.path: [condition.identity, _seeds(condition)] for condition in study.conditions},
+        "rules": _RULES,
+    }
+
+
+def _seeds(condition: Condition) -> Any:
+    return len(condition.seeds) if isinstance(condition.seeds, range) else list(condition.seeds)
+
+
+def write_frozen(study: Study, force: bool = False) -> Path:
+    """Write the preregistration of a study beside its file and return the path.
+
+    Raises UsageError if there is one already, unless `force` says to write it anew.
+    """
+    path = paths.frozen(study.file)
+    if path.exists() and not force:
+        raise UsageError(f"{path}: is there already; --force writes it anew, and what you wrote in it is lost")
+    if not study.questions:
+        raise UsageError(f"{study.file}: questions: none; declare what the study is to answer before you freeze it")
+    write_atomically(path, lambda file: file.write(_text(study).encode()))
+    return path
+
+
+def frozen_state(study: Study) -> str:
+    """Return in one line whether a study is as it was frozen; what cannot be read is said, too."""
+    path = paths.frozen(study.file)
+    try:
+        block = _read(path)
+    except FileNotFoundError:
+        return f"none; parley plan {study.name} --freeze writes one"
+    except RecordError as error:
+        return one_line(str(error))
+    frozen, now = block["content"], content_of(study)
+    now["rules"] = frozen.get("rules")  # told to people; seeds say what is played
+    name = f"{path.name}, {block['hash'][:8]}"
+    if digest(frozen) != block["hash"]:
+        return f"{name}: the frozen block was edited: its hash is {digest(frozen)[:8]}"
+    if digest(now) == block["hash"]:
+        return f"{name}: the study is as it was frozen"
+    return one_line(f"{name}: CHANGED since it was frozen: {'; '.join(_changes(frozen, now))}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the frozen block; raises FileNotFoundError, or RecordError if it is no block that Parley wrote."""
+    wrong = f"{path.name}: its frozen block cannot be read; restore it, or write it anew with --freeze --force"
+    try:
+        found = _BLOCK.search(read_regular(path, _MAX_BYTES).decode("utf-8"))
+        block: Any = json.loads(found[1]) if found else None
+        _ = (
+            block["format"],
+            block["hash"] + "",
+            dict(block["content"]["conditions"]),
+            list(block["content"]["questions"]),
+        )
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        raise RecordError(wrong) from None
+    if block["format"] != FORMAT:
+        raise RecordError(f"{path.name}: of a newer Parley; update, or write it anew with --freeze --force")
+    return dict(block)
+
+
+def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs, in a few words each."""
+    if frozen["game"] != now["game"]:
+        yield f"game {frozen['game']} -> {now['game']}"
+    before, after = ({str(q.get("name")): q for q in part["questions"]} for part in (frozen, now))
+    kinds = {
+        "added": [name for name in after if name not in before],
+        "removed": [name for name in before if name not in after],
+        "changed": [name for name in after if name in before and after[name] != before[name]],
+    }
+    yield from (f"questions {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+    if list(before) != list(after) and not any(kinds.values()):
+        yield "questions in another order"
+    old, new = frozen["conditions"], now["conditions"]
+    both = [path for path in new if path in old]
+    counts = {
+        "added": sum(path not in old for path in new),
+        "removed": sum(path not in new for path in old),
+        "with other parameters, prompts or models": sum(old[path][0] != new[path][0] for path in both),
+        "with other seeds": sum(old[path][1] != new[path][1] for path in both),
+    }
+    yield from (f"{counted(number, 'condition')} {kind}" for kind, number in counts.items() if number)
+
+
+def _text(study: Study) -> str:
+    """Return the preregistration: a form for a person, and the frozen block."""
+    content = content_of(study)
+    simulations = sum(len(condition.seeds) for condition in study.conditions)
+    questions = [f"{place}. **{q.name}**: {question_text(q)}." for place, q in enumerate(study.questions, 1)]
+    conditions = [
+        f"    {path}: {counted(seeds if isinstance(seeds, int) else len(seeds), 'seed')}"
+        for path, (_, seeds) in content["conditions"].items()
+    ]
+    # A condition a line: what changed can be seen in a diff.
+    block = json.dumps({"format": FORMAT, "parley": __version__, "hash": digest(content)})[:-1]
+    parts = [f'"{name}": {_json(part)}' for name, part in content.items()]
+    return "\n".join(
+        [
+            f"# Preregistration: {one_line(study.title)}",
+            "",
+            f"`parley plan {study.name} --freeze` wrote this page. Complete it, and commit it with the study before "
+            "anything is played. You may edit all but the block at its end.",
+            "",
+            "- Authors: *who*",
+            "- Date: *when*",
+            "- Played before this was written: *nothing, or which simulations and what was seen of them*",
+            "",
+            "## Why",
+            "",
+            "*What is to be learned, and what you expect.*",
+            "",
+            "## Questions",
+            "",
+            *questions,
+            "",
+            "*Which answer to each would count for your hypothesis, and which against it.*",
+            "",
+            "## Conditions",
+            "",
+            f"{counted(len(study.conditions), 'condition')}, {counted(simulations, 'simulation')}:",
+            "",
+            *conditions,
+            "",
+            "## Rules",
+            "",
+            *(f"- {name.capitalize()}: {rule}" for name, rule in _RULES.items()),
+            "- *Your own, such as what you do if a model is not available any more.*",
+            "",
+            "## Exploratory",
+            "",
+            "*What you will look at besides, without claiming that it was foreseen.*",
+            "",
+            "## Frozen",
+            "",
+            "Reports compare the study to this block. Do not edit it.",
+            "",
+            "```json parley-frozen",
+            f'{block}, "content": {{',
+            ",\n".join(parts) + "}}",
+            "```",
+            "",
+        ]
+    )
+
+
+def _json(value: Any) -> str:
+    """Return JSON with an item a line."""
+    if isinstance(value, dict):
+        inner = ",\n".join(f" {json.dumps(key)}: {json.dumps(item)}" for key, item in value.items())
+        return "{\n" + inner + "}"
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(f" {json.dumps(item)}" for item in value) + "]"
+    return json.dumps(value)

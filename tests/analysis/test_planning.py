@@ -1,0 +1,155 @@
+"""What `parley plan` assumes, and what simulations take by records that are written out here."""
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
+from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
+from parley.analysis.power import Rates, power_of_rates
+from parley.analysis.stats import wilson_interval
+from parley.play.record import Summary
+from parley.play.simulate import simulate_shard
+from parley.play.usable import read_own
+from parley.study import Study
+from parley.study.condition import SCRIPTED as ENGINE
+from support.studies import StudyFactory
+
+ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
+GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 30}
+PRICED = {
+    "tiny": {
+        "source": {"repo": "owner/tiny", "revision": "a" * 40},
+        "gpus": 2,
+        "price": {"prompt": 10, "completion": 30},
+    }
+}
+
+
+def summary(prompt: int, completion: int, start: int, end: int, device: str = "NVIDIA H100, 550") -> Summary:
+    told = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": 0}
+    when = [f"2026-01-01T00:{second // 60:02}:{second % 60:02}+00:00" for second in (start, end)]
+    made = {"started": when[0], "ended": when[1], "engines": {"tiny": {"device": device}}}
+    return Summary({}, {}, told, "", made)
+
+
+def test_without_records_rates_are_a_half_and_pairs_independent(study_factory: StudyFactory) -> None:
+    study = study_factory(GRID, questions=[ASKED])
+    (plan,) = planned(study, [])
+    assert (plan.first, plan.difference, plan.correlation, plan.pairs) == (0.5, 0.2, 0.0, 0)
+    assert "no pilot" in plan.basis
+    row = plan_table(study, [plan], Costs([])).iloc[0]
+    assert row["power"] == row["power_alone"] == power_of_rates(60, Rates(0.5, 0.7), 0.05)
+    assert row["power_one_stratum"] == power_of_rates(30, Rates(0.5, 0.7), 0.05)
+    assert power_of_rates(2 * row["seeds_80"], Rates(0.5, 0.7), 0.05) >= 0.8
+    assert power_of_rates(2 * row["seeds_80"] - 2, Rates(0.5, 0.7), 0.05) < 0.8
+    assert power_of_rates(60, Rates(0.5, 0.5 + row["smallest_80"]), 0.05) == pytest.approx(0.8, abs=0.01)
+    assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
+
+
+def test_stated_rates_count_and_several_questions_share_the_level(study_factory: StudyFactory) -> None:
+    questions = [{**ASKED, "expected": [0.6, 0.8]}, {**ASKED, "name": "other"}]
+    study = study_factory(GRID, questions=questions)
+    assert level(study) == pytest.approx(0.025)
+    first, other = planned(study, [])
+    assert (first.first, first.difference) == pytest.approx((0.6, 0.2))
+    table = plan_table(study, [first, other], Costs([]))
+    assert table["power"][0] == pytest.approx(power_of_rates(60, Rates(0.6, 0.8), 0.025))
+    assert table["power_alone"][0] == pytest.approx(power_of_rates(60, Rates(0.6, 0.8), 0.05))
+    given, _ = planned(study, [], base=0.9)
+    assert (given.first, given.difference) == pytest.approx((0.9, -0.2))
+
+
+def test_a_pilot_tells_rates_and_correlation(study_factory: StudyFactory) -> None:
+    grid = {"model": ["random", "majority"], "n": 3, "seeds": 25}
+    asked = {"name": "model", "outcome": "valid_consensus", "compare": "model", "smallest": 0.2}
+    study = study_factory(grid, questions=[asked], parameters={"max_rounds": 3})
+    simulate_shard(study, ENGINE, 0)
+    records = [(s, read_own(s.record(study.name), s)) for s in study.simulations()]
+    won = [
+        [r.outcome["name"] == "valid_consensus" for s, r in records if s.condition.axes["model"] == m]
+        for m in grid["model"]
+    ]
+    (plan,) = planned(study, records)
+    assert plan.pairs == 25
+    assert plan.first == pytest.approx(sum(won[0]) / 25)
+    assert "25 pairs" in plan.basis
+    (few,) = planned(study, [record for record in records if record[0].seed < 19])
+    assert few.pairs == 0  # 19 pairs say too little
+    assert few.first == 0.5
+
+
+def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
+    grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
+    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
+    study = study_factory(grid, game="stag_hunt", questions=[asked])
+    (plan,) = planned(study, [])
+    assert plan.power is None
+    row = plan_table(study, [plan], Costs([])).iloc[0]
+    assert math.isnan(row["power"])
+    assert pd.isna(row["seeds_80"])
+
+
+def test_scripted_agents_take_no_tokens(study_factory: StudyFactory) -> None:
+    study = study_factory(GRID)
+    total, known = total_cost(study.conditions, Costs([]))
+    assert (total.tokens, total.hours, total.gpu_hours, total.money) == (0, 0, 0, 0)
+    assert known == {}
+    assert Costs([]).of(study.conditions[0])[1] == SCRIPTED
+
+
+def asking(study_factory: StudyFactory, **changes: Any) -> Study:
+    return study_factory(
+        {"model": "tiny", "n": [4, 6, 8], "prompt": ["may_exist", "none_exist"], "seeds": 10, **changes}, models=PRICED
+    )
+
+
+def test_what_nobody_measured_is_unknown(study_factory: StudyFactory) -> None:
+    study = asking(study_factory)
+    cost, source = Costs([]).of(study.conditions[0])
+    assert source == UNKNOWN
+    assert math.isnan(cost.tokens)
+    assert math.isnan(total_cost(study.conditions, Costs([]))[0].money)
+
+
+def test_costs_are_those_of_the_records_that_come_nearest(study_factory: StudyFactory) -> None:
+    study = asking(study_factory)
+    four, other_four, six = study.conditions[0], study.conditions[1], study.conditions[2]
+    simulations = [s for s in study.simulations() if s.condition is four][:2]
+    # Two simulations that overlap, then a pause: the engine was at work for 30 s and gave 30,000 tokens.
+    records = [(simulations[0], summary(9_000, 1_000, 0, 20)), (simulations[1], summary(18_000, 2_000, 10, 30))]
+    costs = Costs(records)
+    cost, source = costs.of(four)
+    assert source == SAME
+    assert (cost.prompt, cost.completion) == (13_500, 1_500)
+    assert cost.hours == pytest.approx(15_000 * 30 / 30_000 / 3600)
+    assert cost.gpu_hours == pytest.approx(2 * cost.hours)  # the entry says that a server takes two
+    assert cost.money == pytest.approx((13_500 * 10 + 1_500 * 30) / 1e6)
+    assert costs.of(other_four)[1] == ALIKE
+    larger, source = costs.of(six)
+    assert source == PER_AGENT
+    assert larger.tokens == pytest.approx(15_000 * 6 / 4)
+    total, known = total_cost(study.conditions, costs)
+    assert total.tokens == pytest.approx(20 * 15_000 * (1 + 6 / 4 + 8 / 4))
+    assert known == {SAME: ["tiny"], ALIKE: ["tiny"], PER_AGENT: ["tiny"]}
+
+
+def test_a_cpu_takes_no_gpu_hours_and_without_a_price_there_is_no_money(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "tiny", "seeds": 2})
+    record = (next(study.simulations()), summary(100, 10, 0, 10, "CPU, some"))
+    cost, _ = Costs([record]).of(study.conditions[0])
+    assert cost.gpu_hours == 0
+    assert cost.hours == pytest.approx(10 / 3600)
+    assert math.isnan(cost.money)
+
+
+def test_widths_are_wilsons(study_factory: StudyFactory) -> None:
+    table = width_table(study_factory(seeds=37)).set_index("seeds")
+    assert table.index.is_monotonic_increasing
+    assert table.loc[37, "of_the_study"]
+    low, high = wilson_interval(50, 100)
+    assert table.loc[100, "width_at_50"] == pytest.approx(high - low)
+    low, high = wilson_interval(9, 10)
+    assert table.loc[10, "width_at_90"] == pytest.approx(high - low)

@@ -1,0 +1,131 @@
+"""Power: by brute force over all tables, by other libraries' words, and of the paper's own prompt effect."""
+
+from collections.abc import Iterator
+from math import comb
+
+import numpy as np
+import pytest
+import scipy
+from numpy.typing import NDArray
+
+from parley.analysis import power as module
+from parley.analysis.power import (
+    Rates,
+    correlation,
+    pairs_needed,
+    power_of_differences,
+    power_of_rates,
+    smallest_found,
+)
+from parley.analysis.stats import mcnemar, paired_mean
+
+PROMPT = Rates(0.591, 0.754)  # section 4.1 of the paper, with pairs that are independent
+
+
+def exact(first: int, second: int) -> float:
+    """McNemar's exact p, from binomial coefficients."""
+    n = first + second
+    return min(1.0, 2 * sum(comb(n, k) for k in range(min(first, second) + 1)) / 2**n)
+
+
+def by_hand(pairs: int, p: float, q: float, alpha: float, test: dict[tuple[int, int], float]) -> float:
+    """The power for independent pairs with rates p and q: all tables, one by one."""
+    only_first, only_second = p * (1 - q), (1 - p) * q
+    rest = 1 - only_first - only_second
+    return sum(
+        comb(pairs, b) * comb(pairs - b, c) * only_first**b * only_second**c * rest ** (pairs - b - c)
+        for (b, c), found in test.items()
+        if b + c <= pairs and found < alpha
+    )
+
+
+def tables(pairs: int) -> Iterator[tuple[int, int]]:
+    return ((b, c) for b in range(pairs + 1) for c in range(pairs + 1 - b))
+
+
+@pytest.fixture
+def exact_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """McNemar's exact test in the place of the one that is used."""
+
+    def counted(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+        tail = scipy.stats.binom.cdf(np.minimum(first, second), first + second, 0.5)
+        return np.asarray(np.minimum(1.0, 2 * tail))
+
+    monkeypatch.setattr(module, "mcnemar", counted)
+    module._limits.cache_clear()
+    yield
+    module._limits.cache_clear()
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.0125])
+@pytest.mark.parametrize("pairs", [1, 5, 25, 60])
+def test_power_is_the_sum_over_all_tables_of_the_test_that_is_used(pairs: int, alpha: float) -> None:
+    test = {(b, c): float(mcnemar(b, c)) for b, c in tables(pairs)}
+    for p, q in ((0.5, 0.7), (0.591, 0.754), (0.95, 0.4), (0.3, 0.3), (1.0, 0.5)):
+        assert power_of_rates(pairs, Rates(p, q), alpha) == pytest.approx(by_hand(pairs, p, q, alpha, test), abs=1e-9)
+
+
+def test_the_papers_prompt_effect_is_found_in_a_third_of_cases_with_the_exact_test(exact_test: None) -> None:
+    test = {(b, c): exact(b, c) for b, c in tables(145)}
+    assert by_hand(50, 0.591, 0.754, 0.05, test) == pytest.approx(0.323, abs=0.001)  # one condition of paper.yaml
+    assert by_hand(145, 0.591, 0.754, 0.05, test) > 0.8 > by_hand(125, 0.591, 0.754, 0.05, test)
+    assert power_of_rates(50, PROMPT, 0.05) == pytest.approx(0.323, abs=0.001)
+    needed = pairs_needed(lambda pairs: power_of_rates(pairs, PROMPT, 0.05), 0.8)
+    assert needed is not None
+    assert 135 <= needed <= 145
+
+
+def test_without_a_difference_the_power_is_the_size_of_the_test() -> None:
+    for pairs in (10, 50, 300):
+        assert power_of_rates(pairs, Rates(0.6, 0.6), 0.05) < 0.06
+
+
+def test_what_is_correlated_is_found_sooner() -> None:
+    assert power_of_rates(50, Rates(0.591, 0.754, 0.5), 0.05) > power_of_rates(50, PROMPT, 0.05) + 0.2
+    rates = Rates(0.2, 0.9, 1.0)  # as correlated as these rates allow: whoever is a success first is one again
+    assert rates.discordant == pytest.approx((0.0, 0.7))
+    assert Rates(0.2, 0.5, -1.0).discordant == pytest.approx((0.2, 0.5))
+
+
+def test_correlation_is_that_of_numpy() -> None:
+    x, y = np.repeat([1, 1, 0, 0], [5, 2, 3, 7]), np.repeat([1, 0, 1, 0], [5, 2, 3, 7])
+    assert correlation(5, 2, 3, 7) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert correlation(4, 0, 3, 0) == 0  # the first always has it
+
+
+def test_too_many_tables_are_drawn_with_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = power_of_rates(200, PROMPT, 0.05)
+    monkeypatch.setattr(module, "_ENUMERATED", 50)
+    drawn = power_of_rates(200, PROMPT, 0.05)
+    assert drawn == pytest.approx(counted, abs=0.012)
+    assert drawn != counted
+    assert drawn == power_of_rates(200, PROMPT, 0.05)
+
+
+def test_numbers_are_drawn_for_the_test_that_is_used() -> None:
+    differences = np.random.default_rng(0).normal(3.0, 1.0, 4000)
+    found = power_of_differences(20, differences, 0.7, 0.05)
+    t, df = 0.7 * np.sqrt(20), 19
+    point = scipy.stats.t.isf(0.025, df)
+    closed = scipy.stats.nct.sf(point, df, t) + scipy.stats.nct.cdf(-point, df, t)
+    assert found == pytest.approx(closed, abs=0.03)
+    drawn = np.random.default_rng(20).choice(differences - differences.mean(), size=(2000, 20))[:100] + 0.7
+    ours = power_of_differences(20, differences, 0.7, 0.05)
+    of_test = np.mean([paired_mean(np.zeros(20), sample)[2] < 0.05 for sample in drawn])
+    assert of_test == pytest.approx(ours, abs=0.12)
+    assert power_of_differences(20, np.full(30, 0.5), 0.7, 0.05) == 0  # nobody knows how they vary
+
+
+def test_seeds_are_those_from_which_on_the_power_stays() -> None:
+    assert pairs_needed(lambda pairs: pairs / 100, 0.8) == 80
+    assert pairs_needed(lambda pairs: pairs / 100, 0.8, step=6) == 84
+    assert pairs_needed(lambda pairs: 0.79 if pairs == 83 else pairs / 100, 0.8) == 84
+    assert pairs_needed(lambda pairs: 0.5, 0.8, most=1000) is None
+
+
+def test_the_smallest_difference_has_the_power() -> None:
+    found = smallest_found(lambda d: power_of_rates(50, Rates(0.5, 0.5 + d), 0.05), 0.5)
+    assert found is not None
+    assert power_of_rates(50, Rates(0.5, 0.5 + found), 0.05) == pytest.approx(0.8, abs=0.005)
+    assert smallest_found(lambda d: power_of_rates(3, Rates(0.5, 0.5 + d), 0.05), 0.5) is None
+    assert smallest_found(lambda d: 1.0, 0.0) is None

@@ -1,0 +1,93 @@
+"""`parley plan`: its table, its files, and one line for what is wrong."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from parley import paths
+from parley.play.simulate import simulate_shard
+from parley.study.condition import SCRIPTED
+from support.commands import Parley, one_line_error
+from support.studies import StudyFactory
+
+ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
+GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 25}
+
+
+def test_questions_are_planned(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory(GRID, questions=[{**ASKED, "expected": [0.591, 0.754]}])
+    ran = parley("plan", "small.yaml")
+    assert ran.status == 0
+    header, row = ran.out.splitlines()[:2]
+    assert header.split("  ")[0] == "question"
+    assert row.startswith("prompt    prompt may_exist -> none_exist  2 x 25  59.1% -> 75.4%")
+    assert "pairs independent: no pilot" in ran.out
+    assert "preregistration: none; parley plan small --freeze writes one" in ran.out
+    table = pd.read_csv(paths.power("small", "plan", ".csv"))
+    assert table["question"].tolist() == ["prompt"]
+    for suffix in (".png", ".svg"):
+        assert paths.power("small", "power", suffix).stat().st_size > 1000
+    svg = paths.power("small", "power", ".svg").read_text()
+    assert "59% -&gt; 75%" in svg
+    assert "seeds per condition" in svg
+
+
+def test_the_same_study_gives_the_same_bytes(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory(GRID, questions=[ASKED])
+    made = [paths.power("small", *name) for name in (("plan", ".csv"), ("power", ".svg"), ("power", ".png"))]
+    parley("plan", "small.yaml")
+    first = [path.read_bytes() for path in made]
+    parley("plan", "small.yaml")
+    assert [path.read_bytes() for path in made] == first
+
+
+def test_without_questions_widths_are_told_and_how_to_declare_some(
+    parley: Parley, study_factory: StudyFactory
+) -> None:
+    study_factory(GRID)
+    ran = parley("plan", "small.yaml")
+    assert ran.status == 0
+    assert "this study" in next(line for line in ran.out.splitlines() if line.lstrip().startswith("25 "))
+    assert "{name: NAME, outcome: valid_consensus, compare: n, smallest: 0.15}" in ran.out
+    assert paths.power("small", "power", ".svg").exists()
+
+
+def test_records_of_the_study_and_of_another_are_a_pilot(parley: Parley, study_factory: StudyFactory) -> None:
+    other = study_factory(GRID, name="other")
+    simulate_shard(other, SCRIPTED, 0)
+    study_factory(GRID, questions=[ASKED])
+    assert "no pilot" in parley("plan", "small.yaml").out
+    assert "rate of 50 pairs; correlation of 50 pairs" in parley("plan", "small.yaml", "--from", "other.yaml").out
+
+
+def test_what_no_record_tells_is_a_question_mark(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory({**GRID, "model": "tiny"}, questions=[ASKED])
+    ran = parley("plan", "small.yaml")
+    assert "?: no record says what tiny takes" in ran.out
+    row = next(line for line in ran.out.splitlines() if line.startswith("the study as it is"))
+    assert row.split()[-4:] == ["?"] * 4
+
+
+def test_freezing_writes_a_file_once(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory(GRID, questions=[ASKED])
+    assert parley("plan", "small.yaml", "--freeze").out == "small.frozen.md\n"
+    assert "the study is as it was frozen" in parley("plan", "small.yaml").out
+    assert "is there already" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
+    assert parley("plan", "small.yaml", "--freeze", "--force").status == 0
+    study_factory({**GRID, "seeds": 26}, questions=[ASKED])
+    ran = parley("plan", "small.yaml")
+    assert ran.status == 0
+    assert "CHANGED since it was frozen: 4 conditions with other seeds" in ran.out.splitlines()[-1]
+    assert Path("small.frozen.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--force",), "only with --freeze"), (("--from", "nothing.yaml"), "no such file")],
+)
+def test_wrong_use_is_one_line(
+    parley: Parley, study_factory: StudyFactory, arguments: tuple[str, ...], said: str
+) -> None:
+    study_factory(GRID, questions=[ASKED])
+    assert said in one_line_error(parley("plan", "small.yaml", *arguments), 2)

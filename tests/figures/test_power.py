@@ -1,0 +1,44 @@
+"""The figure of `parley plan`."""
+
+import pytest
+
+from parley.analysis.costs import Costs
+from parley.analysis.planning import plan_table, planned, width_table
+from parley.analysis.power import Rates, power_of_rates
+from parley.figures.power import _power, _widths
+from support.panels import data, panels_of, text_of
+from support.studies import StudyFactory
+
+ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
+GRID = {"n": [4, 6, 8], "prompt": ["may_exist", "none_exist"], "seeds": 20}
+
+
+def test_lines_are_the_power_of_all_strata_and_of_one(study_factory: StudyFactory) -> None:
+    study = study_factory(GRID, questions=[ASKED, {**ASKED, "name": "again"}])
+    plans = planned(study, [])
+    figure = _power(study, plans, plan_table(study, plans, Costs([])))
+    panel, _ = panels_of(figure)
+    lines = data(panel)
+    for (seeds, powers), (strata, alpha) in zip(lines, [(3, 0.025), (3, 0.05), (1, 0.05)], strict=True):
+        assert max(seeds) >= 20
+        assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.5, 0.7), alpha) for n in seeds])
+    assert "corrected for 2 comparisons" in text_of(figure)
+    assert "Pairs are taken to be independent" in text_of(figure)
+    assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
+
+
+def test_what_is_unknown_is_said_in_its_panel(study_factory: StudyFactory) -> None:
+    grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
+    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
+    study = study_factory(grid, game="stag_hunt", questions=[asked])
+    plans = planned(study, [])
+    assert "spread unknown: needs 20 pairs" in text_of(_power(study, plans, plan_table(study, plans, Costs([]))))
+
+
+def test_without_questions_it_shows_widths(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=37)
+    table = width_table(study)
+    (panel,) = panels_of(_widths(study, table))
+    (seeds, widths), _ = data(panel)
+    assert widths == table["width_at_50"].tolist()
+    assert 37 in seeds

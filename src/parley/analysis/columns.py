@@ -251,6 +251,12 @@ TABLES = (
             Column("p", "double", "two-sided p of the test"),
             Column("p_holm", "double", "p, corrected by Holm over the same `kind`, `axis` and `what`"),
             Column("p_bh", "double", "p, corrected by Benjamini and Hochberg over all rows of the table"),
+            Column(
+                "noise",
+                "double",
+                "a difference of so many pairs is within this of 0 in 95% of cases if only sampling differs, by the "
+                "table `noise`; missing without `repeats`",
+            ),
         ),
     ),
     Table(

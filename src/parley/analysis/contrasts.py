@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from parley.analysis.attacked import with_group_size, with_undisturbed
 from parley.analysis.columns import declared
+from parley.analysis.noise import band
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import (
     Floats,
@@ -37,7 +38,7 @@ NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
 MAX_VALUES = 6  # of an axis in a group of conditions; with more, each value is compared with the first alone
 _NAMES = [column.name for column in declared("contrasts").columns]
-_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-2]  # the axes stand between them; p_holm and p_bh come last
+_BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-3]  # the axes stand between them; p_holm, p_bh and noise come last
 _COUNTS = _AFTER[:6]
 _INDEX = "_index"
 _PAIR = "_pair"
@@ -55,7 +56,11 @@ class _Cell:
 
 
 def contrast_table(
-    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible = NONE_IMPOSSIBLE
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    game: type[Game],
+    impossible: Impossible = NONE_IMPOSSIBLE,
+    noise: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity; then own comparisons.
 
@@ -63,7 +68,7 @@ def contrast_table(
     `value_from` and `value_to`; `all_from` and `all_to` are of all simulations. Where two conditions share no seed,
     pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected over the rows that compare
     the same thing along the same axis. There is no row of what no simulation of one of the two has, such as an outcome
-    that the condition cannot have.
+    that the condition cannot have. `noise` is the table of that name, of studies with repeats.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
@@ -86,7 +91,29 @@ def contrast_table(
     families = table.groupby(["kind", "axis", "what"], sort=False, dropna=False)["p"]
     table["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float)))
     table["p_bh"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
+    table["noise"] = _noise(table, cells, places, by, noise)
     return table
+
+
+def _noise(
+    table: pd.DataFrame,
+    cells: Sequence[_Cell],
+    places: Sequence[tuple[str, int, int]],
+    by: Sequence[str],
+    noise: pd.DataFrame | None,
+) -> list[float]:
+    """Return for each contrast the band in which it lies if its conditions differ in nothing but sampling."""
+    if noise is None or noise.empty:
+        return [np.nan] * len(table)
+    of = noise[[*by, "kind", "what", "spread"]].itertuples(index=False, name=None)
+    spreads = {(*map(str, key), kind, what): spread for *key, kind, what, spread in of}
+    ends = {tuple(_where(cells, place, by)): place[1:] for place in places}
+    bands = []
+    for row in table[["axis", "from", "to", *by, "kind", "what", "pairs"]].itertuples(index=False, name=None):
+        *where, kind, what, pairs = row
+        both = [spreads.get((*map(str, cells[place].key), kind, what), np.nan) for place in ends.get(tuple(where), ())]
+        bands.append(band(float(np.sqrt(np.mean(np.square(both)))), pairs) if both and pairs else np.nan)
+    return bands
 
 
 def _contrasted(game: type[Game]) -> list[Quantity]:

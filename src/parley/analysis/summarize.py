@@ -69,6 +69,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
     impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, study.game, impossible)
     conditions["left_out"] = _left_out(study, played)
+    noise = noise_table(_again(every), by, study.game)
     return {
         "simulations": rows,
         "conditions": conditions,
@@ -78,8 +79,8 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "rates": rate_table(rows, by, study.game),
         "quantities": quantity_table(rows, by, study.game),
         "players": player_table(played, simulations, summaries),
-        "contrasts": contrast_table(rows, by, study.game, impossible),
-        "noise": noise_table(_again(every), by, study.game),
+        "contrasts": contrast_table(rows, by, study.game, impossible, noise),
+        "noise": noise,
         "questions": question_table(rows, study),
         "manifest": manifest_table(study.name, every.simulations, every.summaries),
     }

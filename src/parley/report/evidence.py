@@ -61,6 +61,7 @@ def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) 
     return {
         "all": len(contrasts),
         "axes": varying,
+        "noisy": "noise" in contrasts and bool(contrasts["noise"].notna().any()),
         "rows": [
             {**_contrast(row, labels, row["what"] in numbers), "axes": [row[axis] for axis in varying]}
             for row in shown
@@ -116,6 +117,7 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "values": values,
         "all": _all(row, form),
         "difference": difference,
+        "noise": _noise(row, form if number else ".0f", times, unit),
         "p": _p(row["p"]),
         "p_holm": _p(row["p_holm"]),
         "p_bh": _p(row.get("p_bh", math.nan)),
@@ -129,6 +131,15 @@ def _all(row: dict[Any, Any], form: str) -> str:
     if not row["pairs"] or sizes == (row["pairs"], row["pairs"]):
         return ""
     return f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
+
+
+def _noise(row: dict[Any, Any], form: str, times: int, unit: str) -> str:
+    """Return how much sampling alone explains, where seeds were played again; it is said if that is all there is."""
+    noise = row.get("noise", math.nan)
+    if pd.isna(noise) or pd.isna(row["difference"]):
+        return ""
+    below = "within the noise" if abs(row["difference"]) <= noise else "noise"
+    return f"{below}: ±{times * noise:{form}}{unit}"
 
 
 def _p(value: float) -> str:

@@ -20,7 +20,7 @@ rule summarize:
             for name in paths.TABLES
             if name not in ("simulations", "conditions")
         ],
-        metrics=[str(paths.metric("{study}", c.path)) for c in STUDY.conditions],
+        metrics=[str(paths.metric("{study}", c.path)) for c in STUDY.first_repeat.conditions],
     log:
         str(paths.log("{study}", "summarize")),
     benchmark:

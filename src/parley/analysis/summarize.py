@@ -15,6 +15,7 @@ from parley.analysis.conditions import condition_table, impossible_outcomes
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.degenerate_rates import with_counts
 from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
+from parley.analysis.noise import REPEAT, noise_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.simulations import simulation_row
@@ -35,18 +36,19 @@ def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
     Damaged records are named and left out; the column `left_out` counts them. Raises RecordError naming the records
     that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot.
     """
-    records = read_records(study, strict)
+    every = read_records(study, strict)
+    records = every.first_repeat
     by_round = Averages(records.study)
-    write_turns(study, recorded(records, by_round))
-    tables = make_tables(study, records, by_round)
+    write_turns(study.first_repeat, recorded(records, by_round))
+    tables = make_tables(study, every, by_round)
     conditions = tables["conditions"]
     for name, table in tables.items():
         write_table(table, study, name)
     write_metrics(records.study, conditions, tables["rates"])
-    write_empty_metrics(study, records.study)
-    for simulation in records.simulations:
+    write_empty_metrics(study.first_repeat, records.study)
+    for simulation in every.simulations:
         release(simulation.record(study.name))
-    mark_tables(study, records.left_out)
+    mark_tables(study, every.left_out)
     _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
     return conditions
 
@@ -56,6 +58,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
 
     `by_round` has its measures where the traces were read already. Nothing is written.
     """
+    every, records = records, records.first_repeat
     played, simulations, summaries = records.study, records.simulations, records.summaries
     if by_round is None:
         by_round = Averages(played)
@@ -77,7 +80,8 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "players": player_table(played, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game, impossible),
         "questions": question_table(rows, study),
-        "manifest": manifest_table(study.name, simulations, summaries),
+        "noise": noise_table(_again(every), by, study.game),
+        "manifest": manifest_table(study.name, every.simulations, every.summaries),
     }
 
 
@@ -85,6 +89,12 @@ def simulation_table(records: Records) -> pd.DataFrame:
     """Return a row per simulation whose record can be used: see `simulation_row`."""
     both = zip(records.simulations, records.summaries, strict=True)
     return with_counts(pd.DataFrame([simulation_row(simulation, summary) for simulation, summary in both]))
+
+
+def _again(records: Records) -> pd.DataFrame:
+    """Return the table of simulations with a column that says which repeat; no rows if nothing was played again."""
+    rows = simulation_table(records).assign(**{REPEAT: [s.condition.repeat or 0 for s in records.simulations]})
+    return rows if (rows[REPEAT] > 0).any() else rows.iloc[:0]
 
 
 def recorded(records: Records, by_round: Averages) -> Iterator[Recorded]:
@@ -97,7 +107,7 @@ def recorded(records: Records, by_round: Averages) -> Iterator[Recorded]:
         return
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         trace = read_trace(simulation.record(study.name))
-        by_round.add(simulation.condition.path, game.evidence.series(summary.outcome, trace))
+        by_round.add_rounds(simulation.condition.path, summary.outcome, trace)
         yield simulation, summary, trace
 
 

@@ -49,11 +49,12 @@ class Results(Shown):
     """
 
     def __init__(self, study: Study, root: Path) -> None:
-        self._planned = study
+        self._planned = study.first_repeat
         self._root = root
         self._told: set[Path] = set()  # records of which a warning said that they are left out
         self._is_current = tables_are_current(study)
-        self._study = usable_part(study) if self._is_current else _on_disk(study)
+        self._whole = usable_part(study) if self._is_current else _on_disk(study)  # with what is played again
+        self._study = self._whole.first_repeat
         if not self._study.conditions:
             raise RecordError(f"{study.name}: no results yet in {paths.results(study.name)}; {_remedy(study, root)}")
 
@@ -75,7 +76,8 @@ class Results(Shown):
     def rounds(self) -> pd.DataFrame:
         """A row per simulation and round: the axes, `seed`, `outcome`, `round`, and the measures of the game.
 
-        The table of the same name, `table("rounds")`, has their means by condition.
+        Only rounds that were played. The table of the same name, `table("rounds")`, has their means by condition, in
+        which finished games may keep their last value.
 
         >>> import parley
         >>> parley.load("demo").results().rounds[["b", "seed", "round", "agreement"]].head(2)
@@ -209,13 +211,13 @@ class Results(Shown):
     @cached_property
     def _usable(self) -> UsableRecords:
         """All records that can be used, which are read once."""
-        found = read_records(self._study, told=self._told)
+        found = read_records(self._whole, told=self._told)
         self._told.update(found.left_out)
         return found
 
     @property
     def _usable_study(self) -> Study:
-        return self._study if self._is_current else self._usable.study
+        return self._study if self._is_current else self._usable.first_repeat.study
 
     @cached_property
     def _made(self) -> dict[str, pd.DataFrame]:
@@ -223,7 +225,7 @@ class Results(Shown):
 
     @cached_property
     def _made_simulations(self) -> pd.DataFrame:
-        return self._typed(simulation_table(self._usable), "simulations")
+        return self._typed(simulation_table(self._usable.first_repeat), "simulations")
 
     def _typed(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
         """Return a table with the types that it has in its file."""
@@ -236,7 +238,8 @@ class Results(Shown):
         if self._is_current or name == LEDGER:
             return read_table(self._study.name, name)
         if name == TURNS:
-            return turn_table(self._study, recorded(self._usable, Averages(self._usable.study)))
+            first = self._usable.first_repeat
+            return turn_table(self._study, recorded(first, Averages(first.study)))
         return self._made_simulations.copy() if name == "simulations" else self._made[name].copy()
 
     def _part_of_table(self, name: str, columns: Sequence[str] | None, chosen: dict[str, Any]) -> pd.DataFrame:

@@ -65,7 +65,7 @@ def figures(study: Study, processes: int = 1) -> list[Path]:
 
     Raises RecordError if the tables or a record are missing, or the disk refuses.
     """
-    drawn = usable_part(study)
+    drawn = usable_part(study).first_repeat
     processes = min(processes, len(study.figures))
     if processes < 2:
         return [path for spec in study.figures for path in _written(drawn, spec)]

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from parley import paths
@@ -31,6 +32,17 @@ class Records:
     simulations: Sequence[Simulation]
     summaries: Sequence[Summary]
     left_out: Mapping[Path, str]
+
+    @cached_property
+    def first_repeat(self) -> "Records":
+        """Those of `Study.first_repeat`; what is left out stays."""
+        study = self.study.first_repeat
+        if study is self.study:
+            return self
+        both = zip(self.simulations, self.summaries, strict=True)
+        first = [(simulation, summary) for simulation, summary in both if not simulation.condition.repeat]
+        simulations, summaries = zip(*first, strict=True) if first else ((), ())
+        return Records(study, simulations, summaries, self.left_out)
 
     @property
     def unchecked(self) -> int:

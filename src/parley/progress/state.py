@@ -132,10 +132,11 @@ def cells_of(study: Study) -> list[Cell]:
         if key not in names:
             names[key] = frozenset(paths.simulation("", "", "", seed).name for seed in seeds)
         record = paths.simulation(study.name, condition.path, condition.spec, 0)
+        again = [f"repeat={condition.repeat}"] if condition.repeat else []
         cells.append(
             Cell(
                 condition=condition,
-                label=one_line(" ".join(_word(axis, condition.axes[axis]) for axis in varying), 200),
+                label=one_line(" ".join([*(_word(axis, condition.axes[axis]) for axis in varying), *again]), 200),
                 names=names[key],
                 records=Folder(record.parent),
                 journals=Folder(paths.journal(record).parent),

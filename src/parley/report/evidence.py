@@ -74,7 +74,11 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
     texts = {question.name: question_text(question) for question in study.questions}
     return [
         {
-            **_contrast({**row, "simulations_from": 0, "simulations_to": 0}, labels, row["what"] in numbers),
+            **_contrast(
+                row | dict.fromkeys(("simulations_from", "simulations_to"), row["pairs"]),
+                labels,
+                row["what"] in numbers,
+            ),
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
@@ -114,12 +118,21 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "pairs": pairs,
         "discordant": f"{row['only_first']} only first, {row['only_second']} only second" if discordant else "",
         "values": values,
+        "all": _all(row, form),
         "difference": difference,
         "p": _p(row["p"]),
         "p_holm": _p(row["p_holm"]),
         "p_bh": _p(row.get("p_bh", math.nan)),
         "test": row["test"],
     }
+
+
+def _all(row: dict[Any, Any], form: str) -> str:
+    """Return the rates or means of all simulations, where the pairs are only some of them."""
+    sizes = row["simulations_from"], row["simulations_to"]
+    if not row["pairs"] or sizes == (row["pairs"], row["pairs"]):
+        return ""
+    return f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
 
 
 def _p(value: float) -> str:

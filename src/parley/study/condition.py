@@ -18,7 +18,9 @@ from parley.engine.service.terms import DEFAULT_CONCURRENT
 from parley.games import base
 from parley.games.base import Game, GameParameters, new_game
 from parley.identity import digest
+from parley.policies import Sampling
 from parley.policies.kinds import LLM, ChosenPolicy
+from parley.study.growing import GrowingSeeds
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
@@ -51,8 +53,8 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Agents of one role that are played alike; `count` is at least 1."""
+class PlayerGroup:
+    """Agents of one role and what plays them; `count` is at least 1. A game knows them as a `Group`, by policy."""
 
     role: str
     count: int
@@ -66,15 +68,21 @@ class Condition:
     game: type[Game]
     axes: Mapping[str, str | int | float]
     parameters: GameParameters
-    groups: tuple[Group, ...]
+    groups: tuple[PlayerGroup, ...]
     prompt: str
     seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
+    growing: GrowingSeeds | None = None  # how it gets more of them
+    repeat: int | None = None  # which time its seeds are played; None where they are played once
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of all that can change a result, but the seed."""
+        """SHA-256 of all that can change a result, but the seed.
+
+        A repeat has another one, and so other sampling seeds; what a seed deals stays the same.
+        """
         counts = [group.count for group in self.groups]
-        return digest([*self._fixed(set()), counts, self.prompt])
+        repeat = [{"repeat": self.repeat}] if self.repeat else []  # the first is what an unrepeated study plays
+        return digest([*self._fixed(set()), counts, self.prompt, *repeat])
 
     @cached_property
     def spec(self) -> str:
@@ -84,8 +92,14 @@ class Condition:
 
     @cached_property
     def path(self) -> str:
-        """The axes as folders, `axis=value/axis=value/...`."""
-        return "/".join(f"{axis}={value}" for axis, value in self.axes.items())
+        """The axes as folders, `axis=value/axis=value/...`, and which repeat it is, where there are several."""
+        repeat = {} if self.repeat is None else {"repeat": self.repeat}
+        return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
+
+    @cached_property
+    def place(self) -> str:
+        """Its path with its spec: the folder of its records."""
+        return f"{self.path}/spec={self.spec}"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -135,6 +149,18 @@ class Condition:
     def possible_outcomes(self) -> frozenset[str]:
         """Names of the outcomes that its simulations can have by the rules of the game."""
         return self.game.possible_outcomes(self.parameters, self.seating)
+
+    @property
+    def samples(self) -> bool:
+        """Whether a seed can end otherwise when it is played again: not where models are asked at temperature 0.
+
+        Scripted policies count as if they did: whether they draw is not known.
+        """
+        roles = [group.role for group in self.groups]
+        sent = self.game.prompts.digests(self.prompt, roles, self.parameters)
+        unasked = {phase for phase in self.game.prompts.phases if not any(f"_{phase}_" in name for name in sent)}
+        settings = [x for name, x in dict(self.parameters).items() if isinstance(x, Sampling) and name not in unasked]
+        return not self.models or any(setting.temperature > 0 for setting in settings)
 
     def count(self, role: str) -> int:
         """Return the number of agents of one role."""

@@ -70,7 +70,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     columns = COLUMNS
 
     figures = FIGURES
-    measures = (Measure("agreement", "agreement of honest agents"),)
+    measures = (Measure("agreement", "agreement of honest agents", carried=True),)
 
     def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""

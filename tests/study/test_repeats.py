@@ -1,0 +1,50 @@
+"""`repeats`: the same seeds again, with other sampling seeds and all else alike."""
+
+import pytest
+
+from parley.errors import UsageError
+from parley.identity import request_seed
+from parley.study.condition import Simulation
+from support.studies import StudyFactory
+
+GRID = {"model": "random", "n": 3}
+GREEDY = {phase: {"temperature": 0, "max_tokens": 50} for phase in ("propose", "vote")}
+
+
+def test_the_first_repeat_is_what_a_study_without_repeats_plays(study_factory: StudyFactory) -> None:
+    once = list(study_factory(GRID, seeds=2).simulations())
+    repeated = study_factory(GRID, seeds=2, repeats=3)
+    every = list(repeated.simulations())
+    assert [s.id for s in every if not s.condition.repeat] == [s.id for s in once]
+    assert len({s.id for s in every}) == len({s.record("small") for s in every}) == 6
+    assert list(repeated.first_repeat.simulations()) == [s for s in every if not s.condition.repeat]
+
+
+def test_a_repeat_is_dealt_the_same_and_samples_anew(study_factory: StudyFactory) -> None:
+    first, second = (Simulation(c, 0) for c in study_factory(GRID, repeats=2).conditions)
+    assert second.record("small").parent.parent.name == "repeat=1"
+    assert [seat.name for seat in first.game().seats] == [seat.name for seat in second.game().seats]
+    assert first.game().rng.random() == second.game().rng.random()
+    assert request_seed(first.id, 1, "vote", "agent_1", 0) != request_seed(second.id, 1, "vote", "agent_1", 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"repeats": 0}, "repeats: 0: input should be greater than or equal to 1"),
+        ({"repeats": 2.5}, "repeats: 2.5"),
+        ({"repeats": 21}, "repeats: 21: input should be less than or equal to 20"),
+    ],
+)
+def test_what_is_no_number_of_repeats(study_factory: StudyFactory, content: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        study_factory(GRID, **content)
+
+
+def test_repeats_without_sampling_are_refused(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.study.expand.check_source", lambda *_: None)
+    grid = {"model": "tiny"}
+    assert len(study_factory(grid, repeats=2).conditions) == 2
+    assert len(study_factory(grid, parameters=GREEDY).conditions) == 1
+    with pytest.raises(UsageError, match=r"repeats: 2: model=tiny/.* asks its models at temperature 0, .* remove"):
+        study_factory(grid, repeats=2, parameters=GREEDY)

@@ -1,18 +1,19 @@
-"""Print, as Markdown, the size of each test and the coverage of its interval, by enumerating all tables.
+"""Print, as Markdown, the size of each test and the coverage of its interval: by enumerating all tables, t by drawing.
 
     python benchmarks/coverage.py
 
 The size is the largest over rates from 0.02 to 0.98, coverage the least and the mean over pairs of such rates: what
-docs/explanation/statistics.md says.
+docs/explanation/statistics.md says. The paired t test is tried on differences that are symmetric and that are skewed.
 """
 
 import numpy as np
 from scipy.stats import binom, multinomial
 
-from parley.analysis.stats import Floats, mcnemar, paired_difference, unpaired_difference, unpaired_p
+from parley.analysis.stats import Floats, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 
 RATES = np.linspace(0.02, 0.98, 49)
 PAIRS = (5, 10, 15, 25, 50, 145)
+DRAWS = 10_000
 GROUPS = ((5, 5), (10, 10), (25, 25), (50, 50), (10, 40))
 
 
@@ -44,6 +45,15 @@ def unpaired_row(n: int, m: int) -> list[str]:
     return [f"{n} and {m}, not paired", *shown(sizes, covered)]
 
 
+def mean_row(n: int, name: str) -> list[str]:
+    """Return the cells for n paired numbers whose differences have the mean 0 and the law `name`."""
+    rng = np.random.default_rng(n)
+    draws = rng.exponential(size=(DRAWS, n)) - 1 if name == "skewed" else rng.normal(size=(DRAWS, n))
+    low, high, p = np.array([paired_mean(np.zeros(n), row) for row in draws]).T
+    covered = float(((low <= 0) & (high >= 0)).mean())
+    return [f"{n} pairs of numbers, {name} differences", *shown([float((p < 0.05).mean())], [covered])]
+
+
 def covering(weights: Floats, low: Floats, high: Floats, difference: float) -> float:
     """Return how often the interval holds the difference."""
     return float(weights[(low <= difference + 1e-12) & (high >= difference - 1e-12)].sum())
@@ -56,5 +66,6 @@ def shown(sizes: list[float], covered: list[float]) -> list[str]:
 
 if __name__ == "__main__":
     print("| simulations | largest size of the test (5%) | least coverage (95%) | mean coverage |\n|---|---|---|---|")
-    for row in [*map(paired_row, PAIRS), *(unpaired_row(*sizes) for sizes in GROUPS)]:
+    means = [mean_row(n, name) for name in ("normal", "skewed") for n in (5, 10, 25, 50)]
+    for row in [*map(paired_row, PAIRS), *(unpaired_row(*sizes) for sizes in GROUPS), *means]:
         print("| " + " | ".join(row) + " |")

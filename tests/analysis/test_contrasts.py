@@ -1,5 +1,6 @@
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from parley.analysis import tables
 from parley.analysis.contrasts import MAX_VALUES, contrast_table
 from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 from parley.games.consensus.game import ConsensusGame
+from parley.study import load_study
 from support.measured import MeasuredGame, measured, played
 from support.studies import StudyFactory
 
@@ -101,6 +103,15 @@ def test_values_are_counted_within_the_group_that_is_compared() -> None:
     assert {pair for pair in found if int(pair[0]) < 20} == {("4", "8"), ("4", "16"), ("8", "16")}
     # Of the others, each is compared with the first of its own group, which is not the study's first.
     assert {pair for pair in found if int(pair[0]) >= 20} == {("20", str(n)) for n in range(21, 21 + MAX_VALUES)}
+
+
+def test_the_papers_study_compares_each_two_of_its_group_sizes() -> None:
+    study = load_study(Path(__file__).parents[2] / "config" / "paper.yaml")
+    rows = [{**c.axes, "seed": seed, "outcome": WON} for c in study.conditions for seed in c.seeds]
+    table = contrast_table(pd.DataFrame(rows), study.axes, study.game)
+    along_n = table[(table["axis"] == "n") & (table["what"] == WON)]
+    assert along_n.groupby(["model", "prompt"]).size().to_list() == [3] * 4
+    assert set(zip(along_n["from"], along_n["to"], strict=True)) == {("4", "8"), ("4", "16"), ("8", "16")}
 
 
 def test_attackers_are_compared_with_nobody_whatever_they_are() -> None:

@@ -368,7 +368,7 @@ def test_a_damaged_record_is_named_and_left_out_and_the_rest_goes_on(
     assert sorted(read_table("small", "simulations")["seed"]) == [0, 2]
     first, second = (line.getMessage() for line in caplog.records)
     assert first.startswith(f"left out: {bad}: {words}")
-    assert second == ("left out of 3 records: 1; delete what is named and run the study again to have it played")
+    assert second == ("left out: 1 of 3 records; delete the named files and run the study again")
     assert left_out_of_tables(study) == [bad]
 
 
@@ -458,7 +458,7 @@ def test_records_without_a_checksum_are_said_once(study: Study, caplog: pytest.L
     table = summarize(study)
     assert list(table["simulations"]) == [3]
     assert [line.getMessage() for line in caplog.records] == [
-        "without a checksum, of an older version: 2 records; parley replay checks them"
+        "2 records of an older version without a checksum; parley replay checks them"
     ]
 
 

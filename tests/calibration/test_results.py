@@ -109,7 +109,7 @@ def test_files_that_are_none_are_left_alone_and_cut_ones_are_told(study: Study) 
     path.write_text('{"plan": "of a study called calibrations"}')
     assert calibrations_of(study.models["tiny"]) == []
     path.write_text('{"calibration": 1, "mod')
-    with pytest.raises(RecordError, match="cut short or no JSON; delete it and run: parley calibrate"):
+    with pytest.raises(RecordError, match="cut short or not JSON; delete it and run: parley calibrate"):
         calibrations_of(study.models["tiny"])
     for damaged in ('{"calibration": 1}', '{"calibration": 1, "identity": {}, "number": 4, "arms": [{}]}'):
         path.write_text(damaged)

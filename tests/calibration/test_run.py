@@ -152,7 +152,9 @@ def test_finished_arms_without_their_journal_are_told(models: Path, tmp_path: Pa
         path.with_suffix(".jsonl").unlink()
         asked = len(server.bodies)
         for arms in (JSON_ARMS, all_arms(STYLES, ("text",))):
-            with pytest.raises(RecordError, match=r"lacks replies of .*, which is finished; get it back, or delete"):
+            with pytest.raises(
+                RecordError, match=r"lacks replies of .*, which is finished; restore the file, or delete"
+            ):
                 calibrated(models, endpoint, arms)
         assert len(server.bodies) == asked
 

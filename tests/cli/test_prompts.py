@@ -80,7 +80,7 @@ def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: S
         (["--where", "size=3"], "small.yaml: size: not an axis of this study; choose one of: model, n, b, prompt"),
         (["--where", "n=9"], "no condition has n=9"),
         (["--role", "leader"], "no agent has the role leader in the conditions that fit"),
-        (["--round", "9"], "nothing such is sent (round 9, role honest)"),
+        (["--round", "9"], "there is no such prompt (round 9, role honest)"),
     ],
 )
 def test_what_is_in_no_study_exits_2(
@@ -206,8 +206,8 @@ def test_a_format_or_a_phase_of_other_parameters_can_be_chosen(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--round", "60"], "nothing such is sent (round 60, role honest)"),
-        (["--round", "0"], "nothing is sent (round 0, role honest)"),
+        (["--round", "60"], "there is no such prompt (round 60, role honest)"),
+        (["--round", "0"], "there is no such prompt (round 0, role honest)"),
         (
             ["--role", "nobody"],
             "no agent has the role nobody in the conditions that fit; choose one of: honest, byzantine",
@@ -262,7 +262,7 @@ def test_an_unknown_game_or_phase_lists_those_there_are(parley: Parley, study_fa
     assert "phases: propose, vote" in one_line_error(parley("prompts", "--phase", "chat", "--template"), 2)
     study_factory()
     ran = parley("prompts", "--study", "small.yaml", "--phase", "chat")
-    assert "with the phases propose, vote" in one_line_error(ran, 2)
+    assert "and the phases propose, vote" in one_line_error(ran, 2)
 
 
 @pytest.mark.parametrize(

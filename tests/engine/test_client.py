@@ -159,10 +159,10 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path, answer: byte
             "answered 400: no such model sorry",
         ),
         (http(500, b"<html>\x1b[31mboom"), "answered 500"),
-        (http(200, b"not json"), "no chat completion: not json"),
-        (http(200, b"[]"), "no chat completion"),
-        (http(200, b'{"choices": []}'), "no chat completion"),
-        (http(200, b'{"choices": [{"message": "x", "finish_reason": "stop"}]}'), "no chat completion"),
+        (http(200, b"not json"), "not a chat completion: not json"),
+        (http(200, b"[]"), "not a chat completion"),
+        (http(200, b'{"choices": []}'), "not a chat completion"),
+        (http(200, b'{"choices": [{"message": "x", "finish_reason": "stop"}]}'), "not a chat completion"),
         (b"garbage\r\n\r\n", "broke the connection"),
         (b"", "broke the connection"),
     ],
@@ -192,7 +192,7 @@ def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         return b""
 
-    with pytest.raises(EngineError, match="no whole answer within"):
+    with pytest.raises(EngineError, match="no complete answer within"):
         ask_once(tmp_path, never, 0.2)
 
 

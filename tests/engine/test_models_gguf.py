@@ -86,9 +86,9 @@ def test_names_of_parts_follow_their_pattern(changes: dict[str, Any], expected: 
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (PACKAGES | {"packages": "tiny"}, "packages must be different names"),
-        (PACKAGES | {"packages": ["a", "a"], "parts": None}, "packages must be different names"),
-        (PACKAGES | {"packages": ["a", "b"]}, "parts is for a pattern"),
+        (PACKAGES | {"packages": "tiny"}, "all packages have the same name"),
+        (PACKAGES | {"packages": ["a", "a"], "parts": None}, "all packages have the same name"),
+        (PACKAGES | {"packages": ["a", "b"]}, "parts goes with a pattern"),
         (PACKAGES | {"packages": "tiny{0.__class__}"}, "packages"),
         (PACKAGES | {"file": "../x{}"}, "file"),
         (PACKAGES | {"version": ">1"}, "version"),

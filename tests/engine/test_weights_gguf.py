@@ -153,21 +153,23 @@ def test_packages_that_make_model_has_no_list_of_are_named(install: Any) -> None
 def test_another_version_is_refused(install: Any) -> None:
     install(1, 3)
     install(2, version="0.3.0")
-    assert "package tiny-part2 is installed as version 0.3.0, and 0.2.0 is wanted; run: make" in failure(entry())
+    assert "package tiny-part2 is installed in version 0.3.0, but version 0.2.0 is needed; run: make" in failure(
+        entry()
+    )
 
 
 @pytest.mark.usefixtures("converted", "listed")
 def test_a_cut_part_is_named(install: Any, site: Path) -> None:
     install(1, 2, 3)
     (site / "tiny_part2" / "part02.bin").write_bytes(CUT[1][:-1])
-    assert "package tiny-part2: part02.bin is cut: 7 of 8 bytes; run: make model NAME=tiny" in failure(entry())
+    assert "package tiny-part2: part02.bin is incomplete: 7 of 8 bytes; run: make model NAME=tiny" in failure(entry())
 
 
 @pytest.mark.usefixtures("converted")
 def test_a_part_that_is_gone_is_named(install: Any, site: Path) -> None:
     install(1, 2, 3)
     (site / "tiny_part3" / "part03.bin").unlink()
-    assert "tiny-part3: part03.bin is cut: 0 of" in failure(entry())
+    assert "tiny-part3: part03.bin is incomplete: 0 of" in failure(entry())
     listed = site / "tiny_part3-0.2.0.dist-info" / "RECORD"
     listed.write_text("tiny_part3/__init__.py,,\n")
     assert "package tiny-part3 0.2.0 has no file part03.bin" in failure(entry())
@@ -312,7 +314,7 @@ def test_packages_are_installed_only_where_they_are_missing(
     assert calls == []
     (folder / "envs" / "models").mkdir(parents=True)
     (folder / "envs" / "models" / "tiny.txt").write_text("")
-    with pytest.raises(EngineError, match="tiny: its packages are not all installed, for the reason above"):
+    with pytest.raises(EngineError, match="tiny: not all of its packages could be installed"):
         obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")
     assert calls == [["envs/install.py", "envs/models/tiny.txt", "--installer", "pip"]]
     install(1, 2, 3)
@@ -361,5 +363,5 @@ def test_what_cannot_be_converted_is_named(
 def test_the_home_of_nobody_is_one_line() -> None:
     found = ModelEntry.model_validate({"source": {"folder": "~nobody-at-all/model"}})
     for command in (weights.check_source, weights.fetch, weights.is_ready):
-        with pytest.raises(UsageError, match=r"^models.yaml: '~nobody-at-all/model': no user has this name"):
+        with pytest.raises(UsageError, match=r"^models.yaml: '~nobody-at-all/model': there is no such user"):
             command("tiny", found, MODELS_FILE)

@@ -110,7 +110,7 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
     study = measured(study_factory({"n": [3, 4]}, title=title))
     rows = [[f"$x_{{{i}}}<b>-{'very-' * 9}long", 3 + j, 0, "p"] for i in range(60) for j in range(2)]
     frame = pd.DataFrame(rows, columns=AXES)
-    measures = frame.assign(measure="agreed", round=1, simulations=3, mean=0.5, low=0.1, high=0.9)
+    measures = frame.assign(measure="agreed", round=1, simulations=3, playing=3, mean=0.5, low=0.1, high=0.9)
     answers = frame.assign(indicator="early", simulations=3, count=3, rate=1.0, low=0.4, high=1.0)
     sizes = frame.assign(quantity="size", unit="kB", simulations=3, mean=2.0, sd=1.0, low=-1.0, high=5.0, median=2.0)
     many = {"x": "n", "of": ("agreed", "early", "size")}

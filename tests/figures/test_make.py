@@ -2,13 +2,14 @@ import dataclasses
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
 from parley import paths
-from parley.errors import RecordError
+from parley.errors import RecordError, UsageError
 from parley.figures import (
     make as figures,
 )
@@ -176,10 +177,10 @@ def test_stacked_tells_for_each_panel_the_first_outcome_that_can_be(here: Path) 
 def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> None:
     grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
     text = drawn(make_study(grids), "rates")
-    assert text.count("cannot be") == 2  # invalid consensus on a single value, for each n
+    assert text.count("cannot be") == 4  # invalid consensus and premature stops on a single value, for each n
     assert "nan" not in text
-    assert text.count("sims") == 1 + 3 * 2 * 2
-    assert len(re.findall(r"\d+% \[", text)) == 3 * 2 * 2 - 2
+    assert text.count("sims") == 1 + 4 * 2 * 2
+    assert len(re.findall(r"\d+% \[", text)) == 4 * 2 * 2 - 4
     alone = drawn(
         make_study("[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0]}}]", name="one"), "rates"
     )
@@ -222,7 +223,59 @@ def test_trajectories_say_how_many_are_shown_and_how_each_ended(here: Path) -> N
 def test_trajectories_choose_the_lowest_of_listed_seeds(here: Path) -> None:
     study = make_study("[{model: [majority, random], n: 4, prompt: may_exist, seeds: [9, 2, 5]}]", play=False)
     chosen = figures_trajectories.choose(list(study.simulations()), study.axes)
-    assert [(s.condition.axes["model"], s.seed) for s in chosen] == [("majority", 2), ("random", 2)]
+    expected = [(model, seed) for model in ("majority", "random") for seed in (2, 5, 9)]
+    assert [(s.condition.axes["model"], s.seed) for s in chosen] == expected
+    four = figures_trajectories.choose(list(study.simulations()), study.axes, 5)
+    assert [s.seed for s in four] == [2, 5, 2, 5]
+
+
+def test_trajectories_favor_no_condition(here: Path) -> None:
+    """Whatever the order of the study, each value of an axis comes up as often as the others, or about so."""
+    grids = "[{model: [majority, random], n: [4, 8, 16], prompt: [may_exist, none_exist], seeds: 3}, "
+    grids += "{model: majority, honest: 8, b: [1, 2, 3, 4], prompt: may_exist, seeds: 2}]"
+    for wanted in (grids, grids.replace("[majority, random]", "[random, majority]")):
+        study = make_study(wanted, play=False)
+        chosen = figures_trajectories.choose(list(study.simulations()), study.axes)
+        times = {axis: Counter(s.condition.axes[axis] for s in chosen) for axis in study.axes}
+        assert max(times["model"].values()) - min(times["model"].values()) <= 2
+        assert max(times["prompt"].values()) - min(times["prompt"].values()) <= 2
+        assert (len(times["b"]), len(times["n"])) == (5, 7)
+
+
+def test_a_study_names_the_simulations_that_are_drawn(here: Path) -> None:
+    grids = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 4}]"
+    extra = "figures: {trajectories: [{where: {prompt: none_exist, model: random}, seeds: [3, 1]}, {where: {n: 4}}]}\n"
+    study = make_study(grids, extra=extra)
+    named = [(s.condition.axes["model"], s.condition.axes["prompt"], s.seed) for s in study.named_for("trajectories")]
+    assert named[:2] == [("random", "none_exist", 3), ("random", "none_exist", 1)]
+    assert {seed for *_, seed in named[2:]} == {0}
+    assert len(named) == 6
+    text = drawn(study, "trajectories")
+    assert "6 of 16 simulations shown: those that the study names." in text
+    assert text.count("seed 3: ") == text.count("seed 1: ") == 1
+    plain = make_study(grids, play=False)
+    assert [s.id for s in plain.simulations()] == [s.id for s in study.simulations()]
+    assert plain.plan != study.plan  # so that figures are made anew
+
+
+@pytest.mark.parametrize(
+    ("figures", "message"),
+    [
+        ("{trajectory: [{seeds: [0]}]}", "figures.trajectory: no figure of single simulations; did you mean 'traj"),
+        ("{outcome_rates: [{seeds: [0]}]}", "figures.outcome_rates: no figure of single simulations; "),
+        ("{trajectories: [{where: {size: 4}}]}", r"figures.trajectories\[0\].where: size: not an axis of this study"),
+        ("{trajectories: [{where: {n: 5}}]}", r"figures.trajectories\[0\].where: no condition has n=5; "),
+        ("{trajectories: [{}, {seeds: [9]}]}", r"figures.trajectories\[1\].seeds: 9: not a seed of model=majority/"),
+        ("{trajectories: [{seeds: [-1]}]}", r"figures.trajectories\[0\].seeds\[0\]: -1: "),
+        ("{trajectories: []}", "figures.trajectories: "),
+        ("{trajectories: [{seeds: [0, 1, 2, 3, 4, 5, 6]}]}", "28 simulations; at most 24 are drawn; name fewer"),
+    ],
+)
+def test_bad_choices_are_one_line(here: Path, figures: str, message: str) -> None:
+    grids = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 7}]"
+    with pytest.raises(UsageError, match=message) as caught:
+        make_study(grids, extra=f"figures: {figures}\n", play=False)
+    assert "\n" not in str(caught.value)
 
 
 def test_trajectories_choose_unlike_conditions(here: Path) -> None:

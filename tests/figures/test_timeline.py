@@ -150,7 +150,14 @@ def test_a_study_s_timelines_are_drawn_and_twice_alike(study_factory: StudyFacto
     first = path.read_bytes()
     text = " ".join(" ".join(ElementTree.parse(path).getroot().itertext()).split())
     for words in (
-        *("2 of 8 simulations shown", "In the cells: what was said.", "grim_trigger", "b=1", "seed 0", "stag pays"),
+        *(
+            "4 of 8 simulations shown: the lowest 2 seeds of 2 of 4 conditions",
+            "In the cells: what was said.",
+            "grim_trigger",
+            "b=1",
+            "seed 0",
+            "stag pays",
+        ),
         *("hunts the stag", "hunts the hare", "Byzantine player", "first betrayal", "round"),
     ):
         assert words in text

@@ -41,7 +41,7 @@ ADVERSARIES = [
     {"name": "equivocate", "split": "halves"},
     {"name": "stubborn", "value": 41, "vote": "stop"},
 ]
-LISTENERS = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat"]
+LISTENERS: list[Any] = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat", "win_stay_lose_shift"]
 NETWORKS: list[Any] = [
     "path",
     {"kind": "erdos_renyi", "p": 0.5},
@@ -80,6 +80,10 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"b": 1, "vary": {"topology": ["ring", "star"], "disclose_topology": [True, False]}}, history_rounds=2
     ),
     "consensus-even": consensus({}, {"model": "random"}, stop_threshold=0.5, max_rounds=8),
+    "consensus-published": consensus(
+        {"b": 1, "prompt": ["may_exist", "none_exist"]}, {"model": "majority"}, rules="published_code", max_rounds=7
+    ),
+    "consensus-two-thirds": consensus({"b": 1}, {"model": "majority", "b": 1}, stop_threshold="2/3"),
     "consensus-networks": consensus(
         {"n": 8, "vary": {"topology": NETWORKS, "disclose_topology": [True]}},
     ),

@@ -151,7 +151,7 @@ def test_a_file_that_was_renamed_by_hand_is_told_with_the_remedy(
     other.write_text(before.file.read_text())
     assert changes_of(load_study(other)).former_name is None, "two studies may share simulations"
     before.file.unlink()
-    hint = "results/small has its simulations, and no study file: was it small.yaml? Then: parley rename "
+    hint = "results/small holds its simulations; if you renamed small.yaml, run: parley rename "
     hint += "small.yaml other.yaml"
     study = load_study(other)
     assert list(status(study))[1] == next(diff(study)) == hint

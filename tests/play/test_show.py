@@ -25,10 +25,8 @@ from support.studies import StudyFactory
 
 # Back to a study
 
-SHARES = st.one_of(
-    st.sampled_from(["2/3", "1/3", 1, 0.66, 0.5, "7/9", "1e-3"]),
-    st.floats(0.01, 1).map(lambda share: round(share, 6)),
-)
+# Those that prompts can say: with one decimal of a percent, or a small denominator.
+SAID = st.integers(1, 1000).map(lambda tenths: tenths / 1000) | st.sampled_from(["2/3", "5/6", "11/19"])
 SAMPLING = st.fixed_dictionaries(
     {"temperature": st.sampled_from([0, 1e-5, 0.1, 0.30000000000000004, 2]), "max_tokens": st.integers(1, 32_768)}
 )
@@ -36,7 +34,7 @@ PARAMETERS: dict[str, st.SearchStrategy[Any]] = {
     "retries": st.integers(0, 2),
     "value_min": st.integers(-1_000_000, 0),
     "value_max": st.integers(0, 1_000_000),
-    "stop_threshold": SHARES,
+    "stop_threshold": SAID,
     "history_rounds": st.integers(0, 3),
     "justification_chars": st.integers(0, 300),
     "reasoning_chars": st.integers(1, 600),

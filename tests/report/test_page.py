@@ -88,10 +88,11 @@ def test_an_outcome_that_a_condition_cannot_have_is_a_dash_or_no_column(here: Pa
     grids = "[{model: stubborn, n: 3, prompt: may_exist, vary: {value_max: [0, 5]}}]"
     html = page(make_study(grids))
     assert '<td class="number">-<br><small>cannot be</small></td>' in html
-    assert html.count("cannot be</small>") == 1
+    assert html.count("cannot be</small>") == 2  # neither invalid nor premature
     shown = Page(page(make_study(grids.replace("0, 5", "0")))).text
     assert "no consensus" in shown
     assert "invalid consensus" not in shown
+    assert "premature stop" not in shown
 
 
 @pytest.mark.slow

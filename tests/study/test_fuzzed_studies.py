@@ -1,6 +1,7 @@
 """Studies and model entries as no one should write them: read, or refused in one bounded line, at once."""
 
 import copy
+import json
 import subprocess
 import sys
 import time
@@ -221,6 +222,21 @@ def test_yaml_of_any_kind_is_read_or_refused_in_one_line(
         lines.insert(number, snippet + "\n")
     text = "".join(lines) if where != "text" else good[: at % len(good)] + snippet + good[at % len(good) :]
     loaded_or_refused(*((GOOD_STUDY, text) if models else (text, GOOD_MODELS)))
+
+
+@settings(in_one_folder, max_examples=150)
+@given(at=st.integers(0, 10_000), junk=st.text(max_size=4), cut=st.integers(0, 5))
+def test_a_damaged_file_is_read_or_refused_in_one_line(folder: Path, at: int, junk: str, cut: int) -> None:
+    at %= len(GOOD_STUDY)
+    loaded_or_refused(GOOD_STUDY[:at] + junk + GOOD_STUDY[at + cut :], GOOD_MODELS)
+
+
+def test_a_study_survives_yaml_and_json_alike(folder: Path) -> None:
+    Path("models.yaml").write_text(GOOD_MODELS)
+    Path("one.yaml").write_text(GOOD_STUDY)
+    Path("two.yaml").write_text(json.dumps(STUDY))
+    one, two = (load_study(Path(name)).simulations() for name in ("one.yaml", "two.yaml"))
+    assert [simulation.id for simulation in one] == [simulation.id for simulation in two]
 
 
 def with_value(text: str, key: str, value: str) -> str:

@@ -93,5 +93,5 @@ def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory, c
     assert "changed while it ran" in str(found.exception)
     Path("small.yaml").write_text("game: [")  # saved in the middle of a word
     found = CliRunner().invoke(commands, [*command, "--plan", plan])
-    assert "(it changed while it ran: mend it, and the same command goes on)" in str(found.exception)
+    assert "(the study changed during the run; correct it, and run the same command again)" in str(found.exception)
     assert not Path("results").exists()

@@ -150,7 +150,7 @@ def test_what_cannot_be_compared_is_refused(
 
 def test_a_condition_is_not_compared_with_itself(study_factory: StudyFactory) -> None:
     study = study_factory(game="consensus")
-    with pytest.raises(UsageError, match="both conditions are this one"):
+    with pytest.raises(UsageError, match="--where and --against choose the same condition"):
         compare(study, {}, {})
 
 

@@ -119,7 +119,7 @@ def test_an_agent_outside_the_panel_is_not_taken(study_factory: StudyFactory) ->
         assert len(panel) == 2
         assert sent(study, seed=seed).agent in panel
         outside = next(f"agent_{i}" for i in range(1, 6) if f"agent_{i}" not in panel)
-        with pytest.raises(UsageError, match=f"nothing is sent .agent {outside}.; choose another agent"):
+        with pytest.raises(UsageError, match=f"there is no such prompt .agent {outside}.; choose another agent"):
             sent(study, Wanted(None, outside), seed=seed)
 
 
@@ -149,12 +149,12 @@ def test_models_are_sent_prompts_and_are_not_asked(study_factory: StudyFactory, 
     [
         (
             Wanted("honest", round=9),
-            r"nothing such is sent \(round 9, role honest\).* rounds 1 to 4 with .* signal, act",
+            r"there is no such prompt \(round 9, role honest\).* rounds 1 to 4 and .* signal, act",
         ),
-        (Wanted("honest", phase="vote"), r"phase vote, role honest.* rounds 1 to 4 with the phases signal, act$"),
+        (Wanted("honest", phase="vote"), r"phase vote, role honest.* rounds 1 to 4 and the phases signal, act$"),
         (
             Wanted("honest", round=0),
-            r"nothing is sent \(round 0, role honest\); choose another agent or a later round",
+            r"there is no such prompt \(round 0, role honest\); choose another agent or a later round",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from parley.analysis.summarize import summarize
 from parley.play.simulate import simulate_shard
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
+from support.answering import record_with_model
 
 CONTENT: dict[str, Any] = {
     "game": "consensus",
@@ -51,3 +52,27 @@ def make_demo(root: Path, **changes: Any) -> None:
     """Write, play and summarize the study `demo` below `root`."""
     write_study(root, **changes)
     summarize_study(root, play_study(root))
+
+
+MIXED: dict[str, Any] = {
+    "grids": [
+        {"model": ["majority", "stubborn"], "n": [3, 4], "b": 0, "prompt": "may_exist"},
+        {"model": "majority", "n": 5, "b": 1, "byzantine": ["random", "silent"], "prompt": "may_exist"},
+    ],
+    "parameters": {"max_rounds": 2},
+}
+
+
+def files_in(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def with_model(folder: Path) -> Path:
+    """Make a record that a model played, and return the models file."""
+    grid = {"model": "tiny", "n": 3, "b": 0, "prompt": "may_exist"}
+    write_study(folder, grids=[grid], seeds=1)
+    with chdir(folder):
+        study = load_study(paths.study_file("demo"))
+        for simulation in study.simulations():
+            record_with_model(simulation, simulation.record("demo"))
+    return folder / "config" / "models.yaml"

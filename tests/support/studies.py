@@ -69,12 +69,15 @@ GRIDS = """
 """
 
 
-def make_study(grids: str = GRIDS, title: str = "A study", name: str = "tiny", play: bool = True) -> Study:
+def make_study(
+    grids: str = GRIDS, title: str = "A study", name: str = "tiny", play: bool = True, extra: str = ""
+) -> Study:
     file = Path("config") / f"{name}.yaml"
     file.parent.mkdir(exist_ok=True)
     (file.parent / "models.yaml").write_text(_PLAIN_MODELS)
     file.write_text(
-        f"game: consensus\ntitle: {json.dumps(title)}\nseeds: 2\nparameters: {{max_rounds: 3}}\ngrids: {grids}\n"
+        f"game: consensus\ntitle: {json.dumps(title)}\nseeds: 2\nparameters: {{max_rounds: 3}}\n"
+        f"grids: {grids}\n{extra}"
     )
     study = load_study(file)
     if play:
@@ -88,3 +91,14 @@ def make_study(grids: str = GRIDS, title: str = "A study", name: str = "tiny", p
 def council(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the game of `council.py` one that studies may name."""
     monkeypatch.setitem(GAMES, CouncilGame.name, CouncilGame)
+
+
+# Groups of a study, and the study of one grid of them
+HONEST = {"role": "honest", "count": 3, "model": "tiny"}
+OTHERS = {"role": "honest", "count": 2, "model": "other"}
+RANDOM = {"role": "byzantine", "count": 1, "policy": "random"}
+
+
+def grouped(make: StudyFactory, *groups: dict[str, Any], **content: Any) -> Study:
+    """Return the study of one grid of groups."""
+    return make({"groups": list(groups), "model": None, "n": None}, **content)

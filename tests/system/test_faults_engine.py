@@ -145,14 +145,14 @@ FAILURES: dict[str, tuple[bytes, str]] = {
     "answers 500": (http(500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
     "answers 503": (http(503, b""), "answered 503"),
     "answers 404": (http(404, b'{"error": {"message": "no such model"}}'), "answered 404: no such model"),
-    "hangs": (HANG, "gave no whole answer within 1 s"),
-    "drips": (DRIP, "gave no whole answer within 1 s"),
+    "hangs": (HANG, "sent no complete answer within 1 s"),
+    "drips": (DRIP, "sent no complete answer within 1 s"),
     "closes the connection": (b"", "broke the connection"),
     "breaks off in mid-answer": (CUT, "broke the connection"),
     "no HTTP": (b"garbage\r\n\r\n", "broke the connection"),
-    "no JSON": (http(200, b"\xff\x00 not JSON"), "no chat completion"),
-    "other JSON": (http(200, b'{"object": "list", "data": []}'), "no chat completion"),
-    "no choice": (http(200, b'{"choices": []}'), "no chat completion"),
+    "no JSON": (http(200, b"\xff\x00 not JSON"), "not a chat completion"),
+    "other JSON": (http(200, b'{"object": "list", "data": []}'), "not a chat completion"),
+    "no choice": (http(200, b'{"choices": []}'), "not a chat completion"),
 }
 
 

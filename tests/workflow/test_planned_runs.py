@@ -138,7 +138,7 @@ def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
     hooks.refuse_to_replace(["a.parquet"])
     for name in ("a.parquet", "b.parquet"):
         Path(name).touch()
-    with pytest.raises(RecordError, match=r"^a\.parquet: is there, .* \(2 records in all\)$"):
+    with pytest.raises(RecordError, match=r"^a\.parquet: exists already, .* \(2 records in all\)$"):
         hooks.refuse_to_replace(["a.parquet", "b.parquet"])
 
 

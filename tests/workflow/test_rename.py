@@ -131,7 +131,7 @@ def test_no_manifest_names_the_old_paths(played: Study) -> None:
 
 def test_two_studies_stay_two(played: Study) -> None:
     Path("other.yaml").write_text(Path("small.yaml").read_text())
-    with pytest.raises(UsageError, match="both are there, so they are two studies"):
+    with pytest.raises(UsageError, match="both files exist, so these are two studies"):
         list(rename("small.yaml", "other.yaml"))
 
 
@@ -140,15 +140,15 @@ def test_two_studies_stay_two(played: Study) -> None:
     [
         ("small.yaml", "../x/..yaml", "the file's name becomes a folder"),
         ("small.yaml", "a b.yaml", "the file's name becomes a folder"),
-        ("..", "other", "no name of a study"),
+        ("..", "other", "not the name of a study"),
         (
             "small",
             "../x",
-            r"'../x': no name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml",
+            r"'../x': not the name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml",
         ),
-        ("small", "sub/x", "no name of a study"),
-        ("../small", "x", "no name of a study"),
-        ("small.yaml", "small.yaml", "the name that it has"),
+        ("small", "sub/x", "not the name of a study"),
+        ("../small", "x", "not the name of a study"),
+        ("small.yaml", "small.yaml", "is its name already"),
         ("none.yaml", "nothing.yaml", "no such study file"),
     ],
 )

@@ -126,8 +126,7 @@ def mcnemar(only_first: ArrayLike, only_second: ArrayLike) -> Floats:
 def paired_difference(both: ArrayLike, only_first: ArrayLike, only_second: ArrayLike, neither: ArrayLike) -> Interval:
     """Return the score interval of a difference of two paired proportions (Tango, Stat. in Medicine 17, 1998, p. 891).
 
-    It inverts McNemar's score test. Fagerland, Lydersen and Laake (Stat. in Medicine 33, 2014, p. 2850) recommend
-    both. The arguments count pairs; NaN for no pairs.
+    It inverts McNemar's score test. The arguments count pairs; NaN for no pairs.
     """
     a, b, c, d = (np.asarray(count, dtype=float) for count in (both, only_first, only_second, neither))
     n = a + b + c + d

@@ -127,7 +127,7 @@ class Results(Shown):
         """
         if level not in LEVELS:
             if level in self.tables:
-                raise UsageError(f"{level!r} is no level but a table: results.table({level!r})")
+                raise UsageError(f"{level!r} is a table, not a level; use results.table({level!r})")
             raise UsageError(f"{one_line(str(level), 60)!r}: no such level; {choose(level, LEVELS)}")
         with paths.rooted(self._root):
             if level in ("attempts", "rounds"):

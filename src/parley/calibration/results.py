@@ -90,7 +90,7 @@ def read_calibration(path: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(read_regular(path, _MAX_BYTES))
     except (OSError, ValueError, RecursionError):
-        raise RecordError(f"{path}: cut short or no JSON; delete it and run: parley calibrate") from None
+        raise RecordError(f"{path}: cut short or not JSON; delete it and run: parley calibrate") from None
     if not isinstance(found, dict) or found.get("calibration") != FORMAT:
         return None
     try:

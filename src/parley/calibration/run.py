@@ -114,8 +114,8 @@ def calibrate(
         known = Counter(entry.phase.removesuffix(FIRST_STEP) for entry in journal.entries.values())
         if lost := sorted(arm for arm in finished if known[arm] < number):
             raise RecordError(
-                f"{journal.path}: lacks replies of {lost[0]}, which is finished; get it back, or delete {path} to ask "
-                "again"
+                f"{journal.path}: lacks replies of {lost[0]}, which is finished; restore the file, or delete {path} "
+                "to ask again"
             )
         total = sum(arm.steps * number - known[arm.name] for arm in left)
         engine: AbstractContextManager[Path | Service | None] = nullcontext(place if left else None)

@@ -61,7 +61,9 @@ def load(study: str, models: Path | None, plan: str | None = None) -> Any:
     except UsageError as error:
         if plan is None:
             raise
-        raise ParleyError(f"{error} (it changed while it ran: mend it, and the same command goes on)") from None
+        raise ParleyError(
+            f"{error} (the study changed during the run; correct it, and run the same command again)"
+        ) from None
     require_plan(loaded, plan)
     return loaded
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from parley import paths
 from parley.cli.options import MODELS, MODELS_FILE, STUDY, TIMEOUT, WHERE, axis_values, load, log_to_stderr
 from parley.errors import ParleyError, RecordError, UsageError
 from parley.text import one_line, table
@@ -62,7 +61,7 @@ def play(
 @click.command()
 @STUDY
 @MODELS
-@click.option("--watch", is_flag=True, help="Go on until all is done, as the display of a run does; Ctrl-C ends it.")
+@click.option("--watch", is_flag=True, help="Keep showing it until all is done; Ctrl-C ends it.")
 def status(study: str, models: Path | None, watch: bool) -> None:
     """Show how far a study is: finished, in progress, to do; replies and tokens per second, time left, problems.
 
@@ -126,20 +125,14 @@ def replay(records: tuple[Path, ...]) -> None:
     type=click.Path(path_type=Path),
     help="Endpoint file of a running engine, one for each model; default: start them.",
 )
-@click.option(
-    "--models",
-    type=click.Path(path_type=Path),
-    default=paths.CONFIG / "models.yaml",
-    show_default=True,
-    help="Model entries, for an engine that is started or a service.",
-)
+@MODELS_FILE
 @click.option(
     "--batch",
     type=click.IntRange(2, 1024),
     help="Requests in flight at once; default: as many as the records' engine may have had, else 16.",
 )
 @click.option(
-    "--sample", type=click.IntRange(min=1), help="Ask so many attempts of each record and model; default: all."
+    "--sample", type=click.IntRange(min=1), help="Ask this many attempts of each record and model; default: all."
 )
 @TIMEOUT
 def verify(
@@ -212,9 +205,7 @@ def show(record: Path, study: Path | None) -> None:
 @click.argument("model")
 @click.option("--problems", default="arithmetic", show_default=True, help="arithmetic (generated), or gsm8k:PATH.")
 @click.option("--number", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Questions.")
-@click.option(
-    "--games", multiple=True, metavar="NAME", help="May be repeated, an unknown one lists them; default: all."
-)
+@click.option("--games", multiple=True, metavar="NAME", help="May be repeated. A wrong name lists them. Default: all.")
 @click.option("--formats", multiple=True, type=click.Choice(_FORMATS), help="May be repeated; default: all.")
 @click.option("--endpoint", type=click.Path(path_type=Path), help="A running engine; default: start one.")
 @MODELS_FILE

@@ -49,7 +49,7 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 @click.option("--prompt", "--awareness", "prompt", help="Prompt variant; default: the game's first.")
 @click.option(
     "--phase",
-    help="Phase of the round; default: the first that fits; an unknown one lists those there are.",
+    help="Phase of the round; default: the first that fits. A wrong name lists the phases.",
 )
 @click.option(
     "--part",
@@ -76,14 +76,14 @@ _FIRST_GAME = "default: the first of those there are, which an unknown one lists
 @click.option(
     "--reply-format",
     type=click.Choice(["json", "text", "two_steps"]),
-    help="How agents are asked to reply; default: the game's own. A study says it for itself.",
+    help="How agents are asked to reply; default: the game's own. With a study leave it out: the study says it.",
 )
 @click.option("--diff", metavar="STUDY", help="Print where the prompts of two conditions of a study differ instead.")
 @click.option(
     "--against",
     multiple=True,
     metavar="AXIS=VALUE",
-    help="The other condition of --diff: of those that have it, the one that agrees with the first in most else.",
+    help="The other condition of --diff; if several fit, the one most like the first.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the games.")
 @MODELS

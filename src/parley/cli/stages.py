@@ -11,7 +11,7 @@ from parley.text import counted
 @click.command()
 @STUDY
 @MODELS
-@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one a line.")
+@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of all records, one per line.")
 def expand(study: str, models: Path | None, only_paths: bool) -> None:
     """Check a study and list its conditions.
 
@@ -184,7 +184,9 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
 
 @click.command()
 @STUDY
-@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw so many at once.")
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw this many figures at once."
+)
 @MODELS
 @PLAN
 def figures(study: str, processes: int, models: Path | None, plan: str | None) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import astuple, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import httpx
@@ -71,9 +70,7 @@ class Engine:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def wait_ready(self, seconds: float) -> None:
@@ -212,7 +209,7 @@ class _OwnServer:
         try:
             return await post()
         except httpx.TimeoutException:
-            raise EngineError(f"{self.who} gave no whole answer within {self.seconds:g} s") from None
+            raise EngineError(f"{self.who} sent no complete answer within {self.seconds:g} s") from None
         except httpx.HTTPError as error:
             raise await self.lost(error) from None
 
@@ -303,7 +300,7 @@ def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Comple
         raise
     except NOT_AS_ASKED:
         raise EngineError(
-            f"{server.who} answered something that is no chat completion: {server.redacted(body_text(response), 200)}"
+            f"{server.who} sent something that is not a chat completion: {server.redacted(body_text(response), 200)}"
         ) from None
     if server.holds_key(told) or server.holds_key(one_line(told)):  # what is shown of it is cleaned
         raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")

@@ -29,7 +29,7 @@ def local_parts(source: PackageSource | PartsSource | GgufSource, models_file: P
                 return [_file_at(place, models_file)]
         except EngineError as error:
             reasons.append(str(error))
-    raise EngineError("; ".join(reasons) or "nothing of it is on this machine")
+    raise EngineError("; ".join(reasons) or "it is not on this machine")
 
 
 def hub_place(source: GgufSource) -> HubPlace | None:
@@ -53,13 +53,13 @@ def packaged_parts(place: PackagesPlace) -> list[Path]:
 def _part(package: str, file: str, version: str) -> Path:
     found = importlib.metadata.version(package)
     if found != version:
-        raise EngineError(f"package {package} is installed as version {found}, and {version} is wanted")
+        raise EngineError(f"package {package} is installed in version {found}, but version {version} is needed")
     for listed in importlib.metadata.files(package) or []:
         if listed.name == file:
             path = Path(str(listed.locate()))
             size = path.stat().st_size if path.is_file() else 0
             if listed.size is not None and size != listed.size:
-                raise EngineError(f"package {package}: {file} is cut: {size:,} of {listed.size:,} bytes")
+                raise EngineError(f"package {package}: {file} is incomplete: {size:,} of {listed.size:,} bytes")
             if size:
                 return path
     raise EngineError(f"package {package} {version} has no file {file}")

@@ -45,7 +45,7 @@ def _check_json(value: dict[str, Any]) -> dict[str, Any]:
     try:
         canonical_json(value)
     except (ValueError, TypeError):
-        raise ValueError("must be what JSON can say: no dates, no NaN, no infinity") from None
+        raise ValueError("must be plain JSON: no dates, NaN or infinity") from None
     return value
 
 

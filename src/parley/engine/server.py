@@ -105,7 +105,7 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
     own = dict(entry.engine_args) | dict(entry.server_args)
     if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
         raise EngineError(
-            f"{name}: {_GRAMMARS}: what holds replies is part of results' identity, and is xgrammar; remove it"
+            f"{name}: {_GRAMMARS}: the grammar is part of results' identity and always xgrammar; remove it"
         )
     arguments |= own
     command = [sys.executable, "-m", _server_module()]

@@ -88,10 +88,10 @@ class PackagesPlace(BaseModel):
     @model_validator(mode="after")
     def _names_each_once(self) -> "PackagesPlace":
         if self.parts is not None and not isinstance(self.packages, str):
-            raise ValueError("parts is for a pattern of names; remove it beside a list")
+            raise ValueError("parts goes with a pattern of names, not with a list; remove it")
         names = [package for package, _ in self.files()]
         if not names or len(set(names)) < len(names):
-            raise ValueError("packages must be different names; put {} into the pattern, where the number stands")
+            raise ValueError("all packages have the same name; put {} where the number stands")
         return self
 
     def files(self) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def _check_url(url: str) -> str:
     except (httpx.InvalidURL, ValueError):
         possible = False
     if not possible:
-        raise ValueError("has a host or port that cannot be: brackets around IPv6, ports from 1 to 65535")
+        raise ValueError("has an impossible host or port; write IPv6 in brackets, and a port from 1 to 65535")
     return url
 
 

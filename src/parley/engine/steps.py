@@ -5,7 +5,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 QUIET_SECONDS = 10.0  # between two lines where no terminal is
@@ -31,9 +30,7 @@ class Step:
         self._teller.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._ended.set()
         self._teller.join()
         self._tell("stopped" if kind else f"done in {time.monotonic() - self._begun:.0f} s", lasting=True)

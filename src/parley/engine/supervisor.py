@@ -78,7 +78,7 @@ def serve(
     finally:
         shutil.rmtree(private, ignore_errors=True)
     if stop.reason == _ENDPOINT:
-        raise EngineError(f"{endpoint}: is gone, or another server's: nobody asks this server, which has ended")
+        raise EngineError(f"{endpoint}: is gone or belongs to another server now, so this server has ended")
 
 
 def _run(running: server.Server, stop: "_Stop", announced: Endpoint, endpoint: Path) -> None:

@@ -258,7 +258,7 @@ def _folder(source: FolderSource, models_file: Path) -> Path:
     try:
         return (models_file.parent / Path(source.folder).expanduser()).resolve()
     except RuntimeError:  # ~nobody
-        raise UsageError(f"{models_file}: {shown(source.folder)}: no user has this name; mend the folder") from None
+        raise UsageError(f"{models_file}: {shown(source.folder)}: there is no such user; correct the folder") from None
 
 
 def _download(source: HubSource, target: Path) -> None:

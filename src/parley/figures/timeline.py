@@ -42,13 +42,13 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
 
     Raises RecordError if a record is missing or cannot be read.
     """
-    chosen, _, _ = few(study, _MAX_PANELS, 1.0, attacked=True)
+    chosen, _, _ = few(study, spec, _MAX_PANELS, 1.0, attacked=True)
     drawn = [study.game.evidence.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
     cell = _cell_width(drawn, columns)
     width = cell * columns
-    _, titles, notes = few(study, _MAX_PANELS, width, attacked=True)
+    _, titles, notes = few(study, spec, _MAX_PANELS, width, attacked=True)
     notes += _about(drawn, cell)
     blocks = in_blocks(list(zip(drawn, titles, strict=True)), columns_of(width + _NAMES))
     agents = [max(len(names_shown(timeline)) for timeline, _ in row) for row in blocks]

@@ -1,6 +1,7 @@
 """Figures of single simulations: each agent's value over the rounds, for a few simulations unlike each other."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,30 +23,32 @@ from parley.text import one_line
 
 def trajectories(study: Study, spec: FigureSpec) -> Figure:
     """Draw one panel per chosen simulation: every agent's value, round by round."""
-    chosen, titles, notes = few(study, FEW_PANELS, 2.5)
-    drawn = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
+    chosen, titles, notes = few(study, spec, FEW_PANELS, 2.5)
+    played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
-    low, high = _range(drawn)
+    low, high = _range(played)
 
     def panel(ax: Axes, trajectory: Trajectory, title: str) -> None:
         draw(ax, trajectory, low, high)
         ax.set_title(title, size=8)
         ax.set_ylabel("value")
 
-    panels = [partial(panel, trajectory=t, title=title) for t, title in zip(drawn, titles, strict=True)]
-    return page(study, spec, in_blocks(panels, 4), (2.5, 1.8), notes, _trajectory_legend(drawn))
+    panels = [partial(panel, trajectory=t, title=title) for t, title in zip(played, titles, strict=True)]
+    return page(study, spec, in_blocks(panels, 4), (2.5, 1.8), notes, _trajectory_legend(played))
 
 
 def few(
-    study: Study, most: int, width: float, attacked: bool = False
+    study: Study, spec: FigureSpec, most: int, width: float, attacked: bool = False
 ) -> tuple[list[Simulation], list[str], list[str]]:
-    """Return up to `most` simulations, their titles for panels of a width in inches, and notes on the choice.
+    """Return the simulations of a figure, their titles for panels of a width in inches, and notes on the choice.
 
-    With `attacked`, those with agents of the game's last role are taken alone, if there are any.
+    They are those that the study names for it, else up to `most`: with `attacked`, of those with agents of the game's
+    last role, if there are any.
     """
     simulations, axes = list(study.simulations()), study.axes
+    named = study.named_for(spec.name, some_left_out=True)
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
-    chosen = choose(disturbed or simulations, axes, most)
+    chosen = named or choose(disturbed or simulations, axes, most)
     axes_of = [simulation.condition.axes for simulation in chosen]
     varying = [axis for axis in axes if len({values[axis] for values in axes_of}) > 1]
     labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
@@ -57,13 +60,13 @@ def few(
         ended = f"seed {simulation.seed}: {labels[ending]}{detail}, rounds={outcome['rounds']}"
         where = heading(varying, [simulation.condition.axes[axis] for axis in varying], width)
         titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 14.4))])))
+    shown = len({simulation.condition.path for simulation in chosen})
+    each = len(chosen) // shown
+    how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {len(study.conditions)} conditions"
+    how = "those that the study names" if named else f"{how}, however they ended"
     fixed = [axis for axis in axes if axis not in varying]
     common = f" In all: {words(fixed, [axes_of[0][axis] for axis in fixed])}." if fixed else ""
-    note = (
-        f"{len(chosen)} of {len(simulations)} simulations shown: the lowest seed of {len(chosen)} of "
-        f"{len(study.conditions)} conditions.{common}"
-    )
-    return chosen, titles, [note]
+    return chosen, titles, [f"{len(chosen)} of {len(simulations)} simulations shown: {how}.{common}"]
 
 
 def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
@@ -73,24 +76,26 @@ def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any]
 
 
 def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = FEW_PANELS) -> list[Simulation]:
-    """Return the lowest seed of up to `most` conditions, each unlike those before it in as many axes as can be."""
-    descending = sorted(simulations, key=lambda simulation: simulation.seed, reverse=True)
-    left = {simulation.condition.path: simulation for simulation in descending}
-    rest = [left[path] for path in dict.fromkeys(simulation.condition.path for simulation in simulations)]
-    order = {simulation.condition.path: place for place, simulation in enumerate(rest)}
-    chosen = [rest.pop(0)]
-    while rest and len(chosen) < most:
+    """Return up to `most` simulations: of each condition that is shown, equally many with the lowest seeds.
 
-        def unlike(candidate: Simulation) -> tuple[int, int]:
-            mine = candidate.condition.axes
-            others = [simulation.condition.axes for simulation in chosen]
-            new = sum(all(mine[axis] != other[axis] for other in others) for axis in axes)
-            return new, min(sum(mine[axis] != other[axis] for axis in axes) for other in others)
-
-        best = max(rest, key=unlike)  # the first of equals, so the study's order decides
-        rest.remove(best)
-        chosen.append(best)
-    return sorted(chosen, key=lambda simulation: order[simulation.condition.path])
+    Where there are more conditions than that, each value of each axis comes up about equally often: the next one is
+    the first in the study's order whose values have come up least, measured by their even shares.
+    """
+    seeds: dict[str, list[Simulation]] = {}
+    for simulation in simulations:
+        seeds.setdefault(simulation.condition.path, []).append(simulation)
+    rest = {path: found[0].condition.axes for path, found in seeds.items()}
+    values = {axis: len({of[axis] for of in rest.values()}) for axis in axes}
+    shown: list[str] = []
+    times: Counter[tuple[str, str | int | float]] = Counter()
+    while rest and len(shown) < most:
+        path = min(rest, key=lambda path: sum(times[axis, rest[path][axis]] * values[axis] for axis in axes))
+        times.update((axis, rest[path][axis]) for axis in axes)
+        shown.append(path)
+        del rest[path]
+    each = min(most // len(shown), *(len(seeds[path]) for path in shown)) if shown else 0
+    lowest = {path: sorted(seeds[path], key=lambda simulation: simulation.seed)[:each] for path in shown}
+    return [simulation for path in seeds if path in lowest for simulation in lowest[path]]
 
 
 def _range(drawn: Sequence[Trajectory]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ returns, it returns the outcome. It does no I/O, reads no clock, and draws only 
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic
 
@@ -36,6 +36,7 @@ __all__ = [
     "Reply",
     "Seat",
     "new_game",
+    "scripted_roles",
 ]
 
 
@@ -161,6 +162,12 @@ class Game(ABC, Generic[P]):
         names = [f"agent_{i + 1}" for i in range(len(roles))]
         rng.shuffle(names)
         return names
+
+
+def scripted_roles(agents: Collection[Group | Seat]) -> frozenset[str]:
+    """Return the roles of which nobody reads what is sent: rules alone play them."""
+    of_rules = {agent.role for agent in agents if agent.policy.kind.rule is not None}
+    return frozenset(of_rules - {agent.role for agent in agents if agent.policy.kind.rule is None})
 
 
 def new_game(

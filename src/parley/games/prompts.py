@@ -9,7 +9,7 @@ are named after kinds of replies, which each game names itself.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -133,10 +133,12 @@ class Prompts(Generic[P]):
         """Return the templates that agents are sent, by name; raises KeyError for an unknown prompt."""
         return self.variants[prompt]
 
-    def digests(self, prompt: str, roles: Iterable[str], parameters: P) -> dict[str, str]:
+    def digests(
+        self, prompt: str, roles: Iterable[str], parameters: P, scripted: Collection[str] = ()
+    ) -> dict[str, str]:
         """Return the SHA-256 of the templates of `prompt` that agents of `roles` are sent.
 
-        These hashes are part of a simulation's identity.
+        These hashes are part of a simulation's identity. `scripted` are roles of which nobody reads what is sent.
         """
         return {
             name: hashlib.sha256(content_of(template)).hexdigest()

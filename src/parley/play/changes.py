@@ -112,7 +112,7 @@ def renamed_lines(changes: Changes, study: Study) -> Iterator[str]:
     if (name := changes.former_name) is not None:
         old = study.file.with_name(f"{name}{study.file.suffix}")
         command = f"parley rename {shlex.quote(str(old))} {shlex.quote(str(study.file))}"
-        yield f"{paths.results(name)} has its simulations, and no study file: was it {old}? Then: {command}"
+        yield f"{paths.results(name)} holds its simulations; if you renamed {old}, run: {command}"
 
 
 def former_lines(changes: Changes, study: str) -> Iterator[str]:
@@ -124,7 +124,7 @@ def former_lines(changes: Changes, study: str) -> Iterator[str]:
     if changes.seeds:
         yield f"{changes.seeds:,} records of seeds that the study no longer has"
     if changes.unreadable:
-        yield f"{changes.unreadable:,} files at former paths are no records; `parley prune {study}` lists them"
+        yield f"{changes.unreadable:,} files at former paths are not records; `parley prune {study}` lists them"
 
 
 def diff(study: Study) -> Iterator[str]:

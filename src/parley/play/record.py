@@ -201,7 +201,7 @@ def _rows_of(path: Path, file: ParquetFile, summary: Summary, names: Sequence[st
             raise RecordError(f"{path}: its rows were changed; delete it and run the study again")
     except BadParquetError as error:
         raise RecordError(
-            f"{path}: more than its study can have: {error}; delete it and run the study again"
+            f"{path}: larger than its study can make it: {error}; delete it and run the study again"
         ) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None

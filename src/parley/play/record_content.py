@@ -66,7 +66,6 @@ def describe(simulation: Simulation) -> dict[str, Any]:
 
 def describe_condition(condition: Condition) -> dict[str, Any]:
     """Return what all simulations of a condition have in common, as plain JSON values."""
-    roles = [group.role for group in condition.groups]
     return {
         "game": condition.game.name,
         "protocol_version": condition.game.protocol_version,
@@ -77,7 +76,7 @@ def describe_condition(condition: Condition) -> dict[str, Any]:
         "parameters": condition.parameters.model_dump(mode="json"),
         "groups": [_describe_group(group) for group in condition.groups],
         "prompt": condition.prompt,
-        "prompt_digests": condition.game.prompts.digests(condition.prompt, roles, condition.parameters),
+        "prompt_digests": condition.prompt_digests,
     }
 
 

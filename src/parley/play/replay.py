@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.errors import RecordError, UsageError
-from parley.games.base import Game, Group, new_game
+from parley.games.base import Game, Group, new_game, scripted_roles
 from parley.games.plugin import changed_source
 from parley.games.registry import game_class
 from parley.play.journal import Entry
@@ -75,7 +75,8 @@ def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
     try:
         return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
     except RecordError as error:
-        prompts = game.prompts.digests(game.prompt, [seat.role for seat in game.seats], game.parameters)
+        roles = [seat.role for seat in game.seats]
+        prompts = game.prompts.digests(game.prompt, roles, game.parameters, scripted_roles(game.seats))
         if summary.simulation.get("prompt_digests", prompts) == prompts:
             raise
         raise RecordError(

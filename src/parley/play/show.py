@@ -184,8 +184,8 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
     if not same:
         version = one_line(str(summary.provenance.get("parley", "unknown")), 40)
         raise RecordError(
-            f"{path}: this version of Parley plays another simulation, since its game or prompts changed; use the "
-            f"version that made it ({version})"
+            f"{path}: its game or prompts changed since, so this version of Parley plays another simulation; use "
+            f"the version that made it ({version})"
         )
     return simulation
 

@@ -122,7 +122,7 @@ async def _play_shard(study: Study, simulations: Sequence[Simulation], exit_with
         async with free:
             try:
                 if any(isinstance(error, NotReadyError) for error in failed):
-                    raise NotReadyError("not begun, since the service did not answer those before")
+                    raise NotReadyError("not started: the service did not answer the ones before")
                 if simulation.condition.models:
                     await _play_with_own_log(study, simulation)
                 else:
@@ -157,7 +157,7 @@ async def _require_alive(process: int) -> None:
             os.kill(process, 0)
         except ProcessLookupError:
             raise ParleyError(
-                "the workflow that started this is gone; its command goes on with what is left"
+                "the workflow that started this process has ended; run its command again to go on"
             ) from None
         await asyncio.sleep(_POLL_SECONDS)
 

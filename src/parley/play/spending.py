@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from parley import paths
@@ -91,7 +90,7 @@ class _Log:
         except FileNotFoundError:
             return None
         raise JournalError(
-            f"{self._path}: damaged; delete it, and what was spent is counted from records and journals"
+            f"{self._path}: damaged; delete it: what was spent is then counted again from records and journals"
         )
 
 
@@ -130,9 +129,7 @@ class Purse:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def require(self, model: str, most: Tokens) -> None:

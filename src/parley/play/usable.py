@@ -57,12 +57,12 @@ class Records:
             yield f"left out: {len(self.left_out) - _MAX_NAMED} more"
         if self.left_out:
             number = len(self.left_out)
-            yield f"left out of {_records(number + len(self.summaries))}: {number:,}; {_AGAIN}"
+            yield f"left out: {number:,} of {_records(number + len(self.summaries))}; {_AGAIN}"
         if self.unchecked:
-            yield f"without a checksum, of an older version: {_records(self.unchecked)}; parley replay checks them"
+            yield f"{_records(self.unchecked)} of an older version without a checksum; parley replay checks them"
 
 
-_AGAIN = "delete what is named and run the study again to have it played"
+_AGAIN = "delete the named files and run the study again"
 
 
 def _records(number: int, kind: str = "") -> str:
@@ -115,7 +115,7 @@ def bring_back(record: Path, simulation: Simulation) -> bool:
         try:
             read_own(kept, simulation)
         except RecordError as error:
-            _log.warning("%s (this second copy goes, and the simulation is played)", error)
+            _log.warning("%s (this second copy is deleted, and the simulation is played again)", error)
             kept.unlink(missing_ok=True)
     return restore(record)
 

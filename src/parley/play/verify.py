@@ -149,7 +149,11 @@ def verify(
             for one in its_records:
                 found = engine_differences(one.engine, now)
                 if found:
-                    _log.warning("%s: a difference says nothing, since the engine is another: %s", one.path, found)
+                    _log.warning(
+                        "%s: the engine is not the recorded one, so different replies prove nothing: %s",
+                        one.path,
+                        found,
+                    )
             most = max((one.at_once or _BATCH for one in its_records), default=_BATCH) if batch is None else batch
             for size in (1, most):
                 for warm in (False, True):
@@ -175,7 +179,7 @@ async def _told(place: Path | Service, engine_timeout: float) -> Mapping[str, An
         told = await engine.provenance()
     if "versions" not in told:
         raise EngineError(
-            f"{place.who} does not say that it is vLLM (GET /version), and only vLLM can leave its cache aside; "
+            f"{place.who} does not say that it is vLLM (GET /version), and only vLLM can answer without its cache; "
             "its replies cannot be verified"
         )
     return told

@@ -48,7 +48,7 @@ def of_entry_point(name: str, values: tuple[str, ...], group: str) -> str:
     if not names_own_code(values[0]):
         raise UsageError(
             f"{name!r}: installed as {one_line(values[0], 200)!r}; an entry point of {group} is a module:attribute, "
-            "so mend the package that has it"
+            "so correct the package that installs it"
         )
     return values[0]
 

@@ -48,7 +48,7 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     module, _, attribute = name.partition(":")
     arguments: dict[str, Any] = dict(policy.parameters.model_extra or {})
     if "llm" in arguments:
-        raise UsageError(f"{name}: llm: what its group's model answers with; give the parameter another name")
+        raise UsageError(f"{name}: llm: Parley passes the group's model under this name; rename the parameter")
     if llm is not None:
         arguments["llm"] = llm
     try:

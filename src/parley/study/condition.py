@@ -150,15 +150,23 @@ class Condition:
         """Names of the outcomes that its simulations can have by the rules of the game."""
         return self.game.possible_outcomes(self.parameters, self.seating)
 
+    @cached_property
+    def prompt_digests(self) -> dict[str, str]:
+        """SHA-256 of the templates that its agents are sent, by name."""
+        roles = sorted({group.role for group in self.groups})
+        return self.game.prompts.digests(self.prompt, roles, self.parameters, base.scripted_roles(self.seating))
+
     @property
     def samples(self) -> bool:
         """Whether a seed can end otherwise when it is played again: not where models are asked at temperature 0.
 
         Scripted policies count as if they did: whether they draw is not known.
         """
-        roles = [group.role for group in self.groups]
-        sent = self.game.prompts.digests(self.prompt, roles, self.parameters)
-        unasked = {phase for phase in self.game.prompts.phases if not any(f"_{phase}_" in name for name in sent)}
+        unasked = {
+            phase
+            for phase in self.game.prompts.phases
+            if not any(f"_{phase}_" in name for name in self.prompt_digests)
+        }
         settings = [x for name, x in dict(self.parameters).items() if isinstance(x, Sampling) and name not in unasked]
         return not self.models or any(setting.temperature > 0 for setting in settings)
 
@@ -169,8 +177,7 @@ class Condition:
     def _fixed(self, axes: set[str]) -> list[Any]:
         parameters = self.parameters.model_dump(mode="json", exclude=axes)
         groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
-        roles = sorted({group.role for group in self.groups})
-        prompts = self.game.prompts.digests(self.prompt, roles, self.parameters)
+        prompts = self.prompt_digests
         own = [self.game.code_sha256] if self.game.code_sha256 else []
         return [self.game.name, self.game.protocol_version, parameters, groups, prompts, *own]
 

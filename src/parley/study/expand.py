@@ -89,8 +89,8 @@ class Expander:
                     remedy = (
                         "list it once"
                         if spec == condition.spec
-                        else "what differs is no axis, or has the same name: make it one (a list for `byzantine`), or "
-                        "use a study of its own"
+                        else "they differ in what is no axis, or has the same name: make it an axis (a list for "
+                        "`byzantine`), or use a study of its own"
                     )
                     raise UsageError(
                         f"{self._where}: {key}: {condition.path}: duplicate condition (also in {other}); {remedy}"
@@ -336,7 +336,7 @@ class Expander:
     def _with_model(self, policy: ChosenPolicy, model: str | None, where: str) -> Player:
         if model is None:
             if policy.kind.asks_model:
-                raise UsageError(f"{where}: {policy.kind.name}: a model answers; name it with model")
+                raise UsageError(f"{where}: {policy.kind.name}: needs a language model; name one with model")
             return Player(policy)
         if policy.kind.rule is not None:
             raise UsageError(f"{where}: {policy.kind.name}: a scripted policy, which asks no model; remove {model!r}")

@@ -61,9 +61,7 @@ def prompt_diff(
     first = study.fitting(where)[0]
     candidates = [condition for condition in study.fitting(against) if condition is not first]
     if not candidates:
-        raise UsageError(
-            f"{study.file}: {first.path}: both conditions are this one; name two with --where and --against"
-        )
+        raise UsageError(f"{study.file}: {first.path}: --where and --against choose the same condition; choose two")
     second = max(candidates, key=lambda condition: _agreement(first, condition))
     games = [Simulation(condition, seed).game() for condition in (first, second)]
     agent = _agent(games[0], games[1], role)

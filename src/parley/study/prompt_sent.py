@@ -154,12 +154,12 @@ def _first(game: Game, names: Sequence[str], wanted: Wanted, seed: int, where: s
         rounds += [number] * bool(theirs)
         phases += [phase] * bool(theirs)
     if not rounds:
-        raise UsageError(f"{where}: nothing is sent ({wanted}); choose another agent or a later round")
+        raise UsageError(f"{where}: there is no such prompt ({wanted}); choose another agent or a later round")
     close = meant(wanted.phase, phases) if wanted.phase is not None and wanted.phase not in phases else None
     question = f"did you mean {close!r}? " if close else ""
     raise UsageError(
-        f"{where}: nothing such is sent ({wanted}); {question}with scripted players for models there are rounds "
-        f"{rounds[0]} to {rounds[-1]} with the phases {', '.join(dict.fromkeys(phases))}"
+        f"{where}: there is no such prompt ({wanted}); {question}with scripted policies for models, the game has "
+        f"rounds {rounds[0]} to {rounds[-1]} and the phases {', '.join(dict.fromkeys(phases))}"
     )
 
 

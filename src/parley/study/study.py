@@ -6,7 +6,7 @@ dealt into shards.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os.path import exists
 from pathlib import Path
@@ -21,6 +21,7 @@ from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
+from parley.study.drawn import KINDS, MOST_DRAWN, Choices
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.questions import Comparison, Question, compared
@@ -51,6 +52,7 @@ class Study:
     budget: Budget | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
     questions: tuple[Question, ...] = ()
+    drawn: Choices = field(default_factory=dict)
 
     @cached_property
     def axes(self) -> list[str]:
@@ -144,17 +146,18 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: title, simulations, questions if any.
+        """Eight hexadecimal digits that name what tables and figures show: title, simulations, those drawn, questions.
 
         And how they are made: tables of an earlier version of Parley are made again.
         """
-        return digest([TABLES_VERSION, self._shown])[:8]
+        return digest([TABLES_VERSION, self._shown, *self.questions_json])[:8]
 
     @cached_property
     def _shown(self) -> str:
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
-        return digest([self.title, *records, *self.questions_json])[:8]
+        drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.drawn.items()}
+        return digest([self.title, *records, *([drawn] if drawn else [])])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:
@@ -190,6 +193,31 @@ class Study:
             raise UsageError(f"{self.file}: no condition has {axes_text(axes)}; {remedy}")
         return found
 
+    def named_for(self, figure: str, some_left_out: bool = False) -> list[Simulation]:
+        """Return the simulations that the study names for a figure, each once, in its order; none if it names none.
+
+        Raises UsageError where it names some that it does not have, unless `some_left_out`: of a study without the
+        simulations whose records are damaged.
+        """
+        found: dict[tuple[str, int], Simulation] = {}
+        for place, choice in enumerate(self.drawn.get(figure, ())):
+            where = f"{self.file}: figures.{figure}[{place}]"
+            try:
+                conditions = self.fitting(choice.where)
+            except UsageError as error:
+                if some_left_out:
+                    continue
+                raise UsageError(f"{where}.where: {str(error).removeprefix(f'{self.file}: ')}") from None
+            for condition in conditions:
+                for seed in choice.seeds or [min(condition.seeds)]:
+                    if seed in condition.seeds:
+                        found[condition.path, seed] = Simulation(condition, seed)
+                    elif not some_left_out:
+                        raise UsageError(
+                            f"{where}.seeds: {seed}: not a seed of {condition.path}; choose one of its own"
+                        )
+        return list(found.values())
+
     def _meant(self, axes: Mapping[str, Any]) -> str:
         """Return a question about the first value that no condition has, if one is close to it; else ""."""
         for axis, value in axes.items():
@@ -213,6 +241,19 @@ class Study:
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
             "(the path's spec changes when a parameter, prompt or model does)"
         )
+
+
+def _check_drawn(study: Study) -> None:
+    """Raise UsageError if a study names figures, conditions or seeds that it does not have, or too many."""
+    known = [spec.name for spec in study.game.evidence.figures if spec.kind in KINDS]
+    for figure in study.drawn:
+        if figure not in known:
+            remedy = choose(figure, known)
+            raise UsageError(f"{study.file}: figures.{figure}: no figure of single simulations; {remedy}")
+        if (number := len(study.named_for(figure))) > MOST_DRAWN:
+            raise UsageError(
+                f"{study.file}: figures.{figure}: {number} simulations; at most {MOST_DRAWN} are drawn; name fewer"
+            )
 
 
 def check_name(file: Path) -> None:
@@ -314,7 +355,9 @@ def load_study(
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
         questions=tuple(content.questions),
+        drawn=content.figures,
     )
+    _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
     return study
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley.policies.own_code import names_own_code
+from parley.study.drawn import Drawn
 from parley.study.growing import GrowingSeeds
 from parley.study.questions import Question
 from parley.text.yamlfile import Slug, is_slug, tag
@@ -224,6 +225,11 @@ class StudyFile(BaseModel):
         "`parley plan` says how many seeds they take. Not part of the identity.",
     )
     budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
+    figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="Which simulations figures of single ones show, by the name of the figure (trajectories, "
+        "timeline); not part of the identity.",
+    )
     ledger: LedgerSettings | None = Field(
         default=None, description="How its ledger is made, if its game keeps one; not part of the identity."
     )

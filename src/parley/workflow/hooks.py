@@ -94,7 +94,7 @@ def refuse_to_replace(records: Iterable[str]) -> None:
     found = [record for record in records if Path(record).exists()]
     if found:
         raise RecordError(
-            f"{found[0]}: is there, and finished records are never played again; delete it if you want that"
+            f"{found[0]}: exists already, and finished simulations are never played again; delete it to play it again"
             + (f" ({len(found)} records in all)" if len(found) > 1 else "")
         )
 

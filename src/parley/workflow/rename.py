@@ -61,7 +61,8 @@ def _check_given(name: str) -> None:
     """Raise UsageError for what is neither the name of a study nor the path of a YAML file."""
     if paths.study_file(name) != Path(name) and not is_slug(name):
         raise UsageError(
-            f"{shown(name)}: no name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml file"
+            f"{shown(name)}: not the name of a study; use letters, digits, '.', '_' and '-', or the path of its .yaml "
+            "file"
         )
 
 
@@ -69,9 +70,9 @@ def _check_names(old: Path, new: Path) -> None:
     for file in (old, new):
         check_name(file)
     if old == new:
-        raise UsageError(f"{new}: the name that it has; give another one")
+        raise UsageError(f"{new}: is its name already; give another one")
     if old.exists() and new.exists() and not old.samefile(new):  # the same: died between its two names
-        raise UsageError(f"{old} and {new}: both are there, so they are two studies; remove one of the files first")
+        raise UsageError(f"{old} and {new}: both files exist, so these are two studies; remove one of them first")
     for file in (old, new):
         check_alone(file, old, new)
     if not (old.exists() or new.exists()):

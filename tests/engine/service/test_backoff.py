@@ -73,4 +73,6 @@ def test_the_end_of_patience_says_how_long_it_was() -> None:
         == f"{failure}; given up after 9 tries and 571 s (limits.patience_seconds: 600); run again to go on "
         + ("from the journal")
     )
-    assert "asks for 3600 s, more than limits.patience_seconds (600)" in str(given_up(failure, 1, 0.0, 600.0, 3600.0))
+    assert "asks to wait 3600 s, longer than limits.patience_seconds (600)" in str(
+        given_up(failure, 1, 0.0, 600.0, 3600.0)
+    )

@@ -107,7 +107,7 @@ def test_who_asks_for_more_than_there_is_patience_is_not_waited_for(
     server: StandInService, pauses: list[float]
 ) -> None:
     server.answer = failing((429, BUSY, {"Retry-After": "3600"}))
-    assert "asks for 3600 s, more than limits.patience_seconds (600)" in error(server.url)
+    assert "asks to wait 3600 s, longer than limits.patience_seconds (600)" in error(server.url)
     assert pauses == []
     assert len(server.bodies) == 1
 
@@ -157,7 +157,7 @@ def test_a_request_that_hangs_is_sent_again(server: StandInService, pauses: list
         ask(server.url, request_seconds=0.5)
     assert len(set(server.contents)) == 1
     assert len(server.contents) == len(pauses) + 1 > 1
-    assert "gave no whole answer within" in said[0]
+    assert "sent no complete answer within" in said[0]
 
 
 @pytest.mark.parametrize("page", [(503, {"error": "loading"}), (429, BUSY), None])

@@ -108,10 +108,13 @@ def test_who_does_not_say_that_it_is_vllm_has_no_version(server: StandInService,
         ((403, {"error": {"message": "not yours"}}), f"answered 403: not yours; check the key in {VARIABLE}"),
         ((404, {"detail": "Not Found"}), "/v1 its URL?"),
         ((500, b"boom"), "answered 500: boom"),
-        ((200, b"<html>\x1b[2Jhello"), "no list of models"),
-        ((200, {"data": [{"name": "x"}]}), "no list of models"),
-        ((200, {"data": []}), f"no model '{SERVED}'; source.served may be: none"),
-        ((200, {"data": [{"id": "other/one"}, {"id": "more"}]}), "source.served may be: other/one, more"),
+        ((200, b"<html>\x1b[2Jhello"), "did not answer with a list of models"),
+        ((200, {"data": [{"name": "x"}]}), "did not answer with a list of models"),
+        ((200, {"data": []}), f"no model '{SERVED}'; set source.served to one that it has: none"),
+        (
+            (200, {"data": [{"id": "other/one"}, {"id": "more"}]}),
+            "set source.served to one that it has: other/one, more",
+        ),
         (None, "cannot be reached at http://127.0.0.1"),
     ],
 )
@@ -279,7 +282,7 @@ def test_a_service_that_hangs_up_in_the_middle_is_named(server: StandInService) 
 
 def test_a_service_that_hangs_is_given_up(server: StandInService) -> None:
     server.seconds = 1.0
-    assert "gave no whole answer within 0.2 s" in error(server.url, request_seconds=0.2)
+    assert "sent no complete answer within 0.2 s" in error(server.url, request_seconds=0.2)
 
 
 def test_what_does_not_fit_the_context_is_an_unusable_reply(server: StandInService) -> None:
@@ -292,7 +295,7 @@ def test_what_does_not_fit_the_context_is_an_unusable_reply(server: StandInServi
     [
         (None, f"set the environment variable {VARIABLE}"),
         ("", f"set the environment variable {VARIABLE}"),
-        ("short", "at least 8 characters"),
+        ("short", "at least 8 ASCII characters"),
         (f"{KEY}\n", "no white space"),
         (f"{KEY}é", "ASCII"),
         (f'{KEY}"', "quotes"),
@@ -379,7 +382,7 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
 )
 def test_a_host_or_port_that_cannot_be_is_an_error_of_expand(url: str, study_factory: StudyFactory) -> None:
     models = {"theirs": {"source": {"url": url, "served": SERVED}}}
-    with pytest.raises(UsageError, match="host or port that cannot be") as caught:
+    with pytest.raises(UsageError, match="impossible host or port") as caught:
         study_factory({"model": "theirs", "n": 3}, models=models)
     assert str(caught.value).isprintable()
 

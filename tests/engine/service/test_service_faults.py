@@ -149,7 +149,7 @@ async def dripping_body(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.parametrize("answer", [dripping(proper(padding=" " * 1000)), dripping_body], ids=["head", "body"])
 def test_a_reply_that_drips_is_given_up(answer: Stream) -> None:
-    assert "gave no whole answer within 0.5 s" in error(answer, request_seconds=0.5)
+    assert "sent no complete answer within 0.5 s" in error(answer, request_seconds=0.5)
 
 
 def test_what_dripped_is_asked_again(pauses: list[float]) -> None:
@@ -161,7 +161,7 @@ def test_what_dripped_is_asked_again(pauses: list[float]) -> None:
 
 def test_a_list_of_models_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosted, "PROBE_SECONDS", 0.3)
-    assert "gave no whole answer within 0.3 s" in error(proper(), models=dripping(LISTED + b" " * 1000))
+    assert "sent no complete answer within 0.3 s" in error(proper(), models=dripping(LISTED + b" " * 1000))
 
 
 def flooding(head: bytes, chunk: bytes) -> Stream:
@@ -210,7 +210,7 @@ def test_what_a_service_sends_is_bounded_after_decoding(answer: bytes | Stream) 
 
 
 def test_a_list_of_models_is_bounded() -> None:
-    assert "no list of models" in error(proper(), models=FLOODS["endless"])
+    assert "did not answer with a list of models" in error(proper(), models=FLOODS["endless"])
 
 
 def test_a_text_that_is_longer_than_its_tokens_can_be_is_unusable() -> None:
@@ -276,7 +276,7 @@ def test_errors_that_are_nested_too_deep_are_errors(form: str, nested: str, paus
     body = form.format(nested).encode()
     assert "answered 400" in error(http(body, 400))
     assert ask(http(body, 503), proper(), **PATIENT)[0].finish_reason == "stop"
-    assert "no list of models" in error(proper(), models=http(b'{"data": ' + body + b"}"))
+    assert "did not answer with a list of models" in error(proper(), models=http(b'{"data": ' + body + b"}"))
 
 
 @pytest.mark.parametrize("charset", ["x-unknown", "hex", "zip", "undefined", "idna", "rot13", "utf-7", '"', "\xff"])
@@ -312,7 +312,7 @@ def test_cookies_are_not_kept() -> None:
     [b"<html>\x1b[2J<h1>Welcome</h1>", b"\xff\xfe\x00{", b'{"choices": [{"message": {"content": "\xff"}}]}', b""],
 )
 def test_what_is_no_completion_is_named_in_one_line(body: bytes) -> None:
-    assert "answered something that is no chat completion" in error(http(body, Content_Type="text/html"))
+    assert "sent something that is not a chat completion" in error(http(body, Content_Type="text/html"))
 
 
 @pytest.mark.parametrize("value", ["soon", "-5", "1e9", "9" * 400, "NaN", "Wed, 99 Foo 2026", "\xff", "", "5;5"])

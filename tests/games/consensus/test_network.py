@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import networkx
@@ -146,9 +147,10 @@ FROZEN = [
 def test_a_complete_topology_asks_what_was_asked_before_there_were_topologies(
     spelled: dict[str, Any], given: dict[str, Any], frozen: str
 ) -> None:
-    """The digests are those of the last version without topologies."""
+    """The digests are those of the last version without topologies, which said 66% whatever was played."""
     parameters = {key: value for key, value in given.items() if key != "b"}
     _, asked, outcome = played(*agents(5, given["b"]), seed=3, max_rounds=4, stop_threshold=1, **parameters, **spelled)
+    asked = [replace(ask, system=ask.system.replace("100%", "66%+")) for ask in asked]
     assert digest([[ask.agent, ask.round, ask.phase, ask.digest] for ask in asked]) == frozen
     assert all(set(entry) & {"neighbors", "sent"} == set() for entry in outcome.trace)
 

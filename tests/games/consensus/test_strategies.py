@@ -182,7 +182,7 @@ def test_a_study_with_wrong_strategies_is_refused_in_one_line(
 
 
 def test_a_strategy_needs_a_model_and_is_for_byzantine_agents(study_factory: Any) -> None:
-    with pytest.raises(UsageError, match="llm_strategies: a model answers; name it with model"):
+    with pytest.raises(UsageError, match="llm_strategies: needs a language model; name one with model"):
         study_factory({"honest": 3, "b": 1, "byzantine": {"name": "llm_strategies", "strategies": "stall"}})
     with pytest.raises(UsageError, match="llm_strategies: only for byzantine agents"):
         study_factory({"model": SOME})

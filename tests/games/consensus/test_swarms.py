@@ -39,7 +39,7 @@ def swarms_game(roles: str, seed: int, *leaks: str) -> ConsensusGame:
 
 
 def test_three_agents_and_two_rounds_by_hand() -> None:
-    game = new_swarms("hhb", max_rounds=2)
+    game = new_swarms("hhb", "early_vote", max_rounds=2)
     played = take_turns(
         game,
         [Turn(21, GO, "one", "n1"), Turn(42, GO, "two", "n2"), Turn(7, GO, "three", "n3")],
@@ -227,7 +227,8 @@ def test_outcomes_are_the_published_ones(
     moves = list(zip(values, votes, strict=True))
     played = take_turns(new_swarms("hhhb", *leaks, max_rounds=4), moves)
     assert played.outcome.name == outcome
-    assert played.outcome.rounds == (4 if outcome == "no_consensus" else 1 if leaks else 2)
+    last, first = (4, 1) if leaks else (5, 2)
+    assert played.outcome.rounds == (last if outcome == "no_consensus" else first)
 
 
 # The leaks
@@ -298,7 +299,7 @@ def test_an_early_vote_stops_on_values_that_came_after_it() -> None:
 
 def test_votes_of_round_one_do_not_count_without_the_leak() -> None:
     played = take_turns(new_swarms("hhh", max_rounds=3), [(42, STOP)] * 3, [(42, GO)] * 3)
-    assert (played.outcome.name, played.outcome.rounds) == ("no_consensus", 3)
+    assert (played.outcome.name, played.outcome.rounds) == ("no_consensus", 4)
     assert played.outcome.trace[0]["stop_votes"] == 3
     assert played.outcome.trace[0]["stopped"] is False
 
@@ -314,12 +315,31 @@ def test_without_the_leak_a_stop_is_on_the_values_of_the_round_before() -> None:
     assert outcome.metrics["value_changes"] == 2  # of round 1, when two of three honest agents came to 42
 
 
+@pytest.mark.parametrize("agreed", [1, 2, 3, 4])
+@pytest.mark.parametrize("leaks", [(), ("early_vote",)])
+def test_the_values_of_as_many_rounds_may_end_the_game_with_the_leak_and_without(
+    agreed: int, leaks: tuple[str, ...]
+) -> None:
+    apart = [[(20, STOP), (42, GO), (18, GO)]] * (agreed - 1)
+    now = [(42, STOP if leaks else GO)] * 3
+    played = take_turns(new_swarms("hhh", *leaks, max_rounds=3), *apart, now, [(42, STOP)] * 3)
+    ended = ("valid_consensus", agreed) if agreed < 4 else ("no_consensus", 3)
+    assert (played.outcome.name, played.outcome.rounds - (not leaks)) == ended
+
+
+def test_agents_are_told_the_rounds_that_are_played() -> None:
+    for leaks, last in (((), 4), (("early_vote",), 3)):
+        asks = take_turns(new_swarms("hh", *leaks, max_rounds=3), [(1, GO), (2, GO)]).asks
+        assert all(f"or after {last} rounds." in ask.system for ask in asks)
+        assert [ask.user.partition("\n")[0] for ask in asks[::2]] == [f"Round {r}/{last}" for r in range(1, last + 1)]
+
+
 def test_without_the_leak_an_agreement_of_the_last_round_is_too_late() -> None:
-    late = take_turns(new_swarms("hhh", max_rounds=2), [(1, GO), (2, GO), (3, GO)], [(42, STOP)] * 3)
+    late = take_turns(new_swarms("hhh", max_rounds=1), [(1, GO), (2, GO), (3, GO)], [(42, STOP)] * 3)
     assert (late.outcome.name, late.outcome.detail) == ("invalid_consensus", "premature_stop")
-    kept = take_turns(new_swarms("hhh", max_rounds=2), [(1, GO), (2, GO), (3, GO)], [(42, GO)] * 3)
+    kept = take_turns(new_swarms("hhh", max_rounds=1), [(1, GO), (2, GO), (3, GO)], [(42, GO)] * 3)
     assert (kept.outcome.name, kept.outcome.diagnosis) == ("no_consensus", "agreed_not_stopped")
-    just = take_turns(new_swarms("hhh", max_rounds=2), [(42, GO)] * 3, [(42, STOP)] * 3)
+    just = take_turns(new_swarms("hhh", max_rounds=1), [(42, GO)] * 3, [(42, STOP)] * 3)
     assert just.outcome.name == "valid_consensus"
 
 
@@ -358,7 +378,7 @@ def rule_of(name: str) -> Any:
 def test_the_baselines_play_turns(name: str, leaks: list[str]) -> None:
     played = scripted(rule_of(name), swarms_game("hhhb", 1, *leaks))
     assert all(x.reply.failure is None for x in played.exchanges)
-    assert played.outcome.rounds == 10 or played.outcome.finished_early
+    assert played.outcome.rounds == (10 if leaks else 11) or played.outcome.finished_early
 
 
 def test_the_majority_rule_agrees_and_stops() -> None:
@@ -402,4 +422,4 @@ def test_a_scripted_byzantine_agent_may_abstain_from_both() -> None:
     policies = {"agent_1": ScriptedPolicy(rule_of("majority")), "agent_2": ScriptedPolicy(silent)}
     played = play("id", game, policies)
     assert all(x.reply.failure is None for x in played.exchanges)
-    assert [entry["votes"]["agent_2"] for entry in played.outcome.trace] == ["abstain", "abstain"]
+    assert [entry["votes"]["agent_2"] for entry in played.outcome.trace] == ["abstain"] * 3

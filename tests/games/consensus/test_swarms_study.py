@@ -52,7 +52,9 @@ SAMPLING = {"temperature": 0.1, "max_tokens": 9}
         ({**SWARMS, "task": "x" * 501}, "task: .*500"),
         ({**SWARMS, "task": "two\nlines"}, "task: .*one line"),
         ({**SWARMS, "history_rounds": 0}, "needs history_rounds >= 1"),
-        ({**SWARMS, "max_rounds": 1}, "max_rounds >= 2"),
+        ({**SWARMS, "rules": "published_code"}, "rules: published_code: that code has no protocol swarms"),
+        ({"rules": "published_code", "equivocation": True}, "rules: published_code: that code has no equivocation"),
+        ({"rules": "code"}, "rules: 'code'"),
         ({"protocol": "swarm"}, "protocol: 'swarm'"),
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.base import Group, new_game
-from parley.games.deliberation.game import DeliberationGame, Panels
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.panels import Panels
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.network.graph import Network
 from parley.policies import Reply

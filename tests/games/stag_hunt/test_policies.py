@@ -1,5 +1,6 @@
 """The scripted players of the stag hunt: each against answers that are known."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,14 @@ from support.scripted import play_scripted
 
 
 def played(
-    honest: str, roles: str = "hhb", betray: dict[str, Any] | None = None, identity: int = 0, **given: Any
+    name: str,
+    roles: str = "hhb",
+    betray: dict[str, Any] | None = None,
+    identity: int = 0,
+    honest: dict[str, Any] | None = None,
+    **given: Any,
 ) -> Any:
-    policies = {"honest": chosen(honest), "byzantine": chosen("betray", **(betray or {}))}
+    policies = {"honest": chosen(name, **(honest or {})), "byzantine": chosen("betray", **(betray or {}))}
     return play_scripted(new_hunt(roles, policies=policies, **{"rounds": 4, **given}), identity)
 
 
@@ -42,11 +48,12 @@ def test_betrayers_and_the_four_honest_policies_by_round() -> None:
     assert letters(played("always_hare")) == ["hhh"] * 4
     assert letters(played("grim_trigger")) == ["ssh", "hhh", "hhh", "hhh"]
     assert letters(played("tit_for_tat")) == ["ssh", "hhh", "hhh", "hhh"]
+    assert letters(played("win_stay_lose_shift")) == ["ssh", "hhh", "ssh", "hhh"]
     assert letters(played("follow_words")) == ["ssh"] * 4  # the betrayer promises
 
 
 def test_without_a_betrayer_all_but_the_hares_cooperate() -> None:
-    for name in ("always_stag", "grim_trigger", "tit_for_tat", "follow_words"):
+    for name in ("always_stag", "grim_trigger", "tit_for_tat", "win_stay_lose_shift", "follow_words"):
         assert letters(played(name, "hhh")) == ["sss"] * 4
     assert letters(played("always_hare", "hhh")) == ["hhh"] * 4
 
@@ -90,6 +97,27 @@ def test_grim_trigger_never_forgives_and_tit_for_tat_does() -> None:
     assert said("tit_for_tat", view("act", None, silent)) == HARE
 
 
+def test_win_stay_lose_shift_answers_to_its_points_alone() -> None:
+    def after(mine: Action | None, others: str, **rules: int) -> str:
+        seen = {YOU: mine, **{f"player_{i}": {"s": STAG, "h": HARE}.get(c) for i, c in enumerate(others)}}
+        given = {"needed": 3, "stag": 10, "alone": 0, "hare": 3, **rules}
+        return str(said("win_stay_lose_shift", replace(view("act", None, seen), **given)))
+
+    assert after(STAG, "ssh") == STAG  # a hare that costs nothing
+    assert after(STAG, "shh") == after(STAG, "ss", needed=4) == HARE
+    assert after(HARE, "sss") == after(HARE, "hhh") == STAG  # a hare is no win
+    assert after(HARE, "hhh", stag=3, alone=3) == STAG
+    assert after(None, "sss") == STAG  # nor is nothing
+
+
+def test_win_stay_lose_shift_takes_the_points_that_it_is_shown() -> None:
+    network = Network.of_edges(3, [(0, 1)])  # nobody sees the betrayer
+    told = {"network": network, "disclosure": "silent", "show_points": True}
+    assert letters(played("win_stay_lose_shift", **told)) == ["ssh", "hhh", "ssh", "hhh"]
+    modest = {"aspiration": 3}
+    assert letters(played("win_stay_lose_shift", honest=modest)) == ["ssh", "hhh", "hhh", "hhh"]
+
+
 def test_grim_trigger_remembers_with_a_short_history() -> None:
     betray = {"probability": 0.4}
     for identity in range(5):
@@ -127,6 +155,14 @@ def test_policies_see_their_neighbors_alone() -> None:
     [
         ("grim_trigger", {}, {"history_rounds": 0}, "history_rounds: 0"),
         ("tit_for_tat", {}, {"history_rounds": 0}, "history_rounds: 0"),
+        ("win_stay_lose_shift", {}, {"history_rounds": 0}, "history_rounds: 0"),
+        (
+            "win_stay_lose_shift",
+            {},
+            {"topology": "ring", "disclosure": "silent"},
+            "topology: ring: .*show_points: true",
+        ),
+        ("win_stay_lose_shift", {"aspiration": 11}, {}, "aspiration: 11: above stag .10., so that it never wins"),
         ("follow_words", {}, {"cheap_talk": False}, "plays only with cheap_talk: true"),
         ("betray", {"word": "banana"}, {}, "word: banana: promises nothing"),
         ("betray", {}, {"cooperative_words": ["trust"]}, "word: stag: promises nothing"),

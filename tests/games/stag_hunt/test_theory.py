@@ -1,6 +1,7 @@
 """Where it is known what scripted hunters do: every simulation must come out so (docs/explanation/theory.md)."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -82,6 +83,30 @@ def test_where_all_see_all_trust_never_comes_back_whoever_must_hunt(
             won = first - 1 + (needed == 3)  # three honest hunters are enough in the round of the betrayal too
             assert of["honest_payoff"] == pytest.approx((10 * won + 3 * (ROUNDS - first)) / ROUNDS)
     assert betrayed > 6
+
+
+def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -> None:
+    """The positive control: a betrayal costs win-stay, lose-shift a hunt and one round of hares, where all are needed.
+
+    Where three of four are enough it costs them nothing: they lose no hunt that they could answer to.
+    """
+    betrayer = {"name": "betray", "probability": 0.3}
+    failed = recovered = 0
+    for axes, played in hunts(
+        hunters(study_factory, "win_stay_lose_shift", betrayer, vary={"needed": ["all", 3]}, seeds=30)
+    ):
+        won, of = [entry["success"] for entry in played.outcome.trace], played.outcome.metrics
+        if axes["needed"] == "3":
+            assert (of["honest_payoff"], of["stag_share"], of["recovered"]) == (10, 1, None)
+            continue
+        for succeeded, (before, after) in zip(won, pairwise(honest_rounds(played)), strict=False):
+            assert after == {"Hunt Hare" if before == {"Hunt Stag"} and not succeeded else "Hunt Stag"}
+        if not all(won[:-1]):
+            failed += 1
+            recovered += bool(of["recovered"])
+            assert of["recovered"] == any(won[won.index(False) :])
+    assert failed > 20
+    assert recovered > 0.8 * failed
 
 
 def test_words_change_nothing_for_those_who_do_not_listen(study_factory: StudyFactory) -> None:

@@ -42,7 +42,7 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
 
     conditions = pd.read_parquet(paths.table("real", "conditions", ".parquet"))
     assert conditions["simulations"].to_list() == [2, 2, 2]
-    outcomes = ["valid_consensus", "invalid_consensus", "no_consensus"]
+    outcomes = ["valid_consensus", "invalid_consensus", "premature_stop", "no_consensus"]
     assert (conditions[[f"{name}_count" for name in outcomes]].sum(axis=1) == 2).all()
     for name in outcomes:
         assert (conditions[f"{name}_low"] <= conditions[f"{name}_rate"]).all()

@@ -24,7 +24,7 @@ def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
     server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_served(server)
-    for key, words in ((None, "its API key is not there; set the environment"), ("short", "holds no usable API key")):
+    for key, words in ((None, "no API key; set the environment"), ("short", "holds no usable API key")):
         monkeypatch.delenv(VARIABLE) if key is None else monkeypatch.setenv(VARIABLE, key)
         planned = snakemake("--dry-run", *RUN)
         assert planned.returncode == 0, planned.stderr
@@ -48,7 +48,7 @@ def test_a_missing_key_is_no_matter_where_nothing_is_asked(
     for simulation in study.simulations():
         planned[str(simulation.condition.axes["model"])].append(str(simulation.record("small")))
     require_key_and_budget(study, planned["majority"])
-    with pytest.raises(UsageError, match="theirs: its API key is not there"):
+    with pytest.raises(UsageError, match="theirs: no API key"):
         require_key_and_budget(study, planned["majority"] + planned["theirs"][-1:])
 
 
@@ -115,7 +115,7 @@ def test_a_service_that_is_gone_is_waited_for_once_and_not_by_each_simulation(se
     with pytest.raises(EngineError) as error:
         simulate_shard(study, "theirs", 0)
     assert "4 of 4 simulations failed: the service for theirs answered 503" in str(error.value)
-    assert "not begun, since the service did not answer those before (and 2 more like it)" in str(error.value)
+    assert "not started: the service did not answer the ones before (and 2 more like it)" in str(error.value)
     assert server.bodies == []
 
 

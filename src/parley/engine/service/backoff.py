@@ -57,7 +57,7 @@ def given_up(failure: EngineError, tries: int, used: float, patience: float, ask
         return failure
     if asked is not None and asked > patience:
         return EngineError(
-            f"{failure}; it asks for {asked:.0f} s, more than limits.patience_seconds ({patience:g}); "
+            f"{failure}; it asks to wait {asked:.0f} s, longer than limits.patience_seconds ({patience:g}); "
             "run again later to go on from the journal"
         )
     return EngineError(

@@ -66,8 +66,7 @@ class Service:
             )
         except (httpx.InvalidURL, ValueError, ImportError):  # not its text: a proxy's URL may hold a password
             raise UsageError(
-                f"{self.who}: a proxy of the environment is no URL that can be used; see HTTP_PROXY, "
-                "HTTPS_PROXY and ALL_PROXY"
+                f"{self.who}: a proxy variable holds no usable URL; correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
             ) from None
 
     def check_models(self, response: httpx.Response) -> None:
@@ -78,13 +77,15 @@ class Service:
             listed = [str(model["id"]) for model in response.json()["data"]]
         except NOT_AS_ASKED:
             raise EngineError(
-                f"{self.who} answered something that is no list of models at {self.url}/models: "
+                f"{self.who} did not answer with a list of models at {self.url}/models: "
                 f"{self.redacted(body_text(response), 200)}"
             ) from None
         if self.served not in listed:
             more = ", ..." if len(listed) > _SHOWN_MODELS else ""
             names = ", ".join(self.redacted(name, 200) for name in listed[:_SHOWN_MODELS]) + more
-            raise EngineError(f"{self.who} has no model {self.served!r}; source.served may be: {names or 'none'}")
+            raise EngineError(
+                f"{self.who} has no model {self.served!r}; set source.served to one that it has: {names or 'none'}"
+            )
 
     async def provenance(self, http: httpx.AsyncClient) -> dict[str, Any]:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
@@ -105,7 +106,7 @@ class Service:
         """Return the error for a request that got no answer."""
         if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
             seconds = error.request.extensions.get("timeout", {}).get("read") or 0
-            return EngineError(f"{self.who} gave no whole answer within {seconds:g} s")
+            return EngineError(f"{self.who} sent no complete answer within {seconds:g} s")
         reason = self.redacted(str(error)) or type(error).__name__
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
@@ -132,11 +133,11 @@ def service_of(name: str, entry: ModelEntry) -> Service:
     if variable is not None:
         key = os.environ.get(variable)
         if not key:
-            raise UsageError(f"{name}: its API key is not there; set the environment variable {variable}")
+            raise UsageError(f"{name}: no API key; set the environment variable {variable}")
         if not _KEY.fullmatch(key):
             raise UsageError(
-                f"{name}: {variable} holds no usable API key: at least 8 characters of ASCII, and no white space, "
-                "quotes or backslashes"
+                f"{name}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
+                "space, quotes or backslashes"
             )
     return Service(name, source.served, source.url, key, variable, entry.limits, entry.deadline, entry.strict_model)
 

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from parley import paths
@@ -55,9 +54,7 @@ class SharedState:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         with suppress(OSError):
             paths.shared_owner(self.folder, self.owner).unlink()
         self._close()

@@ -8,12 +8,13 @@ from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
 
+from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
 from parley.games.consensus.adversaries import ADVERSARIES
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
-from parley.games.consensus.prompts import PROMPTS
+from parley.games.consensus.prompts import PROMPTS, share_text
 from parley.games.consensus.protocol import PaperProtocol, Protocol
 from parley.games.consensus.state import Agent
 from parley.games.consensus.strategies import LLM_STRATEGIES
@@ -62,6 +63,16 @@ class ConsensusGame(Game[ConsensusParameters]):
         """Play by the protocol until enough agents vote to stop, or the deadline."""
         rounds, stopped = yield from self.protocol.play()
         return self.outcome(rounds, stopped=stopped)
+
+    @classmethod
+    def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
+        """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
+        super().check(parameters, groups)
+        if share_text(parameters.stop_threshold) is None:
+            raise UsageError(
+                f"stop_threshold: {float(parameters.stop_threshold):.10g}: prompts cannot say it; use a percentage "
+                "with at most one decimal (0.66, 0.665), or a fraction up to twentieths (2/3)"
+            )
 
     @classmethod
     def seat_names(cls, parameters: ConsensusParameters, roles: Sequence[str], rng: np.random.Generator) -> list[str]:

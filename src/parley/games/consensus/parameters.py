@@ -20,16 +20,33 @@ from parley.games.parameters import BYZANTINE, GameParameters, Share
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
 
+TWO_THIRDS = Fraction(2, 3)
+PUBLISHED_CODE = "published_code"
+# What a study with `rules: published_code` gets that does not say otherwise.
+_PUBLISHED_DEFAULTS: Mapping[str, Any] = {"retries": 2, "stop_threshold": "2/3", "history_rounds": 3}
+
 
 class ConsensusParameters(GameParameters):
-    """Fixed parameters of the consensus game; the defaults are the paper's, and with `protocol: swarms` that one's."""
+    """Fixed parameters of the consensus game; docs/reference/consensus.md says whose each default is."""
 
     protocol: Literal["paper", "swarms"] = Field(
         default="paper",
         description="How a round goes: as in the paper, or as in the published Swarms code, whose defaults are other "
         "ones: max_rounds 10, stop_threshold 2/3, history_rounds 3.",
     )
-    max_rounds: int = Field(default=50, ge=1, le=10_000, description="Deadline, in rounds (T_max).")
+    rules: Literal["paper", "published_code"] = Field(
+        default="paper",
+        description="The paper's text, or what its authors' code does besides: other defaults (retries 2, "
+        "stop_threshold 2/3, history_rounds 3), five notes, history cut at 50 characters, old values sent again.",
+        exclude_if=lambda value: bool(value == "paper"),  # identities are older than this parameter
+    )
+    max_rounds: int = Field(
+        default=50,
+        ge=1,
+        le=10_000,
+        description="Deadline (T_max): rounds whose values may end the game. With protocol swarms, without the leak "
+        "early_vote one more is played, whose votes are about the last of them.",
+    )
     value_min: int = Field(default=0, ge=-1_000_000, le=1_000_000, description="Smallest value.")
     value_max: int = Field(default=50, ge=-1_000_000, le=1_000_000, description="Largest value.")
     stop_threshold: Share = Field(
@@ -62,19 +79,24 @@ class ConsensusParameters(GameParameters):
 
     @property
     def longest(self) -> int:
-        """Rounds of the longest possible game."""
-        return self.max_rounds
+        """Rounds of the longest possible game: one more where votes are about the round before."""
+        return self.max_rounds + (self.protocol == "swarms" and EARLY_VOTE not in self.leaks)
 
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("protocol") == "swarms":
             return {**SWARMS_DEFAULTS, **given}
+        if isinstance(given, dict) and given.get("rules") == PUBLISHED_CODE:
+            return {**_PUBLISHED_DEFAULTS, **given}
         return given
 
     @model_validator(mode="after")
     def _of_its_protocol(self) -> "ConsensusParameters":
         swarms = self.protocol == "swarms"
+        if self.rules == PUBLISHED_CODE and (swarms or self.equivocation):
+            other = "protocol swarms" if swarms else "equivocation"
+            raise ValueError(f"rules: {PUBLISHED_CODE}: that code has no {other}; remove one of the two")
         for name in ("propose", "vote") if swarms else ("turn", "task", "leaks"):
             if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
                 remedy = "turn samples both" if swarms else "set protocol: swarms, or remove it"
@@ -83,10 +105,10 @@ class ConsensusParameters(GameParameters):
             raise ValueError("protocol swarms knows neither disclose_topology nor equivocation; remove them")
         if swarms and self.task is None:
             raise ValueError("protocol swarms needs a task; remove the key for the published one")
-        if swarms and EARLY_VOTE not in self.leaks and (self.history_rounds < 1 or self.max_rounds < 2):
+        if swarms and EARLY_VOTE not in self.leaks and self.history_rounds < 1:
             raise ValueError(
-                "protocol swarms without the leak early_vote needs history_rounds >= 1 and max_rounds >= 2, since a "
-                "vote is about the round before"
+                "protocol swarms without the leak early_vote needs history_rounds >= 1, since a vote is about the "
+                "round before"
             )
         return self
 

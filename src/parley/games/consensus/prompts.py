@@ -9,14 +9,17 @@ The prompts of the swarms protocol are the constants HONEST_PROMPT, COOPERATIVE_
 ROUND_PROMPT of the published code, word for word, too (`swarms/protocol.py`), with the doubled braces of Python's
 `str.format`. One sentence is our own, `vote_on_last_round.txt`; it follows the system prompt unless the leak
 `early_vote` is there.
+
+Both print the share of stop votes that ends a game. Where a study plays another one, that stands in its place.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
-from parley.games.consensus.parameters import ConsensusParameters
+from parley.games.consensus.parameters import PUBLISHED_CODE, TWO_THIRDS, ConsensusParameters
 from parley.games.consensus.state import Proposal
 from parley.games.consensus.swarms.parameters import EARLY_VOTE
 from parley.games.parameters import BYZANTINE, HONEST
@@ -36,10 +39,17 @@ FOLDER = Path(__file__).parent / "templates"
 DISCLOSED = FOLDER / "network" / "disclosed.txt"
 _SWARMS = FOLDER / "swarms"
 _VOTE_ON_LAST_ROUND = "turn_vote_on_last_round"
+_THRESHOLD = "threshold"
 TURN = "turn"
 _PHASES: Mapping[str, tuple[str, ...]] = {"paper": ("propose", "vote"), "swarms": (TURN,)}
 _ASKED_IN = {TURN: (TURN, {"protocol": "swarms"})}
 _ROLES = (HONEST, BYZANTINE)
+# By protocol: the stop threshold that the templates tell, and how they print it.
+_PRINTED: Mapping[str, tuple[Fraction, str]] = {
+    "paper": (Fraction(66, 100), "66%+"),
+    "swarms": (TWO_THIRDS, "two-thirds"),
+}
+_LARGEST_DENOMINATOR = 20  # of fractions that are told as such
 
 _SHARED = {
     "honest_propose_user": FOLDER / "fig09_honest_propose_user.txt",
@@ -118,15 +128,21 @@ def places(v: PromptValues) -> dict[str, object]:
     }
 
 
-def proposals_text(agent: str, proposals: Sequence[Proposal]) -> str:
-    """Return one line per proposal as `agent` sees it; the reason is quoted, so that it cannot forge a line's end."""
+def proposals_text(agent: str, proposals: Sequence[Proposal], longest: int | None = None) -> str:
+    """Return one line per proposal as `agent` sees it; the reason is quoted, so that it cannot forge a line's end.
+
+    A reason of more than `longest` characters is cut, dots included, as the authors' code does.
+    """
     lines = []
     for proposal in proposals:
         you = " (you)" if proposal.agent == agent else ""
         if proposal.value is None:
             lines.append(f"  {proposal.agent}{you}: (no proposal)")
             continue
-        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {_quote(proposal.justification)}")
+        why = proposal.justification
+        if longest is not None and len(why) > longest:
+            why = f"{why[: longest - 3]}..."
+        lines.append(f"  {proposal.agent}{you}: {proposal.value} | Reasoning: {_quote(why)}")
     return "\n".join(lines)
 
 
@@ -145,6 +161,27 @@ def turn_proposals_text(proposals: Sequence[Proposal]) -> str:
 def disclosed_text(agents: int, neighbors: Sequence[str]) -> str:
     """Return what an agent with these neighbors, one of so many agents in all, is told of the network."""
     return fill(text_of(DISCLOSED), {"agents": agents, "neighbors": ", ".join(neighbors) or "none"})
+
+
+def share_text(share: Fraction) -> str | None:
+    """Return how a prompt tells a share: `50%`, `66.5%`, `2/3`; None for one that takes more digits than that."""
+    if (share * 1000).denominator == 1:
+        return f"{float(share * 100):g}%"
+    return str(share) if share.denominator <= _LARGEST_DENOMINATOR else None
+
+
+def threshold_text(parameters: ConsensusParameters, scripted: bool = False) -> str | None:
+    """Return what stands for the printed stop threshold; None where the templates are sent as printed.
+
+    So they are where they tell what is played, and with the rules of the authors' code, which says 66% and plays 2/3.
+    Scripted agents read nothing: at 2/3 theirs stay as they were, since ids and records of theirs are older than this.
+    """
+    threshold, (printed, _) = parameters.stop_threshold, _PRINTED[parameters.protocol]
+    as_printed = {printed, TWO_THIRDS} if scripted or parameters.rules == PUBLISHED_CODE else {printed}
+    told = share_text(threshold)
+    if told is None or threshold in as_printed:
+        return None
+    return told if parameters.protocol == "swarms" or threshold == 1 else f"{told}+"
 
 
 def reply_kind(role: str, phase: str) -> str:
@@ -171,12 +208,14 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
     def files(self, prompt: str, parameters: ConsensusParameters) -> Mapping[str, Template]:
         """Return the templates of the protocol that is played, and of what is told of the network and of replies."""
         phases = _PHASES[parameters.protocol]
-        found = {
+        found: dict[str, Template] = {
             name: path
             for name, path in self.variants[prompt].items()
             if name.split("_")[1] in phases
             and not (name.endswith(_VOTE_ON_LAST_ROUND) and EARLY_VOTE in parameters.leaks)
         }
+        if told := threshold_text(parameters):
+            found |= {f"{role}_{_THRESHOLD}": told for role in _ROLES}
         if parameters.disclose_topology:
             found |= {f"{role}_network": DISCLOSED for role in _ROLES}
         if parameters.reply_format == "json":  # as printed
@@ -187,6 +226,14 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
             for phase in phases
             for part, path in instruction_files(reply_kind(role, phase), parameters.reply_format).items()
         }
+
+    def digests(
+        self, prompt: str, roles: Iterable[str], parameters: ConsensusParameters, scripted: Collection[str] = ()
+    ) -> dict[str, str]:
+        """Return the SHA-256 of the templates, and of what stands for the threshold that they print."""
+        found = super().digests(prompt, roles, parameters)
+        unread = scripted if threshold_text(parameters, scripted=True) is None else ()
+        return {name: sha for name, sha in found.items() if name not in [f"{role}_{_THRESHOLD}" for role in unread]}
 
     def template(
         self,
@@ -220,9 +267,12 @@ class ConsensusPrompts(Prompts[ConsensusParameters]):
         values: Mapping[str, object],
         reply_format: ReplyFormat = "json",
         early_vote: bool = False,
+        threshold: str | None = None,
     ) -> str:
-        """Return one prompt with its places filled, in a reply format."""
+        """Return one prompt with its places filled, in a reply format; `threshold` stands for the printed one."""
         text = self.template(prompt, role, phase, part, reply_format, early_vote)
+        if threshold is not None:
+            text = text.replace(_PRINTED["swarms" if phase == TURN else "paper"][1], threshold)
         return fill(text, values, doubled=phase == TURN)
 
 

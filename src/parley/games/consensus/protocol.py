@@ -9,8 +9,14 @@ from functools import partial
 from pydantic import BaseModel
 
 from parley.games.consensus.network import ConsensusNetwork, peer_values
-from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
-from parley.games.consensus.prompts import PROMPTS, PromptValues, places, proposals_text
+from parley.games.consensus.parameters import (
+    PUBLISHED_CODE,
+    ByzantineVote,
+    ConsensusParameters,
+    HonestVote,
+    proposal_model,
+)
+from parley.games.consensus.prompts import PROMPTS, PromptValues, places, proposals_text, threshold_text
 from parley.games.consensus.state import Agent, ConsensusView, Proposal, Round
 from parley.games.consensus.swarms.parameters import EARLY_VOTE
 from parley.games.network.graph import Network
@@ -18,6 +24,10 @@ from parley.games.parameters import BYZANTINE
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import with_instructions
 from parley.text import one_line
+
+# What the authors' code (`rules: published_code`) shows of the past: notes, and characters of a reason.
+_PUBLISHED_NOTES = 5
+_PUBLISHED_CHARS = 50
 
 
 class Protocol(ABC):
@@ -60,7 +70,14 @@ class Protocol(ABC):
         p, role = self.parameters, agent.seat.role
         written, early = p.format_for(agent.seat), EARLY_VOTE in p.leaks
         prompted = partial(
-            PROMPTS.filled, self.prompt, role, phase, values=values, reply_format=written, early_vote=early
+            PROMPTS.filled,
+            self.prompt,
+            role,
+            phase,
+            values=values,
+            reply_format=written,
+            early_vote=early,
+            threshold=threshold_text(p, scripted=agent.seat.policy.kind.rule is not None),
         )
         last = self.history[-1] if self.history and p.history_rounds else []
         return Ask(
@@ -103,7 +120,7 @@ class Protocol(ABC):
     def take_proposal(self, agent: Agent, number: int, reply: Reply) -> Proposal:
         """Apply one proposal; after a failed or withheld one the agent keeps its value and is silent."""
         if reply.value is None:
-            return Proposal(agent.name, None)
+            return self._silent(agent)
         fields = reply.value.model_dump()
         note = one_line(fields["internal_strategy"], self.parameters.strategy_chars)
         if note:
@@ -111,11 +128,17 @@ class Protocol(ABC):
         justification = one_line(fields["public_reasoning"], self.parameters.justification_chars)
         told = peer_values(fields)
         if fields["value"] == "abstain":
-            return Proposal(agent.name, None, justification if told else "", told)
+            return Proposal(agent.name, None, justification, told) if told else self._silent(agent, justification)
         if agent.current_value is not None and fields["value"] != agent.current_value:
             agent.changes += 1
         agent.current_value = fields["value"]
         return Proposal(agent.name, fields["value"], justification, told)
+
+    def _silent(self, agent: Agent, justification: str = "") -> Proposal:
+        """Return what others see of an agent that proposes nothing: by the authors' code its old value, once more."""
+        if self.parameters.rules != PUBLISHED_CODE or agent.current_value is None:
+            return Proposal(agent.name, None)
+        return Proposal(agent.name, agent.current_value, justification)
 
     def close_round(
         self, number: int, proposals: Sequence[Proposal], votes: Mapping[str, str | None], stopped: bool
@@ -184,15 +207,17 @@ class PaperProtocol(Protocol):
         """Return the last `history_rounds` rounds, the latest first; "" in round 1."""
         if self.history and not self.parameters.history_rounds:
             return "(Earlier rounds are not shown)"
+        longest = _PUBLISHED_CHARS if self.parameters.rules == PUBLISHED_CODE else None
         numbered = list(enumerate(self.history, 1))[-self.parameters.history_rounds :]
         return "\n".join(
-            f"Round {number}:\n{proposals_text(agent.name, self.visible(agent, proposals))}"
+            f"Round {number}:\n{proposals_text(agent.name, self.visible(agent, proposals), longest)}"
             for number, proposals in reversed(numbered)
         )
 
     def _notes_text(self, agent: Agent) -> str:
         """Return the agent's own notes of the last rounds in which it wrote one: `history_rounds`, at least one."""
-        shown = agent.notes[-max(1, self.parameters.history_rounds) :]
+        published = self.parameters.rules == PUBLISHED_CODE
+        shown = agent.notes[-(_PUBLISHED_NOTES if published else max(1, self.parameters.history_rounds)) :]
         return "\n".join(f"Round {number}: {note}" for number, note in shown)
 
 

@@ -61,7 +61,7 @@ _FORMS = {
     "policies": "Name each policy that you support word for word as it stands here:\n{options}",
 }
 _NO_ANSWER = "(no answer)"
-_CUT = " (cut here)"  # outside of the quotes, where no agent can write it
+CUT = " (cut here)"  # outside of the quotes, where no agent can write it
 
 
 def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
@@ -72,7 +72,7 @@ def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
     if answer.silent:
         return f"  {name}: {_NO_ANSWER}"
     shown = one_line(answer.argument, chars)
-    why = json.dumps(shown, ensure_ascii=False) + (_CUT if shown != one_line(answer.argument) else "")
+    why = json.dumps(shown, ensure_ascii=False) + (CUT if shown != one_line(answer.argument) else "")
     return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)} | Argument: {why}"
 
 

@@ -138,6 +138,10 @@ class StagHuntGame(Game[StagHuntParameters]):
                 history=tuple(seen for seen, _ in history),
                 cheap_talk=p.cheap_talk,
                 cooperative_words=p.cooperative_words,
+                needed=self._needed,
+                stag=p.stag,
+                alone=p.alone,
+                hare=p.hare,
             ),
         )
 

@@ -68,6 +68,36 @@ def tit_for_tat(view: StagHuntView, rng: np.random.Generator, given: PolicyParam
     return _play(view, not view.history or all(action == STAG for action in _others(view.history[-1])))
 
 
+class WinStayLoseShift(PolicyParameters):
+    """What it counts as a win."""
+
+    aspiration: int | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Points from which a round is a win; default: more than a hare's.",
+    )
+
+
+def win_stay_lose_shift(view: StagHuntView, rng: np.random.Generator, given: WinStayLoseShift) -> Mapping[str, Any]:
+    """Hunt the stag at first; do the same again after a round that it won, and the other thing after a lost one."""
+    # Also known as Pavlov: Nowak and Sigmund, Nature 364 (1993). What is a win is told by an aspiration level: Posch,
+    # J. Theor. Biol. 198 (1999).
+    if not view.history:
+        return _play(view, True)
+    won = _points(view, view.history[-1]) >= (view.hare + 1 if given.aspiration is None else given.aspiration)
+    return _play(view, won == (view.history[-1].actions[YOU] == STAG))
+
+
+def _points(view: StagHuntView, seen: Seen) -> int:
+    """Return its own points of a round: as it was told, or from what all players did."""
+    if seen.points is not None:
+        return seen.points
+    hunters = sum(action == STAG for action in seen.actions.values())
+    worth = {STAG: view.stag if hunters >= view.needed else view.alone, HARE: view.hare}
+    return worth.get(seen.actions[YOU] or "", 0)
+
+
 def follow_words(view: StagHuntView, rng: np.random.Generator, given: PolicyParameters) -> Mapping[str, Any]:
     """Promise the stag, and hunt it if all words of others that it sees in this round are cooperative."""
     heard = [word for name, word in view.words.items() if name != YOU]
@@ -83,6 +113,14 @@ def betray(view: StagHuntView, rng: np.random.Generator, given: Betray) -> Mappi
 
 def _remembers(given: Any, parameters: Any) -> str:
     return "history_rounds: 0: it acts on the last round; set 1 or more" if parameters.history_rounds == 0 else ""
+
+
+def _knows_its_points(given: Any, parameters: Any) -> str:
+    if parameters.topology.kind != "complete" and not parameters.show_points:
+        return f"topology: {parameters.topology}: it acts on its points; set show_points: true"
+    if given.aspiration is not None and given.aspiration > parameters.stag:
+        return f"aspiration: {given.aspiration}: above stag ({parameters.stag}), so that it never wins; lower it"
+    return _remembers(given, parameters)
 
 
 def _never_betrays(given: Any, parameters: Any) -> str:
@@ -103,6 +141,7 @@ POLICIES: Mapping[str, PolicyKind] = {
         scripted_kind(always_hare, beyond=_BEYOND),
         scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
         scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
+        scripted_kind(win_stay_lose_shift, WinStayLoseShift, misfit=_knows_its_points, beyond=_BEYOND),
         scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
         scripted_kind(betray, Betray, (BYZANTINE,), misfit=_never_betrays),
     )

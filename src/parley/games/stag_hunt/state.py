@@ -48,7 +48,8 @@ class StagHuntView:
     """What one player may see when it is asked, as data.
 
     It is `you`; those it sees are `player_1`, `player_2`, ... for it alone, without gaps, so that no name tells of a
-    player that it does not see. `words` are those of this round, empty while words are asked for.
+    player that it does not see. `words` are those of this round, empty while words are asked for. `needed` and the
+    points `stag`, `alone` and `hare` are the rules'.
     """
 
     phase: str
@@ -58,6 +59,10 @@ class StagHuntView:
     history: tuple[Seen, ...]
     cheap_talk: bool
     cooperative_words: tuple[str, ...]
+    needed: int = 0  # stag hunters that a successful hunt needs
+    stag: int = 0
+    alone: int = 0
+    hare: int = 0
 
 
 def one_word(text: str, longest: int) -> str | None:

@@ -17,8 +17,9 @@ The published code gives away more than it should. Each such leak is a switch (`
   have seen whole, and the agents are told so. If enough vote to stop in round r, the game ends with the values of the
   end of round r - 1: what was proposed in round r is in the record and in the trace (`proposals`), but is not applied
   (`values` are those of round r - 1, and so are outcome and metrics). `rounds` is r, the rounds that were played.
-  Votes of round 1 have no object and do not count; the values that the last round leaves behind are never voted on,
-  so that an agreement has to be there one round before the deadline.
+  Votes of round 1 have no object and do not count. So one round more is played than `max_rounds`: its proposals are
+  never voted on, its votes are about the values of round `max_rounds`. With the leak and without it, the values of as
+  many rounds may end the game. Agents are told the rounds that are played.
 
 Silence: after an unusable reply, all retries included, an agent keeps its value, has no message and no notes, and its
 vote is none, which counts as not stop. A Byzantine agent that abstains keeps its value, but its message is public.
@@ -56,7 +57,7 @@ class SwarmsProtocol(Protocol):
 
     def play(self) -> Generator[list[Ask], list[Reply], tuple[int, bool]]:
         """Play rounds of turns until enough agents vote to stop, or the deadline."""
-        for number in range(1, self.parameters.max_rounds + 1):
+        for number in range(1, self.parameters.longest + 1):
             before = [(agent, agent.current_value, agent.changes) for agent in self.agents]
             # The messages of the round before are history.
             self._public = {name: replace(said, justification="") for name, said in self._public.items()}
@@ -74,7 +75,7 @@ class SwarmsProtocol(Protocol):
             if stopped:
                 return number, True
             self.history.append(self._listed())
-        return self.parameters.max_rounds, False
+        return self.parameters.longest, False
 
     def _take(self, agent: Agent, number: int, reply: Reply) -> Proposal:
         """Apply one reply, and return what it proposed."""
@@ -94,7 +95,7 @@ class SwarmsProtocol(Protocol):
             "task": p.task,
             "value_min": p.value_min,
             "value_max": p.value_max,
-            "max_rounds": p.max_rounds,
+            "max_rounds": p.longest,
             "initial_value": agent.initial_value,
             "round_number": number,
             "proposals": turn_proposals_text(self.visible(agent, now)),

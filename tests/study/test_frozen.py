@@ -10,6 +10,7 @@ from parley import paths
 from parley.errors import UsageError
 from parley.study import Study
 from parley.study.frozen import frozen_state, write_frozen
+from parley.study.growing import decide
 from support.studies import StudyFactory
 
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
@@ -96,3 +97,17 @@ def test_an_edited_block_is_told_from_a_study_that_changed(frozen: Study) -> Non
 def test_a_file_that_cannot_be_read_is_said_in_one_line(frozen: Study, damage: str) -> None:
     Path("small.frozen.md").write_text(damage)
     assert frozen_state(frozen).startswith("small.frozen.md: its frozen block cannot be read; restore it")
+
+
+def test_of_seeds_that_grow_the_rule_is_frozen_not_how_far_they_are(study_factory: StudyFactory) -> None:
+    growing = {"from": 5, "by": 5, "to": 20, "until": {"outcome": "valid_consensus", "width": 0.3}}
+    study = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
+    text = write_frozen(study).read_text()
+    assert "4 conditions, at most 80 simulations" in text
+    assert "5 to 20 seeds, 5 at a time, until the interval of valid_consensus is 0.3 wide" in text
+    decide(study.name, {condition.place: 15 for condition in study.conditions})
+    later = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
+    assert [len(condition.seeds) for condition in later.conditions] == [15] * 4
+    assert frozen_state(later).endswith("the study is as it was frozen")
+    other = study_factory(GRID | {"seeds": growing | {"to": 30}}, questions=[ASKED])
+    assert frozen_state(other).endswith("4 conditions with other seeds")

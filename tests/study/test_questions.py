@@ -178,3 +178,9 @@ def test_the_shipped_studies_ask_what_their_papers_claim() -> None:
 def test_the_schema_for_editors_has_them() -> None:
     schema = json.loads(Path(REPOSITORY / "config" / "schemas" / "study.schema.json").read_text())
     assert {"name", "outcome", "compare", "over", "smallest"} <= set(schema["$defs"]["Question"]["properties"])
+
+
+def test_repeats_of_a_seed_answer_no_question(study_factory: StudyFactory) -> None:
+    study = study_factory(GRID | {"model": "random"}, questions=[{**ASKED, "over": ["n"]}], repeats=2)
+    assert len(study.conditions) == 8
+    assert len(strata(study)) == 2

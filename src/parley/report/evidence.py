@@ -75,7 +75,11 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
     texts = {question.name: question_text(question) for question in study.questions}
     return [
         {
-            **_contrast({**row, "simulations_from": 0, "simulations_to": 0}, labels, row["what"] in numbers),
+            **_contrast(
+                row | dict.fromkeys(("simulations_from", "simulations_to"), row["pairs"]),
+                labels,
+                row["what"] in numbers,
+            ),
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",

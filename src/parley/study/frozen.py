@@ -23,7 +23,8 @@ FORMAT = 1
 _MAX_BYTES = 50_000_000
 _BLOCK = re.compile(r"^```json parley-frozen\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RULES = {
-    "stopping": "Every condition gets the seeds listed here. No result decides whether more are played.",
+    "stopping": "Every condition gets the seeds listed here. Where they grow, they do so until the interval of a rate "
+    "is as narrow as said here, whatever the rate. No p decides whether more are played.",
     "exclusion": "A simulation counts whatever its outcome. Left out is a record that is damaged and cannot be read: "
     "the tables count it and the report names it. A reply that cannot be used is asked for again as often as the "
     "parameters say, and then counts by the rules of the game.",
@@ -43,7 +44,19 @@ def content_of(study: Study) -> dict[str, Any]:
 
 
 def _seeds(condition: Condition) -> Any:
+    if condition.growing is not None:
+        return condition.growing.model_dump(mode="json", by_alias=True)
     return len(condition.seeds) if isinstance(condition.seeds, range) else list(condition.seeds)
+
+
+def _seeds_text(seeds: Any) -> str:
+    if isinstance(seeds, dict):
+        until = seeds["until"]
+        return (
+            f"{seeds['from']} to {seeds['to']} seeds, {seeds['by']} at a time, until the interval of "
+            f"{until['outcome']} is {until['width']:g} wide"
+        )
+    return counted(seeds if isinstance(seeds, int) else len(seeds), "seed")
 
 
 def write_frozen(study: Study, force: bool = False) -> Path:
@@ -127,12 +140,12 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 def _text(study: Study) -> str:
     """Return the preregistration: a form for a person, and the frozen block."""
     content = content_of(study)
-    simulations = sum(len(condition.seeds) for condition in study.conditions)
+    simulations = sum(
+        condition.growing.to if condition.growing else len(condition.seeds) for condition in study.conditions
+    )
+    most = "at most " if any(condition.growing for condition in study.conditions) else ""
     questions = [f"{place}. **{q.name}**: {question_text(q)}." for place, q in enumerate(study.questions, 1)]
-    conditions = [
-        f"    {path}: {counted(seeds if isinstance(seeds, int) else len(seeds), 'seed')}"
-        for path, (_, seeds) in content["conditions"].items()
-    ]
+    conditions = [f"    {path}: {_seeds_text(seeds)}" for path, (_, seeds) in content["conditions"].items()]
     # A condition a line: what changed can be seen in a diff.
     block = json.dumps({"format": FORMAT, "parley": __version__, "hash": digest(content)})[:-1]
     parts = [f'"{name}": {_json(part)}' for name, part in content.items()]
@@ -159,7 +172,7 @@ def _text(study: Study) -> str:
             "",
             "## Conditions",
             "",
-            f"{counted(len(study.conditions), 'condition')}, {counted(simulations, 'simulation')}:",
+            f"{counted(len(study.conditions), 'condition')}, {most}{counted(simulations, 'simulation')}:",
             "",
             *conditions,
             "",

@@ -150,14 +150,14 @@ class Study:
 
         And how they are made: tables of an earlier version of Parley are made again.
         """
-        return digest([TABLES_VERSION, self._shown])[:8]
+        return digest([TABLES_VERSION, self._shown, *self.questions_json])[:8]
 
     @cached_property
     def _shown(self) -> str:
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
         drawn = {name: [c.model_dump(mode="json") for c in choices] for name, choices in self.drawn.items()}
-        return digest([self.title, *records, *([drawn] if drawn else []), *self.questions_json])[:8]
+        return digest([self.title, *records, *([drawn] if drawn else [])])[:8]
 
     @property
     def questions_json(self) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ class Study:
         return tuple(
             comparison
             for place, question in enumerate(self.questions)
-            for comparison in compared(question, self.conditions, f"{self.file}: questions[{place}]")
+            for comparison in compared(question, self.first_repeat.conditions, f"{self.file}: questions[{place}]")
         )
 
     @cached_property

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.figures.page import empty, line_handle
-from parley.figures.panels import WILSON, known_only, labels_of, panel_rows, places_along, rate_panel
+from parley.figures.panels import NOISE, WILSON, known_only, labels_of, panel_rows, places_along, rate_panel
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -26,6 +26,9 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     table = table[table["indicator"].isin(names)]
     along = places_along(study, spec, table, each, notes)
     notes += [f"Rate with its {WILSON}; sims: simulations that have an answer, in the order of the legend."]
+
+    if "band" in table:
+        notes.append(NOISE)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         lines = [conditions[conditions["indicator"] == name] for name in names]

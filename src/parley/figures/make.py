@@ -37,6 +37,7 @@ from parley.figures.page import (
     words,
 )
 from parley.figures.panels import (
+    NOISE,
     WILSON,
     alike,
     at_most,
@@ -106,12 +107,24 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
     if spec.kind == "curves":
         return curves(study, spec, table("rounds"))
     if spec.kind == "indicators":
-        return indicators(study, spec, table("rates"))
+        bands = _bands(table("noise"), "indicator").rename(columns={"what": "indicator"})
+        return indicators(study, spec, _with_bands(table("rates"), bands))
     if spec.kind == "quantities" and spec.blocks:
         return quantities(study, spec, _of_blocks(study, table("ledger")))
     if spec.kind == "quantities":
         return quantities(study, spec, table("quantities"))
-    return _along_x(study, spec, conditions)
+    bands = _bands(table("noise"), "outcome")
+    wide = bands.pivot(index=study.axes, columns="what", values="band").add_suffix("_band").reset_index()
+    return _along_x(study, spec, _with_bands(conditions, wide))
+
+
+def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return noise[noise["kind"] == kind].drop(columns=["kind", "pairs", "difference", "spread"])
+
+
+def _with_bands(table: pd.DataFrame, bands: pd.DataFrame) -> pd.DataFrame:
+    """Return conditions with how far they differ from themselves, where seeds were played again."""
+    return table.merge(bands, how="left") if len(bands) else table
 
 
 def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
@@ -161,11 +174,15 @@ def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[st
     if legend:
         notes.append("Where they differ between lines, sims are in the order of the legend.")
     outcomes = outcomes_of(table, study.game)
+    if any(f"{outcome.name}_band" in table for outcome in outcomes):
+        notes.append(NOISE)
 
     between = not any(isinstance(value, str) for value in xs)  # between names a line would say nothing
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        rates = conditions.rename(columns={f"{outcomes[index].name}_{part}": part for part in ("rate", "low", "high")})
+        rates = conditions.rename(
+            columns={f"{outcomes[index].name}_{part}": part for part in ("rate", "low", "high", "band")}
+        )
         shown = [rates if name is None else rates[rates["prompt"] == name] for name in lines]
         rate_panel(ax, spec.x, [(value, str(value)) for value in xs], shown, len(xs), w, joined=between)
 

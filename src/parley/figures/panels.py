@@ -171,6 +171,9 @@ def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
     return [[max(0.0, middle - low)], [max(0.0, high - middle)]]
 
 
+NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
+
+
 def error_bars(
     ax: Axes, points: Sequence[tuple[float, float, float, float]], color: str, width: float, **style: Any
 ) -> None:
@@ -193,8 +196,9 @@ def rate_panel(
 ) -> None:
     """Draw rates with their limits side by side at each place along `x`, and both in figures beside each point.
 
-    `lines` have the columns `simulations`, `rate` (NaN where it cannot be), `low`, `high`. `per_panel` is the number
-    of places that the panel, `width` inches wide, has room for; `joined` draws lines between the points.
+    `lines` have the columns `simulations`, `rate` (NaN where it cannot be), `low`, `high`, and `band` where the noise
+    was measured, which is drawn as a pale bar. `per_panel` is the number of places that the panel, `width` inches
+    wide, has room for; `joined` draws lines between the points.
     """
     share_axis(ax, per_panel)
     inch = per_panel / width
@@ -215,6 +219,9 @@ def rate_panel(
                 bars = bar_lengths(row["rate"], row["low"], row["high"])
                 style = line_style(index) | {"linestyle": "none"}
                 ax.errorbar(at, row["rate"], yerr=bars, capsize=2.5, clip_on=False, zorder=3, **style)
+                if (band := row.get("band", 0.0)) > 0:
+                    low, high = max(0.0, row["rate"] - band), min(1.0, row["rate"] + band)
+                    ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
                 text = f"{row['rate']:.0%} {interval_text(row['low'], row['high'])}"
                 _beside(ax, at + 0.11 * inch, min(max(row["rate"], 0.21), 0.79), text)
                 points[index].append((at, row["rate"]))

@@ -26,6 +26,8 @@ TABLES = (
     "quantities",
     "players",
     "contrasts",
+    "endings",
+    "times",
     "noise",
     "manifest",
 )

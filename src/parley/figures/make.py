@@ -23,6 +23,7 @@ from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.rates import quantity_table
 from parley.figures.curves import curves
+from parley.figures.endings import endings
 from parley.figures.indicators import indicators
 from parley.figures.map import quantity_map, rate_map
 from parley.figures.page import (
@@ -105,6 +106,8 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
         return rate_map(study, spec, conditions[conditions[f"{first}_rate"].notna()])
     if spec.kind == "curves":
         return curves(study, spec, table("rounds"))
+    if spec.kind == "endings":
+        return endings(study, spec, table("endings"))
     if spec.kind == "indicators":
         return indicators(study, spec, table("rates"))
     if spec.kind == "quantities" and spec.blocks:

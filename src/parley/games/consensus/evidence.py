@@ -6,7 +6,7 @@ from typing import Any
 from parley.games.consensus.columns import COLUMNS
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.state import Round
-from parley.games.evidence import Evidence, FigureSpec, Measure, Trajectory
+from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Measure, Trajectory
 from parley.text import by_number
 
 FIGURES = (
@@ -54,6 +54,7 @@ FIGURES = (
         needs=("topology",),
         of=("agreement",),
     ),
+    ENDINGS,
     FigureSpec(
         name="trajectories",
         kind="trajectories",

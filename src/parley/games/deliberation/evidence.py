@@ -6,7 +6,7 @@ from typing import Any
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Round
-from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
+from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
 from parley.games.parameters import Group
 
 MEASURES = (
@@ -105,6 +105,7 @@ FIGURES = (
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
     ),
+    ENDINGS,
     FigureSpec(
         name="outcomes_by_byzantine",
         kind="stacked",

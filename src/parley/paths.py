@@ -28,6 +28,7 @@ TABLES = (
     "contrasts",
     "endings",
     "times",
+    "quality",
     "noise",
     "manifest",
 )

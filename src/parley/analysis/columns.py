@@ -296,6 +296,22 @@ TABLES = (
         ),
     ),
     Table(
+        "quality",
+        "condition, in games whose agents begin with numbers and agree on one",
+        (
+            _AXES,
+            Column("simulations", "int64", "simulations that ended in agreement on a value (n)"),
+            Column("slope", "double", "least-squares slope of agreed values on means of initial values"),
+            Column("slope_low", "double", f"lower limit of its {_INTERVAL} (t)"),
+            Column("slope_high", "double", f"upper limit of its {_INTERVAL} (t)"),
+            Column("intercept", "double", "intercept of that line"),
+            Column("residual", "double", "standard deviation (n - 2) of agreed values about that line"),
+            Column("bias", "double", "mean of agreed values less means of initial values"),
+            Column("bias_low", "double", f"lower limit of its {_INTERVAL} (t)"),
+            Column("bias_high", "double", f"upper limit of its {_INTERVAL} (t)"),
+        ),
+    ),
+    Table(
         "noise",
         "condition and what is compared, in studies with `repeats`",
         (

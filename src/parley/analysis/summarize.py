@@ -17,6 +17,7 @@ from parley.analysis.degenerate_rates import with_counts
 from parley.analysis.endings import ending_table, times_table
 from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
 from parley.analysis.noise import REPEAT, noise_table
+from parley.analysis.quality import quality_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.tables import write_table
@@ -81,6 +82,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "contrasts": contrast_table(rows, by, study.game, impossible),
         "endings": ending_table(rows, by, study.game, impossible),
         "times": times_table(rows, by, study.game),
+        "quality": quality_table(rows, by, study.game),
         "noise": noise_table(_again(every), by, study.game),
         "manifest": manifest_table(study.name, every.simulations, every.summaries),
     }

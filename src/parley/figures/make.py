@@ -53,6 +53,7 @@ from parley.figures.panels import (
     varied,
 )
 from parley.figures.quantities import quantities
+from parley.figures.scatter import scatter
 from parley.figures.sweep import sweep
 from parley.figures.timeline import timelines
 from parley.figures.trajectories import trajectories
@@ -108,6 +109,8 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
         return curves(study, spec, table("rounds"))
     if spec.kind == "endings":
         return endings(study, spec, table("endings"))
+    if spec.kind == "scatter":
+        return scatter(study, spec, table("simulations"), table("quality"))
     if spec.kind == "indicators":
         return indicators(study, spec, table("rates"))
     if spec.kind == "quantities" and spec.blocks:

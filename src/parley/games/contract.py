@@ -283,6 +283,7 @@ def _no_json(value: Any) -> str:
 
 def _wrong_metrics(game: Game, metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield which metrics are not what the game's indicators and quantities say they are."""
+    metrics = {**metrics, **game.evidence.derived(metrics)}
     for indicator in game.evidence.indicators:
         if not isinstance(metrics.get(indicator.name, 0), bool | None):
             yield f"{indicator.name}: an indicator must be there, and be true, false or None"
@@ -299,6 +300,9 @@ def _wrong_metrics(game: Game, metrics: Mapping[str, Any]) -> Iterator[str]:
     for name in game.evidence.paired_by:
         if name not in metrics:
             yield f"{name}: simulations are paired by it; add it"
+    for name in game.evidence.regressed or ():
+        if isinstance(value := metrics.get(name, ""), bool) or not isinstance(value, int | float | None):
+            yield f"{name}: {shown(value)}: what is regressed must be there, and be a number or None"
 
 
 def _groups(game: Game) -> list[Group]:

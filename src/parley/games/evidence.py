@@ -84,13 +84,24 @@ class FigureSpec:
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
     shares in `of`, whose labels are those of quantities, by a threshold that `x` names), `endings` (share of games
-    that ended in each way by each round, a line per value of x). A figure is drawn for studies
+    that ended in each way by each round, a line per value of x), `scatter` (the two metrics that are `regressed`, a
+    point per simulation). A figure is drawn for studies
     in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
     """
 
     name: str
     kind: Literal[
-        "rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities", "sweep", "endings"
+        "rates",
+        "stacked",
+        "trajectories",
+        "timeline",
+        "map",
+        "curves",
+        "indicators",
+        "quantities",
+        "sweep",
+        "endings",
+        "scatter",
     ]
     title: str
     caption: str
@@ -236,6 +247,8 @@ class Evidence(Generic[P, R]):
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
+    # Metrics that are numbers: what agents began with on average, and what they agreed on (the table `quality`).
+    regressed: tuple[str, str] | None = None
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
@@ -245,6 +258,10 @@ class Evidence(Generic[P, R]):
         It is asked before anything is played: a figure that shows nothing of any condition is not made.
         """
         return True
+
+    def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return metrics that follow from those of a record: older records have them, too."""
+        return {}
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.

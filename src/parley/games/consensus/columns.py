@@ -19,6 +19,7 @@ _METRICS = (
     Column("honest_shares", "string", "`final_honest_share` after each round", JSON),
     Column("honest_spreads", "string", "`final_honest_spread` after each round", JSON),
     *FACTS,
+    Column("initial_mean", "double", "mean of the values that honest agents began with"),
 )
 
 _TURNS = (

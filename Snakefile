@@ -62,12 +62,16 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 
 
+MADE = rules.summarize.output + rules.figures.output + rules.report.output
+MADE += rules.ledger.output if STUDY.game.evidence.keeps_ledger else []
+
+
 rule all:
     """Everything of the study, named file by file, so that what is missing is made again."""
     default_target: True
     input:
         # Nothing else orders them: that an input is missing makes nothing anew where all that is made of it is there.
         RUN.unfinished,
-        expand(rules.summarize.output + rules.figures.output + rules.report.output, study=STUDY.name),
-        expand(rules.ledger.output, study=STUDY.name) if STUDY.game.evidence.keeps_ledger else [],
+        # Where seeds grow, nothing is made of the simulations before the last is played.
+        [] if RUN.grows else expand(MADE, study=STUDY.name),
     localrule: True

@@ -42,7 +42,7 @@ def _ledger() -> Iterator[Row]:
     yield Row(f"{what}: signed and chained", f"{made:.2f} s", "")
     start = time.perf_counter()
     for number, session in enumerate(sessions):
-        traffic(Network.complete(len(AGENTS)), AGENTS, sign_session(_simulation(number), 0, session))
+        traffic(Network.complete(len(AGENTS)), AGENTS, sign_session("made_up", _simulation(number), 0, session))
     # Signing is in both, so that what it takes is known from the first row.
     yield Row("the same signed, and their messages counted", f"{time.perf_counter() - start:.2f} s", "")
     size = sum(map(len, lines))
@@ -92,6 +92,6 @@ def _session(number: int) -> Session:
 def _chain(sessions: list[Session], difficulty: int) -> Iterator[bytes]:
     previous = genesis(difficulty)
     for height, session in enumerate(sessions):
-        block = make_block(sign_session(_simulation(height), 0, session), height, previous, difficulty)
+        block = make_block(sign_session("made_up", _simulation(height), 0, session), height, previous, difficulty)
         previous = block["hash"]
         yield block_line(block)

@@ -195,6 +195,11 @@ def ledger_head(chain: Path) -> Path:
     return chain.with_name("head.json")
 
 
+def ledger_signature(chain: Path) -> Path:
+    """The author's signature of the head of a ledger, beside it."""
+    return chain.with_name("head.json.sig")
+
+
 def is_ledger(name: str) -> bool:
     """Whether `name` is that of a ledger's file, and not of a study."""
     return Path(name).suffix == ledger("").suffix
@@ -243,6 +248,11 @@ def log(study: str, stage: str, *parts: str) -> Path:
 def simulation_log(study: str, condition: str, spec: str, seed: int | str) -> Path:
     """Log of one simulation that asks models, whether or not it is a job of its own."""
     return log(study, "simulate", condition, f"spec={spec}", f"seed={seed}")
+
+
+def seeds(study: str) -> Path:
+    """How many seeds each condition has, by what was decided so far, in a study whose seeds grow."""
+    return results(study) / "seeds.json"
 
 
 def lock(study: str) -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from parley.analysis import tables
 from parley.analysis.contrasts import MAX_VALUES, contrast_table
-from parley.analysis.stats import fisher, holm, mcnemar, paired_difference, signed_rank, unpaired_difference
+from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 from parley.games.consensus.game import ConsensusGame
 from support.measured import MeasuredGame, measured, played
 from support.studies import StudyFactory
@@ -64,16 +64,18 @@ def test_only_shared_seeds_are_paired() -> None:
     row = of(contrast_table(pd.DataFrame(rows), BY, ConsensusGame))
     assert (row["pairs"], row["only_first"], row["only_second"], row["both"]) == (2, 1, 1, 0)
     assert (row["simulations_from"], row["simulations_to"]) == (4, 3)
-    assert row["value_from"] == 0.5
+    assert row["value_from"] == 0.5  # of the pairs
+    assert (row["all_from"], row["all_to"]) == (0.5, pytest.approx(1 / 3))  # of all simulations, as in `conditions`
 
 
 def test_without_shared_seeds_all_simulations_are_compared_unpaired() -> None:
     rows = simulations("wwwl", [0, 1, 2, 3]) + simulations("llw", [7, 8, 9], model="b")
     row = of(contrast_table(pd.DataFrame(rows), BY, ConsensusGame))
-    assert (row["pairs"], row["simulations_from"], row["simulations_to"], row["test"]) == (0, 4, 3, "Fisher")
+    assert (row["pairs"], row["simulations_from"], row["simulations_to"], row["test"]) == (0, 4, 3, "chi-squared")
     assert (row["value_from"], row["value_to"]) == (0.75, pytest.approx(1 / 3))
+    assert (row["all_from"], row["all_to"]) == (row["value_from"], row["value_to"])
     assert (row["low"], row["high"]) == tuple(float(limit) for limit in unpaired_difference(3, 4, 1, 3))
-    assert row["p"] == fisher(3, 4, 1, 3)
+    assert row["p"] == float(unpaired_p(3, 4, 1, 3))
 
 
 def test_two_axes_at_once_are_no_contrast() -> None:
@@ -83,11 +85,22 @@ def test_two_axes_at_once_are_no_contrast() -> None:
 
 def test_every_pair_of_a_few_values_and_the_first_against_each_of_many() -> None:
     few = [row for n in range(MAX_VALUES) for row in simulations("w", n=n)]
-    assert len(contrast_table(pd.DataFrame(few), BY, ConsensusGame)) == 3 * math.comb(MAX_VALUES, 2)
+    assert len(contrast_table(pd.DataFrame(few), BY, ConsensusGame)) == 4 * math.comb(MAX_VALUES, 2)
     many = [row for n in (5, 3, *range(6, 6 + MAX_VALUES)) for row in simulations("w", n=n)]
     table = contrast_table(pd.DataFrame(many), BY, ConsensusGame)
     assert set(table["from"]) == {"5"}  # as the study lists them
-    assert len(table) == 3 * (MAX_VALUES + 1)
+    assert len(table) == 4 * (MAX_VALUES + 1)
+
+
+def test_values_are_counted_within_the_group_that_is_compared() -> None:
+    # Seven sizes in all, three of them where nobody attacks: each pair of these three is compared.
+    rows = [row for n in (4, 8, 16) for row in simulations("w", n=n)]
+    rows += [row for n in range(20, 20 + MAX_VALUES + 1) for row in simulations("w", n=n, b=1, prompt="q")]
+    table = contrast_table(pd.DataFrame(rows), BY, ConsensusGame)
+    found = {(start, end) for axis, start, end in pairs_of(table) if axis == "n"}
+    assert {pair for pair in found if int(pair[0]) < 20} == {("4", "8"), ("4", "16"), ("8", "16")}
+    # Of the others, each is compared with the first of its own group, which is not the study's first.
+    assert {pair for pair in found if int(pair[0]) >= 20} == {("20", str(n)) for n in range(21, 21 + MAX_VALUES)}
 
 
 def test_attackers_are_compared_with_nobody_whatever_they_are() -> None:
@@ -135,16 +148,17 @@ def test_an_indicator_that_says_the_same_as_an_outcome_is_not_compared_twice(mon
     assert len(table[table["kind"] == "comparison"]) == 2  # it may still be compared within a condition
 
 
-def test_quantities_have_mean_differences_and_signed_ranks() -> None:
+def test_quantities_have_mean_differences_with_t() -> None:
     rows = pd.DataFrame(simulations("wwwww") + simulations("wwwww", model="b"))
     rows["value_changes"] = [1, 2, 3, 4, None, 3, 5, 5, 9, 7]
     row = of(contrast_table(rows, BY, MeasuredGame), "value_changes")
-    assert (row["kind"], row["test"], row["pairs"]) == ("quantity", "Wilcoxon", 4)
+    assert (row["kind"], row["test"], row["pairs"]) == ("quantity", "t", 4)
     assert (row["simulations_from"], row["simulations_to"]) == (4, 5)
     assert (row["value_from"], row["value_to"], row["difference"]) == (2.5, 5.5, 3.0)
+    assert (row["all_from"], row["all_to"]) == (2.5, 5.8)
     half = 3.182446305284263 * np.std([2, 3, 2, 5], ddof=1) / 2
     assert (row["low"], row["high"]) == (pytest.approx(3 - half), pytest.approx(3 + half))
-    assert row["p"] == signed_rank([1, 2, 3, 4], [3, 5, 5, 9])
+    assert row["p"] == paired_mean([1, 2, 3, 4], [3, 5, 5, 9])[2]
     assert pd.isna(row["both"])
 
 

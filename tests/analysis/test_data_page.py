@@ -14,7 +14,7 @@ from parley.analysis.summarize import summarize
 from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies import Ask, Completion
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import ScriptedPolicy
 from parley.study import load_study
 from support import REPOSITORY
 

@@ -13,7 +13,8 @@ from parley.study import Study
 from support.measured import measured
 from support.studies import StudyFactory
 
-COUNTS = {"valid_consensus": (3, 1), "invalid_consensus": (1, 0), "no_consensus": (0, 3)}  # in each of two conditions
+# In each of two conditions.
+COUNTS = {"valid_consensus": (3, 1), "invalid_consensus": (1, 0), "premature_stop": (0, 0), "no_consensus": (0, 3)}
 
 NONE = pd.DataFrame(columns=["indicator", "rate", "low", "high"])  # a game without indicators has no such rates
 

@@ -1,9 +1,11 @@
+import dataclasses
 import json
 import math
 from typing import Any
 
 import pandas as pd
 import pytest
+from scipy import stats as scipy_stats
 
 from parley import paths
 from parley.analysis import tables
@@ -45,7 +47,7 @@ def test_quantities_have_means_with_intervals_and_times() -> None:
     half = 4.302652729911275 / math.sqrt(3)  # t at 97.5% with 2 degrees of freedom, a deviation of 1
     first = by_name["a", "value_changes"]
     assert (first["simulations"], first["mean"], first["median"], first["sd"]) == (3, 2.0, 2.0, 1.0)
-    assert (first["low"], first["high"]) == (pytest.approx(2 - half), pytest.approx(2 + half))
+    assert (first["low"], first["high"]) == (0.0, pytest.approx(2 + half))
     one = by_name["b", "value_changes"]
     assert (one["simulations"], one["mean"]) == (1, 5.0)
     assert math.isnan(one["low"])
@@ -73,6 +75,25 @@ def test_shares_have_wilson_intervals_and_all_else_t_intervals() -> None:
     assert (one["simulations"], one["low"], one["high"]) == (1, *map(pytest.approx, (center - half, center + half)))
     nobody = quantity_table(rows(final_honest_share=[None] * 5), BY, MeasuredGame)
     assert nobody[["low", "high"]].isna().all(axis=None)
+
+
+def test_t_intervals_of_what_is_never_negative_end_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = rows(seconds=[0.1, 0.2, 9.0, 9.0, 9.0], size=[-1.0, 2.0, 9.0, 9.0, 9.0])
+    found = {r["quantity"]: r for r in quantity_table(table, BY, MeasuredGame).to_dict("records") if r["model"] == "a"}
+    seconds = numbers_of(table, "seconds")
+    limits = scipy_stats.ttest_1samp(seconds, 0).confidence_interval()
+    assert limits.low < 0
+    assert (found["seconds"]["low"], found["seconds"]["high"]) == (0.0, pytest.approx(limits.high))
+    assert found["size"]["low"] < 0  # a game whose numbers are negative keeps them
+    signed = [dataclasses.replace(q, signed=True) for q in MeasuredGame.evidence.quantities]
+    monkeypatch.setattr(MeasuredGame.evidence, "quantities", tuple(signed))
+    table["size"] = table["seconds"]
+    again = quantity_table(table, BY, MeasuredGame)
+    assert again[again["quantity"] == "size"]["low"].iloc[0] == pytest.approx(limits.low)
+
+
+def numbers_of(table: pd.DataFrame, name: str) -> list[float]:
+    return [float(value) for value in table[table["model"] == "a"][name]]
 
 
 def test_a_share_outside_of_0_and_1_is_refused() -> None:
@@ -153,7 +174,7 @@ def test_older_records_have_no_times_and_are_read(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("parley.play.record.times", lambda entries: {})
+        patched.setattr("parley.play.record_content.times", lambda entries: {})
         played(study_factory(seeds=2))
     found = tables.read_table("small", "quantities")
     assert found[["quantity", "simulations"]].to_numpy().tolist() == [["seconds", 0]]

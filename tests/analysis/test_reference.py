@@ -24,7 +24,7 @@ from parley.ledger.export import export
 from parley.play.provenance import provenance
 from parley.play.record import write_record
 from parley.play.runner import play
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study, load_study
 from support import REPOSITORY
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.analysis.stats import censored_median, wilson_interval
+from parley.analysis.stats import censored_median, mean_interval, wilson_interval
 
 Z = 1.959963984540054  # the 97.5% point of the normal distribution
 
@@ -64,10 +64,11 @@ def test_wilson_refuses_impossible_counts(successes: int, n: int) -> None:
     [
         ([7], [True], 7),
         ([1, 2, 3], [True] * 3, 2),
-        ([1, 2, 3, 4], [True] * 4, 2),  # half have ended by 2
-        ([4, 1, 3, 2], [True] * 4, 2),  # in any order
+        ([1, 2, 3, 4], [True] * 4, 2.5),  # half have ended from 2 on, more than half from 3 on
+        ([4, 1, 3, 2], [True] * 4, 2.5),  # in any order
         ([5, 5, 5, 9], [True] * 4, 5),
-        ([3, 4, 50, 50], [True, True, False, False], 4),  # exactly half
+        ([3, 4, 50, 50], [True, True, False, False], 4),  # exactly half, and no other end is known
+        ([3, 4, 8, 50], [True, True, True, False], 6),  # exactly half, then more
         ([3, 4, 5, 50, 50], [True, True, True, False, False], 5),
         # One drops out at 2: S(1) = 4/5, S(3) = 4/5 * 2/3 = 8/15, S(4) = 8/15 * 1/2 = 4/15.
         ([1, 2, 3, 4, 50], [True, False, True, True, False], 4),
@@ -97,6 +98,12 @@ def test_median_is_undefined_when_fewer_than_half_ended(times: list[float], ende
 def test_median_is_found_when_exactly_half_ended_whatever_the_rounding(n: int) -> None:
     times = [*range(1, n // 2 + 1), *[500] * (n // 2)]
     assert censored_median(times, [True] * (n // 2) + [False] * (n // 2)) == n // 2
+    assert censored_median([*times, n], [*[True] * (n // 2), *[False] * (n // 2), True]) == n
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40))
+def test_without_deadlines_it_is_the_plain_median(times: list[int]) -> None:
+    assert censored_median(times, [True] * len(times)) == mean_interval(times).median
 
 
 def test_timeouts_never_count_as_ends() -> None:

@@ -1,26 +1,32 @@
 """Means, and differences between two samples: by hand, by publication, and by scipy where it has them."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats as scipy_stats
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
 from parley.analysis.stats import (
-    fisher,
     holm,
     mcnemar,
     mean_interval,
     paired_difference,
-    signed_rank,
+    paired_mean,
     unpaired_difference,
+    unpaired_p,
     wilson_interval,
     wilson_of_mean,
 )
 
 COUNTS = st.integers(0, 60)
+Z = 1.959963984540054  # the 97.5% point of the normal distribution
 
 # The mean of shares
 
@@ -90,18 +96,27 @@ def test_equal_numbers_have_an_interval_of_no_width() -> None:
     assert (found.sd, found.low, found.high) == (0.0, 3.0, 3.0)
 
 
-# McNemar
+# Pairs: McNemar's score test and Tango's interval
+
+
+def tables_of(n: int) -> tuple[NDArray[np.int64], ...]:
+    """Return all tables of n pairs: both, only the first, only the second, neither."""
+    found = [(a, b, c, n - a - b - c) for a in range(n + 1) for b in range(n + 1 - a) for c in range(n + 1 - a - b)]
+    return tuple(np.array(found).T)
 
 
 @given(COUNTS, COUNTS)
-def test_mcnemar_is_the_exact_binomial_test(first: int, second: int) -> None:
-    expected = scipy_stats.binomtest(first, first + second).pvalue if first + second else 1.0
+def test_mcnemar_is_the_chi_squared_test_without_correction(first: int, second: int) -> None:
+    expected = (
+        statsmodels_mcnemar([[0, first], [second, 0]], exact=False, correction=False).pvalue if first + second else 1
+    )
     assert float(mcnemar(first, second)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mcnemar_by_hand_and_without_discordant_pairs() -> None:
-    # One of eight: twice (1 + 8) / 256.
-    assert mcnemar([1, 0, 4, 0], [7, 0, 4, 6]) == pytest.approx([18 / 256, 1.0, 1.0, 2 / 64])
+    # (7 - 1) / sqrt(8) and 6 / sqrt(6).
+    expected = [2 * scipy_stats.norm.sf(6 / 8**0.5), 1.0, 1.0, 2 * scipy_stats.norm.sf(6**0.5)]
+    assert mcnemar([1, 0, 4, 0], [7, 0, 4, 6]) == pytest.approx(expected)
 
 
 def test_mcnemar_of_very_many_pairs_is_a_number() -> None:
@@ -110,47 +125,67 @@ def test_mcnemar_of_very_many_pairs_is_a_number() -> None:
         mcnemar(-1, 3)
 
 
-# Differences of proportions
+@pytest.mark.parametrize("n", [1, 4, 5, 25])
+def test_the_paired_test_and_interval_never_contradict(n: int) -> None:
+    tables = tables_of(n)
+    low, high = paired_difference(*tables)
+    assert len(low) == math.comb(n + 3, 3)  # 3,276 of 25 pairs
+    assert (((low > 0) | (high < 0)) == (mcnemar(tables[1], tables[2]) < 0.05)).all()
+    difference = (tables[2] - tables[1]) / n
+    assert (low < high).all()
+    assert ((low <= difference) & (difference <= high) & (low >= -1) & (high <= 1)).all()
 
 
 def test_paired_difference_of_published_examples() -> None:
     # Fagerland, Lydersen, Laake (Statistics in Medicine 33, 2014): Bentur's data, 1, 1, 7, 12 of 21 pairs.
     low, high = paired_difference(1, 1, 7, 12)
-    assert (float(low), float(high)) == (pytest.approx(0.026, abs=5e-4), pytest.approx(0.507, abs=5e-4))
-
-
-def test_unpaired_difference_of_published_examples() -> None:
-    # Newcombe (1998, pp. 873-890), table II, method 10: 56/70 - 48/80, 9/10 - 3/10, 10/10 - 0/10.
-    low, high = unpaired_difference([48, 3, 0], [80, 10, 10], [56, 9, 10], [70, 10, 10])
-    assert low == pytest.approx([0.0524, 0.1705, 0.6075], abs=5e-5)
-    assert high == pytest.approx([0.3339, 0.8090, 1.0], abs=5e-5)
-
-
-def newcombe_by_hand(a: int, b: int, c: int, d: int) -> tuple[float, float]:
-    n = a + b + c + d
-    (l1, u1), (l2, u2) = wilson_interval(a + b, n), wilson_interval(a + c, n)
-    p1, p2 = (a + b) / n, (a + c) / n
-    top = a * d - b * c
-    top = max(top - n / 2, 0) if top > 0 else top
-    bottom = math.sqrt((a + b) * (c + d) * (a + c) * (b + d))
-    phi = top / bottom if bottom else 0
-    low = (p2 - l2) ** 2 - 2 * phi * (p2 - l2) * (u1 - p1) + (u1 - p1) ** 2
-    high = (u2 - p2) ** 2 - 2 * phi * (u2 - p2) * (p1 - l1) + (p1 - l1) ** 2
-    return p2 - p1 - math.sqrt(max(low, 0)), p2 - p1 + math.sqrt(max(high, 0))
+    assert (float(low), float(high)) == (pytest.approx(0.026, abs=5e-4), pytest.approx(0.517, abs=5e-4))
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_paired_difference_follows_its_formula_and_mirrors(a: int, b: int, c: int, d: int) -> None:
+def test_the_paired_limits_are_where_the_likelihood_says(a: int, b: int, c: int, d: int) -> None:
+    n = a + b + c + d
     low, high = (float(limit) for limit in paired_difference(a, b, c, d))
-    if a + b + c + d == 0:
+    if n == 0:
         assert math.isnan(low)
         assert math.isnan(high)
         return
-    assert (low, high) == pytest.approx(newcombe_by_hand(a, b, c, d), abs=1e-9)
-    assert -1 <= low <= (c - b) / (a + b + c + d) + 1e-12
-    assert high <= 1
+
+    def z(difference: float) -> float:
+        rate = likeliest(
+            lambda r: xlogy(b, r) + xlogy(c, r + difference) + xlogy(a + d, 1 - 2 * r - difference),
+            max(0, -difference),
+            (1 - difference) / 2,
+        )
+        return float((c - b - n * difference) / math.sqrt(n * (2 * rate + difference * (1 - difference))))
+
+    for limit, expected in ((low, Z), (high, -Z)):
+        if abs(limit) < 0.999:
+            assert z(limit) == pytest.approx(expected, abs=1e-4)
     swapped = [float(limit) for limit in paired_difference(a, c, b, d)]
     assert swapped == pytest.approx([-high, -low], abs=1e-9)
+
+
+def likeliest(log_likelihood: Callable[[float], float], low: float, high: float) -> float:
+    options = {"xatol": 1e-13, "maxiter": 500}
+    found = minimize_scalar(lambda r: -log_likelihood(r), bounds=(low, high), method="bounded", options=options)
+    return float(found.x)
+
+
+def test_paired_difference_where_all_pairs_agree_or_differ() -> None:
+    # With no discordant pair, n * difference / (1 - difference) is the square of z.
+    low, high = paired_difference([25, 0], [0, 25], [0, 0], [0, 0])
+    assert (low[0], high[0]) == (pytest.approx(-(Z**2) / (25 + Z**2)), pytest.approx(Z**2 / (25 + Z**2)))
+    assert (low[1], high[1]) == (pytest.approx(-1), pytest.approx(Z**2 / (25 + Z**2) * 2 - 1, abs=0.02))
+
+
+@pytest.mark.parametrize(("n", "largest"), [(5, 0.078), (10, 0.053), (25, 0.0543)])
+def test_size_of_the_paired_test_is_what_the_docs_say(n: int, largest: float) -> None:
+    _, b, c, rest = (part[: math.comb(n + 2, 2)] for part in tables_of(n))  # those in which no pair has both
+    rejected = mcnemar(b, c) < 0.05
+    discordant = np.linspace(0.02, 0.98, 49)
+    law = [scipy_stats.multinomial.pmf(np.stack([b, c, rest], axis=1), n, [d / 2, d / 2, 1 - d]) for d in discordant]
+    assert max(p[rejected].sum() for p in law) == pytest.approx(largest, abs=5e-4)
 
 
 def test_agreement_makes_a_paired_interval_narrower_than_an_unpaired_one() -> None:
@@ -159,61 +194,96 @@ def test_agreement_makes_a_paired_interval_narrower_than_an_unpaired_one() -> No
     assert paired[1] - paired[0] < 0.6 * (unpaired[1] - unpaired[0])
 
 
+# Without pairs: the N - 1 chi-squared test and Miettinen and Nurminen's interval
+
+
+def test_unpaired_difference_of_published_examples() -> None:
+    # Newcombe (1998, pp. 873-890), table II, method 6: 56/70 - 48/80, 9/10 - 3/10, 10/10 - 0/20, 10/10 - 0/10.
+    low, high = unpaired_difference([48, 3, 0, 0], [80, 10, 20, 10], [56, 9, 10, 10], [70, 10, 10, 10])
+    assert low == pytest.approx([0.0528, 0.1700, 0.7156, 0.6636], abs=5e-5)
+    assert high == pytest.approx([0.3382, 0.8406, 1.0, 1.0], abs=5e-5)
+
+
+def test_unpaired_p_by_hand() -> None:
+    # Campbell: chi-squared (N - 1) / N; of 1 of 5 and 4 of 5 it is 9 / 10 * 3.6.
+    assert float(unpaired_p(1, 5, 4, 5)) == pytest.approx(scipy_stats.chi2.sf(3.24, 1))
+    pooled = scipy_stats.chi2_contingency([[48, 32], [56, 14]], correction=False).statistic
+    assert float(unpaired_p(48, 80, 56, 70)) == pytest.approx(scipy_stats.chi2.sf(pooled * 149 / 150, 1))
+    assert unpaired_p([0, 3], [4, 3], [0, 5], [7, 5]) == pytest.approx([1.0, 1.0])
+
+
+def test_the_unpaired_test_and_interval_never_contradict() -> None:
+    sizes = [(n, m) for n in range(1, 14) for m in range(1, 14)]
+    x, n, y, m = np.array([(x, n, y, m) for n, m in sizes for x in range(n + 1) for y in range(m + 1)]).T
+    low, high = unpaired_difference(x, n, y, m)
+    assert (((low > 0) | (high < 0)) == (unpaired_p(x, n, y, m) < 0.05)).all()
+    assert ((low <= y / m - x / n) & (y / m - x / n <= high) & (low < high)).all()
+
+
+@given(COUNTS, st.integers(1, 60), COUNTS, st.integers(1, 60))
+def test_the_unpaired_limits_are_where_the_likelihood_says(x: int, n: int, y: int, m: int) -> None:
+    x, y = min(x, n), min(y, m)
+    low, high = (float(limit) for limit in unpaired_difference(x, n, y, m))
+
+    def z(difference: float) -> float:
+        rate = likeliest(
+            lambda r: xlogy(x, r) + xlogy(n - x, 1 - r) + xlogy(y, r + difference) + xlogy(m - y, 1 - r - difference),
+            max(0, -difference),
+            min(1, 1 - difference),
+        )
+        other = rate + difference
+        variance = (rate * (1 - rate) / n + other * (1 - other) / m) * (n + m) / (n + m - 1)
+        return float((y / m - x / n - difference) / math.sqrt(variance))
+
+    for limit, expected in ((low, Z), (high, -Z)):
+        if abs(limit) < 0.999:
+            assert z(limit) == pytest.approx(expected, abs=1e-4)
+    mirrored = [float(limit) for limit in unpaired_difference(y, m, x, n)]
+    assert mirrored == pytest.approx([-high, -low], abs=1e-9)
+
+
 def test_a_difference_from_no_data_is_undefined() -> None:
     assert all(math.isnan(limit) for limit in unpaired_difference(0, 0, 3, 5))
     assert all(math.isnan(limit) for limit in paired_difference(0, 0, 0, 0))
-
-
-def test_fisher_by_hand() -> None:
-    assert fisher(0, 3, 3, 3) == pytest.approx(2 / 20)  # 2 of the 6-choose-3 tables are as far out
-    assert math.isnan(fisher(0, 0, 3, 3))
+    assert math.isnan(unpaired_p(0, 0, 3, 3))
 
 
 # Differences of numbers
 
 
-def test_signed_rank_by_hand() -> None:
-    # Ranks 2, 3, 4 against 1: the sum 1 or less has 2 of 16 signs, on two sides.
-    assert signed_rank([0, 0, 0, 0], [2, 3, 4, -1]) == pytest.approx(4 / 16)
-    assert signed_rank([0, 0, 0, 1, 7], [2, 3, 4, 0, 7]) == pytest.approx(4 / 16)
+def test_paired_mean_by_hand() -> None:
+    # Differences 2, 3, 2, 5: mean 3, deviation sqrt(2), t = 3 / (sqrt(2) / 2).
+    low, high, p = paired_mean([1, 2, 3, 4], [3, 5, 5, 9])
+    half = 3.182446305284263 * math.sqrt(2) / 2
+    assert (low, high) == (pytest.approx(3 - half), pytest.approx(3 + half))
+    assert p == pytest.approx(2 * scipy_stats.t.sf(3 * math.sqrt(2), 3))
 
 
-def test_signed_rank_of_no_difference_is_one_and_of_no_pairs_undefined() -> None:
-    assert signed_rank([5, 6], [5, 6]) == 1.0
-    assert signed_rank([0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [0.1 + 0.2] * 6) == 1.0  # a rounding error is no difference
-    assert signed_rank([0], [1]) == 1.0
-    assert math.isnan(signed_rank([], []))
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=12))
+def test_the_paired_mean_and_its_interval_never_contradict(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=float).T
+    low, high, p = paired_mean(x, y)
+    assert (low > 0 or high < 0) == (p < 0.05)
+    if not math.isnan(low):
+        assert p == pytest.approx(scipy_stats.ttest_rel(y, x).pvalue)
 
 
-@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=14, unique=True), st.integers(0, 2**14))
-def test_signed_rank_is_that_of_scipy(sizes: list[int], signs: int) -> None:
-    differences = [size if signs >> place & 1 else -size for place, size in enumerate(sizes)]
-    expected = scipy_stats.wilcoxon(differences, method="exact").pvalue
-    assert signed_rank([0] * len(sizes), differences) == pytest.approx(expected)
-
-
-def test_signed_rank_counts_ties_exactly() -> None:
-    # Ranks 1.5, 1.5, 3 and 4, the first negative: sums of 1.5 or less have 3 of 16 signs, on two sides.
-    assert signed_rank([0] * 4, [-1, 1, 2, 3]) == pytest.approx(6 / 16)
-
-
-def test_signed_rank_of_many_pairs_is_approximated() -> None:
-    differences = [(-1) ** (place % 3) * (place + 1.0) for place in range(51)]
-    exact = scipy_stats.wilcoxon(differences, method="exact").pvalue
-    assert signed_rank([0] * 51, differences) == pytest.approx(exact, rel=0.05)
-
-
-def test_differences_that_only_rounding_tells_apart_are_ties() -> None:
-    steps = [0.1, 0.2, 0.3, -0.55, 0.55, 0.7, 0.8]
-    noisy = [step + sign * 3e-16 for step, sign in zip(steps, [1, -1, 1, 1, -1, 1, -1], strict=True)]
-    assert signed_rank([0] * 7, noisy) == signed_rank([0] * 7, steps)
-    assert signed_rank([0] * 7, noisy) == signed_rank(noisy, [0] * 7)
-
-
-def test_signed_rank_is_the_same_each_time_and_survives_ties_and_size() -> None:
-    values = [1, 1, 1, 2, -3, 0] * 30 + [1e300, -1e300]
-    assert signed_rank([0] * 182, values) == signed_rank([0] * 182, values)
-    assert 0 < signed_rank([0] * 182, values) < 1
+@pytest.mark.parametrize(
+    ("x", "y", "p"),
+    [
+        ([], [], math.nan),
+        ([1], [2], math.nan),
+        ([5, 6], [5, 6], 1.0),
+        ([0.3] * 6, [0.1 + 0.2] * 6, 1.0),  # a rounding error is no difference
+        ([1, 2, 3], [2, 3, 4], math.nan),
+        ([0, 0.1, 0.2], [0.1, 0.2, 0.1 + 0.2], math.nan),  # all differ by the same, but for rounding
+    ],
+)
+def test_differences_that_do_not_vary_have_no_interval(x: list[float], y: list[float], p: float) -> None:
+    low, high, found = paired_mean(x, y)
+    assert math.isnan(low)
+    assert math.isnan(high)
+    assert found == pytest.approx(p, nan_ok=True)
 
 
 # Families

@@ -97,8 +97,8 @@ def test_every_rate_has_its_wilson_limits(by_hand: pd.DataFrame) -> None:
 
 
 def test_timeouts_are_censored_in_the_median_of_rounds(by_hand: pd.DataFrame) -> None:
-    # Ends at 3, 5, 7, one censored at 50: half have ended by 5. Of the other three only one has ended.
-    assert by_hand.loc[0, "median_rounds"] == 5
+    # Ends at 3, 5, 7, one censored at 50: half have ended from 5 to 7. Of the other three only one has ended.
+    assert by_hand.loc[0, "median_rounds"] == 6
     assert math.isnan(by_hand.loc[1, "median_rounds"])
 
 
@@ -523,3 +523,20 @@ def test_engines_that_differ_in_what_matters_have_other_labels() -> None:
     assert len(set(labels)) == 5
     assert labels[0].startswith("vllm 0.1, cpu, ")
     assert engine_label({"engines": {"m": {**base, "hostname": "other"}}}) == labels[0]
+
+
+def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_apart(
+    study_factory: StudyFactory,
+) -> None:
+    # Two thirds of the votes are the adversaries', which stop at once: too early, as no two honest values are equal.
+    study = study_factory({"honest": 2, "b": 4, "byzantine": {"name": "stubborn", "vote": "stop"}}, seeds=6)
+    write_all(study)
+    names = {read_summary(s.record(study.name)).outcome["name"] for s in study.simulations()}
+    assert names == {"invalid_consensus"}  # as in any record
+    summarize(study)
+    table = read_table(study.name, "simulations")
+    assert set(table["outcome"]) == set(table["detail"]) == {"premature_stop"}
+    [row] = read_table(study.name, "conditions").to_dict("records")
+    assert (row["premature_stop_count"], row["invalid_consensus_count"]) == (6, 0)
+    found = read_table(study.name, "outcomes").set_index("outcome")["rate"]
+    assert found.to_dict() == {"valid_consensus": 0, "invalid_consensus": 0, "premature_stop": 1, "no_consensus": 0}

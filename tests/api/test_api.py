@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from parley import paths
 from parley.api import frames
 from parley.errors import EngineError, RecordError, UsageError
 from parley.play.parquet import BadParquetError, parquet_file, read_rows
-from parley.play.record import SCHEMA
+from parley.play.record_content import SCHEMA
 from parley.study import load_study
 from support.answering import record_with_model, standing_in
 from support.demo_study import make_demo, play_study, summarize_study, write_study
@@ -538,6 +539,27 @@ def test_what_is_no_path_is_one_clear_line(root: Path, wrong: Any) -> None:
         with pytest.raises(UsageError) as error:
             ask()
         assert str(error.value) == f"{argument}={wrong!r}: give a name or a path, as text"
+
+
+@pytest.mark.parametrize("folder", ["", "deep/" * 2000])
+@pytest.mark.parametrize("argument", ["study", "root"])
+def test_a_path_that_is_too_long_is_one_clear_line(root: Path, argument: str, folder: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parley.load(**{"study": "demo", "root": root, argument: folder + "a" * 5000})
+    assert len(str(error.value)) < 500
+    assert parley.load("demo", root, models="a" * 5000).name == "demo"  # which needs none
+
+
+def test_a_study_can_be_sent_to_another_process(root: Path) -> None:
+    study = pickle.loads(pickle.dumps(parley.load("demo", root)))
+    assert parley.run(study.play(n=4, model="majority")).outcome.rounds == 2
+    assert study.results().records[0].replay().identical
+
+
+@pytest.mark.parametrize("seconds", ["900", None, True, 0, -1.0, float("nan")])
+def test_a_wait_that_is_no_time_is_one_clear_line(root: Path, seconds: Any) -> None:
+    with pytest.raises(UsageError, match=r"^engine_timeout=.*: give a number of seconds above 0$"):
+        parley.run(parley.load("demo", root).play(n=3, model="majority", engine_timeout=seconds))
 
 
 def test_the_text_of_a_game_is_what_the_terminal_shows(root: Path) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from parley import paths
 from support.chains import AGENTS, chain, forged, ordinary, session, write_chain
@@ -35,7 +37,8 @@ def test_a_study_has_its_ledger_made_checked_shown_and_exported(parley: Parley, 
     assert f" utterances in {blocks} blocks (" in checked.out
     assert checked.out.endswith("hung, and empty): chain whole, and that of the study's records\n")
     alone = parley("ledger", "verify", "small.yaml", "--chain-only")
-    assert alone.out == checked.out.replace(", and that of the study's records", "")
+    unchecked = "; the author's signature was not checked (--public-key)"
+    assert alone.out == checked.out.replace(", and that of the study's records", unchecked)
 
     assert len(parley("ledger", "show", "small.yaml").out.splitlines()) == blocks + 1
     history = parley("ledger", "show", "small.yaml", "--block", 0).out
@@ -49,9 +52,16 @@ def test_a_study_has_its_ledger_made_checked_shown_and_exported(parley: Parley, 
 def test_a_file_is_checked_in_one_line(parley: Parley, file: Path) -> None:
     checked = parley("ledger", "verify", file)
     assert (checked.status, checked.err) == (0, "")
-    assert checked.out == "11 utterances in 4 blocks (1 hung, and empty): chain whole\n"
+    assert checked.out == (
+        "11 utterances in 4 blocks (1 hung, and empty): chain whole; the author's signature was not checked "
+        "(--public-key); 4 verdicts not compared with what was said (their game is not known here)\n"
+    )
     paths.ledger_head(file).unlink()
-    assert parley("ledger", "verify", file).out.endswith("chain whole; without a head.json, its end may be missing\n")
+    assert "head.json: missing: without it, " in one_line_error(parley("ledger", "verify", file), 1)
+    alone = parley("ledger", "verify", file, "--no-head")
+    assert "chain whole; without a head.json, its end may be missing; 4 verdicts" in alone.out
+    for more in (["verify", "demo", "--no-head"], ["verify", file, "--no-head", "--public-key", "x"]):
+        assert "--no-head is for a FILE" in parley("ledger", *more).err
 
 
 def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, file: Path) -> None:
@@ -74,7 +84,7 @@ def test_hostile_files_end_in_one_line(parley: Parley, folder: Path, content: by
     if content:
         assert one_line_error(ran, 1).startswith("parley: x.jsonl: block 0: ")
     else:
-        assert ran.status == 0  # a chain of no blocks
+        assert ran.status == (command == "verify")  # a chain of no blocks, and no head
 
 
 @pytest.mark.parametrize("command", ["verify", "show", "export"])
@@ -160,9 +170,46 @@ def test_an_export_that_cannot_be_written_or_read_leaves_nothing(parley: Parley,
     assert not Path("said.jsonl").exists()
 
 
-@pytest.mark.parametrize("command", ["build", "verify", "show", "export"])
+@pytest.mark.parametrize("command", ["build", "sign", "verify", "show", "export"])
 def test_every_command_of_the_ledger_has_help_with_an_example(parley: Parley, command: str) -> None:
     ran = parley("ledger", command, "--help")
     assert ran.status == 0
     assert f"parley ledger {command}" in ran.out
     assert "Example" in ran.out
+
+
+def test_an_author_signs_and_readers_check(parley: Parley, file: Path) -> None:
+    key = ed25519.Ed25519PrivateKey.generate()
+    Path("author.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    signed = parley("ledger", "sign", file, "--key", "author.pem")
+    assert (signed.status, signed.err) == (
+        0,
+        f"{file.with_name('head.json.sig')}: the head is signed; the public key is on standard output\n",
+    )
+    Path("author.pub").write_text(signed.out)
+    checked = parley("ledger", "verify", file, "--public-key", "author.pub")
+    assert checked.status == 0
+    assert "chain whole; its head is signed by the owner of author.pub" in checked.out
+    write_chain(file, chain([session()]))
+    assert "bad signature: the head is not what" in one_line_error(
+        parley("ledger", "verify", file, "--public-key", "author.pub"), 1
+    )
+    file.write_bytes(b"x\n")
+    assert "block 0" in one_line_error(parley("ledger", "sign", file, "--key", "author.pem"), 1)
+
+
+@pytest.mark.usefixtures("council")
+def test_the_ledger_of_a_study_is_signed_only_if_its_records_give_it(
+    parley: Parley, study_factory: StudyFactory
+) -> None:
+    recorded_study(study_factory)
+    key = ed25519.Ed25519PrivateKey.generate()
+    Path("author.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    assert parley("ledger", "build", "small.yaml").status == 0
+    Path("author.pub").write_text(parley("ledger", "sign", "small.yaml", "--key", "author.pem").out)
+    checked = parley("ledger", "verify", "small.yaml", "--public-key", "author.pub")
+    assert checked.out.endswith(
+        "chain whole, and that of the study's records; its head is signed by the owner of author.pub\n"
+    )
+    write_chain(paths.ledger("small"), ordinary())
+    assert "not what" in one_line_error(parley("ledger", "sign", "small.yaml", "--key", "author.pem"), 1)

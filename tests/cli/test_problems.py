@@ -44,6 +44,19 @@ def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
     assert len(lines) == 8
 
 
+def test_each_reading_is_counted_over_gold_solutions(ask: Parley) -> None:
+    solutions = ["Half of 36 is <<36/2=18>>18.\n#### 18", "9 + 9 = 18, so 1,800.\n#### 1,800", "Add 10.\n#### 20"]
+    Path("test.jsonl").write_text("".join(json.dumps({"question": "?", "answer": text}) + "\n" for text in solutions))
+    ran = ask("gsm8k", "--path", "test.jsonl", "--readings", "--show", "0")
+    assert ran.out.splitlines()[-4:] == [
+        "gold solutions as replies                          replies  exact  strict  flexible",
+        "argument: the solution; answer: what follows ####        3      3       3         3",
+        "answer: the solution with its #### line                  3      0       3         3",
+        "answer: the last line of the solution                    3      0       0         2",
+    ]
+    assert "GSM8K alone has worked solutions" in one_line_error(ask("arithmetic", "--readings"), 2)
+
+
 def test_the_problems_of_a_study_are_shown_each_once(ask: Parley) -> None:
     grids = [{"model": "m", "prompt": "p", "vary": {"problems": ["wason", {"kind": "arithmetic", "steps": 2}]}}] * 2
     Path("mine.yaml").write_text(yaml.safe_dump({"game": "any", "parameters": {"problems": "wason"}, "grids": grids}))

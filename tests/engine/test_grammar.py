@@ -14,7 +14,7 @@ from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import digest
 from parley.policies import REPLY_FORMATS, Ask
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
-from parley.study.condition import Condition, Group, Player
+from parley.study.condition import Condition, Player, PlayerGroup
 from support.answering_in_format import MODELS
 from support.playing import new_consensus
 
@@ -89,7 +89,7 @@ def test_scripted_players_are_identified_as_before() -> None:
 def scripted_condition(**parameters: Any) -> Condition:
     policy = ChosenPolicy(SCRIPTED["majority"], SCRIPTED["majority"].Parameters())
     axes = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
-    groups = (Group("honest", 3, Player(policy)),)
+    groups = (PlayerGroup("honest", 3, Player(policy)),)
     return Condition(ConsensusGame, axes, ConsensusParameters(**parameters), groups, "may_exist", range(1))
 
 

@@ -52,11 +52,11 @@ def study(study_factory: StudyFactory) -> Study:
 def by_round(**lines: list[tuple[int, int, float]]) -> pd.DataFrame:
     """Return a table of rounds from (round, simulations, mean) by model."""
     rows = [
-        [model, 4, 0, "p", "agreed", number, n, mean, max(0, mean - 0.1), min(1, mean + 0.1)]
+        [model, 4, 0, "p", "agreed", number, n, n, mean, max(0, mean - 0.1), min(1, mean + 0.1)]
         for model, points in lines.items()
         for number, n, mean in points
     ]
-    return pd.DataFrame(rows, columns=[*AXES, "measure", "round", "simulations", "mean", "low", "high"])
+    return pd.DataFrame(rows, columns=[*AXES, "measure", "round", "simulations", "playing", "mean", "low", "high"])
 
 
 # Drawn from a study
@@ -158,6 +158,29 @@ def test_curves_have_a_line_per_model_and_say_how_many_are_left(study: Study) ->
     text = text_of(figure)
     assert "a b" in text  # the legend
     assert "No simulation has: share that votes to stop." in text
+
+
+def test_curves_draw_how_many_still_play(study: Study) -> None:
+    table = by_round(a=[(1, 10, 0.5), (2, 10, 0.6), (3, 10, 0.9)], b=[(1, 8, 0.1), (2, 8, 0.2)])
+    table["playing"] = [10, 9, 4, 8, 8]
+    with own_style():
+        figure = curves(study, BY_ROUND, table)
+    (ax,) = panels_of(figure)
+    assert [text.get_text() for text in ax.texts] == ["n=10", "9/10", "4/10", "n=8", "0"]
+    assert [y for _, y in data(ax)] == [[0.5, 0.6, 0.9], [0.1, 0.2]]
+    # As a share of the simulations of its line, and only of the line of which some have ended.
+    [dotted] = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert list(dotted.get_ydata()) == pytest.approx([1, 0.9, 0.4])
+    text = text_of(figure)
+    assert "Only games that still play count." in text
+    assert "count with their last value" not in text  # this measure does not stay
+    carried = dataclasses.replace(MeasuredEvidence.measures[0], carried=True)
+    evidence = MeasuredEvidence()
+    evidence.measures = (carried, *MeasuredEvidence.measures[1:])
+    with own_style():
+        text = text_of(curves(measured(study, evidence), BY_ROUND, table))
+    assert "Finished games count with their last value." in text
+    assert "6/9: of 9 in the mean 6 still play; dotted: their share." in text
 
 
 def test_curves_write_equal_numbers_once(study: Study) -> None:

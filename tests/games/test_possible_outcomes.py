@@ -70,18 +70,18 @@ def ended(game: Game, rng: np.random.Generator) -> Outcome:
             return end.value  # type: ignore[no-any-return]
 
 
-VALID, INVALID, NONE = "valid_consensus", "invalid_consensus", "no_consensus"
+VALID, INVALID, PREMATURE, NONE = "valid_consensus", "invalid_consensus", "premature_stop", "no_consensus"
 RIGHT, WRONG, GRADED, HUNG = "correct_consensus", "wrong_consensus", "graded_consensus", "hung"
 COOPERATION, PARTIAL, EXPLOITED, DEFECTION = "cooperation", "partial_cooperation", "exploited", "defection"
 
 CASES: list[tuple[str, dict[str, Any], int, int, set[str]]] = [
-    ("consensus", {}, 3, 0, {VALID, INVALID, NONE}),
-    ("consensus", {}, 2, 1, {VALID, INVALID, NONE}),
+    ("consensus", {}, 3, 0, {VALID, INVALID, PREMATURE, NONE}),
+    ("consensus", {}, 2, 1, {VALID, INVALID, PREMATURE, NONE}),
     ("consensus", {}, 1, 0, {VALID, INVALID, NONE}),
     ("consensus", {}, 0, 2, {INVALID, NONE}),
     ("consensus", {"value_max": 0}, 2, 1, {VALID, NONE}),
     ("consensus", {"value_max": 0}, 0, 2, {INVALID, NONE}),
-    ("consensus", {"protocol": "swarms"}, 2, 1, {VALID, INVALID, NONE}),
+    ("consensus", {"protocol": "swarms"}, 2, 1, {VALID, INVALID, PREMATURE, NONE}),
     ("consensus", {"protocol": "swarms"}, 0, 2, {INVALID, NONE}),
     ("consensus", {"protocol": "swarms", "value_max": 0}, 2, 0, {VALID, NONE}),
     ("deliberation", {"problems": "arithmetic"}, 2, 1, {RIGHT, WRONG, HUNG}),
@@ -107,7 +107,8 @@ def test_agents_who_say_anything_end_in_each_outcome_that_can_be_and_in_no_other
     assert game.possible_outcomes(parameters, groups) == expected
     rng = np.random.default_rng(0)
     prompt = next(iter(game.prompts))
-    found = {ended(new_game(game, parameters, groups, prompt, seed), rng).name for seed in range(150)}
+    endings = [ended(new_game(game, parameters, groups, prompt, seed), rng) for seed in range(150)]
+    found = {game.class_of(outcome.name, outcome.detail) for outcome in endings}
     assert found == expected
 
 
@@ -151,4 +152,4 @@ def test_scripted_play_never_ends_in_an_outcome_that_cannot_be(name: str, data: 
         assume(False)
     number, prompt = data.draw(st.integers(0, 1000)), next(iter(game.prompts))
     played = play_scripted(new_game(game, parameters, groups, prompt, number), number)
-    assert played.outcome.name in game.possible_outcomes(parameters, groups)
+    assert game.class_of(played.outcome.name, played.outcome.detail) in game.possible_outcomes(parameters, groups)

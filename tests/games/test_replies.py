@@ -1,19 +1,18 @@
 """Formats of replies in played games: two steps are two asks, and scripted agents always answer in JSON."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 
 import pytest
 
-from parley.games.base import Game
+from parley.games.base import Game, Outcome
 from parley.games.replies import FreeText, playing, read_reply
 from parley.games.stag_hunt.policies import POLICIES
 from parley.play.runner import Exchange, Play, play
-from parley.policies import REPLY_FORMATS, Ask, Completion, Policy
-from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from parley.policies import REPLY_FORMATS, Ask, Completion, Policy, Reply
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters, ScriptedPolicy
 from parley.policies.reply_text import labels_first
-from parley.policies.scripted import ScriptedPolicy
 from support.answering_in_format import FREELY, Answering
 from support.deliberating import CHOICES, new_deliberation
 from support.hunting import chosen, new_hunt
@@ -82,11 +81,24 @@ def test_prompts_for_text_name_each_label_and_no_json(name: str) -> None:
             assert not colon or f'"{label}:"' in ask.user
 
 
-def test_what_was_written_freely_becomes_the_free_field_cut_to_its_length() -> None:
-    game = new_deliberation("hh", turns=0, cot_share=1, reply_format="two_steps", argument_chars=9)
-    outcome = run(game, Answering()).outcome
-    said = outcome.trace[0]["said"].values()
-    assert [answer["argument"] for answer in said] == ["I thought", "I thought"]
+def test_what_was_written_freely_becomes_the_free_field_cut_to_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = new_hunt("hh", rounds=1, reply_format="two_steps", reasoning_chars=9)
+    plain, got = game.play, []
+
+    def watched() -> Generator[list[Ask], list[Reply], Outcome]:
+        steps = plain()
+        asks = next(steps)
+        while True:
+            got.extend(replies := (yield asks))
+            try:
+                asks = steps.send(replies)
+            except StopIteration as ended:
+                return ended.value  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(game, "play", watched)
+    run(game, Answering())
+    assert {reply.value.model_dump()["reasoning"] for reply in got if reply.value} == {"I thought"}
+    assert len(got) == 4
 
 
 def test_an_answer_takes_the_time_of_both_steps() -> None:

@@ -9,7 +9,7 @@ from parley.errors import UsageError
 from parley.games import Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, ReplyModel, Sampling, new_game
 from parley.games.evidence import FigureSpec
 from parley.play.runner import play
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import ScriptedPolicy
 
 SAMPLING = Sampling(temperature=0, max_tokens=9)
 

@@ -99,9 +99,15 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {
             "model": ["solver", {"name": "solver", "accuracy": 0.4, "conformity": 0.9, "recognize": 0.5}],
             "b": 1,
-            "byzantine": ["stubborn", "persuader", "silent", "random", {"name": "persuader", "after": 1}],
+            "byzantine": ["stubborn", "persuader", "silent", "random"],
             "vary": {"problems": PROBLEMS},
         },
+        {"vary": {"problems": ["arithmetic"], "reading": ["strict", "flexible"], **FORMATS}},
+    ),
+    "deliberation-long": deliberation(
+        {"model": "solver", "b": 1, "byzantine": [{"name": "persuader", "after": 1}], "vary": {"problems": PROBLEMS}},
+        {"vary": {"shown_chars": [20], **FORMATS}},
+        turns=3,
     ),
     "deliberation-alone": deliberation({"n": 1}),
     "deliberation-apart": deliberation({"b": 1, "byzantine": "stubborn", "vary": {"topology": ["ring"]}}),

@@ -99,7 +99,7 @@ def test_a_chain_of_fewer_or_more_simulations_is_not_that_of_the_records(study: 
     build(study)
     chain = paths.ledger("small")
     lines = chain.read_bytes().splitlines(keepends=True)
-    head = {"blocks": len(lines) - 1, "format": 1, "hash": json.loads(lines[-2])["hash"]}
+    head = {"blocks": len(lines) - 1, "format": 2, "hash": json.loads(lines[-2])["hash"]}
     chain.write_bytes(b"".join(lines[:-1]))
     paths.ledger_head(chain).write_text(canonical_json(head) + "\n")
     with pytest.raises(RecordError, match=rf"ends before block {len(lines) - 1} \(results/small/.*parquet, session"):
@@ -109,7 +109,7 @@ def test_a_chain_of_fewer_or_more_simulations_is_not_that_of_the_records(study: 
 def test_a_chain_without_its_head_is_told(study: Study) -> None:
     build(study)
     paths.ledger_head(paths.ledger("small")).unlink()
-    with pytest.raises(RecordError, match=r"head\.json: missing; run: parley ledger build small"):
+    with pytest.raises(RecordError, match=r"head\.json: missing: without it, .* \(parley ledger build\)"):
         check_study(study)
 
 

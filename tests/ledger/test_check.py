@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 
 from parley import paths
 from parley.errors import RecordError
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.evidence import Session
 from parley.ledger import check
 from parley.ledger.block import block_hash
 from parley.ledger.check import ChainChecker, block_line, check_chain
 from parley.ledger.signing import AgentKey
 from support.chains import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
+from support.deliberating import CHOICES, deliberate, new_deliberation
 
 CHAIN = ordinary()
 # Short, so that every byte can be changed: two simulations, one of which hangs first.
@@ -95,10 +99,11 @@ def test_content_that_is_nested_deeply_ends_in_words(depth: int) -> None:
 
 
 def test_a_line_that_is_too_long_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "MAX_BLOCK_BYTES", 1500)
-    assert problem(CHAIN) == "block 3: longer than 1,500 bytes"
+    longest = max(map(len, CHAIN[:3]))
+    monkeypatch.setattr(check, "MAX_BLOCK_BYTES", longest)
+    assert problem(CHAIN) == f"block 3: longer than {longest:,} bytes"
     read = [len(line) for line in check.lines(io.BytesIO(b"x" * 10_000))]
-    assert max(read) == 1501
+    assert max(read) == longest + 1
 
 
 # Blocks
@@ -140,9 +145,9 @@ def test_a_wrong_merkle_root_is_found() -> None:
     assert problem(changed(CHAIN, 0, change)) == "block 0: its Merkle root is not that of its utterances"
 
 
-def test_a_block_that_was_changed_and_hashed_again_does_not_fit_the_next() -> None:
-    lines = forged(CHAIN, 1, lambda block: block["verdict"].update(answer=41))
-    assert problem([*CHAIN[:1], lines[1], *CHAIN[2:]]) == (
+def test_a_block_that_was_made_anew_does_not_fit_the_next() -> None:
+    other = chain([session()], [session(agreed=False, verdict={"answer": 41})])
+    assert problem([CHAIN[0], other[1], *CHAIN[2:]]) == (
         "block 2: does not follow block 1: another hash stands under `previous`"
     )
 
@@ -273,6 +278,126 @@ def test_an_agent_named_twice_is_found() -> None:
     )
 
 
+# Hashed anew: whoever changes a block and computes all roots, hashes and heights again has not signed it
+
+
+BAD_BLOCK = "bad signature of the block by agent_1: it was changed and not signed anew"
+
+
+@pytest.mark.parametrize(
+    ("height", "change"),
+    [
+        (3, lambda block: block["verdict"].update(answer=41)),
+        (3, lambda block: (block["utterances"].pop(), block.update(spoken=5))),
+        (3, lambda block: block.update(agreed=False, utterances=[])),
+        (1, lambda block: block.update(spoken=0)),
+        (2, lambda block: block["subject"].update(problem=8)),
+        (3, lambda block: block["parameters"].update(turns=7)),
+        (0, lambda block: block.update(game="another")),
+        (0, lambda block: block["agents"].reverse()),
+    ],
+    ids=["verdict", "dropped", "made hung", "count", "subject", "rules", "game", "agents"],
+)
+def test_a_block_that_was_only_hashed_again_is_found(height: int, change: Callable[[Block], object]) -> None:
+    found = problem(forged(CHAIN, height, change))
+    assert found.startswith(f"block {height}: bad signature of the block by agent_")
+
+
+def test_swapped_and_deleted_blocks_that_were_only_hashed_again_are_found() -> None:
+    def moved(order: list[int]) -> str:
+        lines = []
+        for height, place in enumerate(order):
+            lines.append(block_line({**json.loads(CHAIN[place]), "height": height}))
+        first = {**json.loads(lines[0]), "previous": json.loads(CHAIN[0])["previous"]}
+        return problem(forged([block_line(first), *lines[1:]], 0, lambda block: None))
+
+    assert moved([0, 1, 2, 3]) == ""
+    assert moved([3, 0, 1, 2]) == f"block 0: {BAD_BLOCK}"
+    assert moved([1, 2, 3]) == f"block 0: {BAD_BLOCK}"
+    assert moved([0, 1, 3]) == f"block 2: {BAD_BLOCK}"
+
+
+# The verdict: what anybody says who can sign, and nobody uttered
+
+
+def deliberated(said: list[list[Any]], **given: Any) -> Session:
+    """Return the ledger's session of a deliberation in which agents say this, turn by turn."""
+    game = new_deliberation(**given)
+    outcome = deliberate(game, *said).outcome.as_json()
+    [found] = DeliberationGame.evidence.transcript(outcome, outcome["trace"])
+    return found
+
+
+def judged(one: Session, **changes: Any) -> str:
+    """Return what is wrong with a chain of the session, signed by all its agents after these changes."""
+    return problem(chain([replace(one, **changes)], game="deliberation"))
+
+
+def test_a_verdict_that_nobody_uttered_is_found_even_if_everybody_signs_it() -> None:
+    one = deliberated([["18", "20", "18"], ["18", "18.00", "$18"]])
+    assert judged(one) == ""
+    assert judged(one, verdict={**one.verdict, "value": "20"}) == (
+        "block 0: its verdict is '20', the last answer of 0 of 3 agents, and 3 are honest"
+    )
+
+
+def test_a_verdict_needs_all_honest_agents_and_no_malicious_one() -> None:
+    one = deliberated([["18", "18", "20"]], roles="hhb")
+    assert (judged(one), one.parameters["malicious"]) == ("", 1)
+    assert judged(one, parameters={**one.parameters, "malicious": 0}) == (
+        "block 0: its verdict is '18', the last answer of 2 of 3 agents, and 3 are honest"
+    )
+    assert judged(one, parameters={**one.parameters, "malicious": 3}) == (
+        "block 0: 3 of its 3 agents are malicious, and one is honest at least"
+    )
+    assert judged(one, utterances=one.utterances[1:]).startswith("block 0: its verdict is '18', the last answer of 1")
+
+
+def test_utterances_of_the_last_turn_that_were_dropped_are_found() -> None:
+    one = deliberated([["18"] * 3] * 3, stop_when_unanimous=False)
+    assert judged(one) == ""
+    assert judged(one, utterances=one.utterances[:6]) == (
+        "block 0: its last utterance is of round 1: the last turns are missing"
+    )
+
+
+def test_a_hung_deliberation_has_no_value() -> None:
+    one = deliberated([["18", "20", "18"]], turns=0)
+    assert judged(one) == ""
+    assert "hung, and its verdict has a value" in judged(one, verdict={**one.verdict, "value": "18"})
+    assert "says otherwise than its block" in judged(one, verdict={**one.verdict, "agreed": True})
+
+
+def test_accepted_policies_have_the_level_that_agents_gave_them() -> None:
+    named = [[["Lend tools"], ["Lend tools", "Buy more books"], ["Lend tools"]]]
+    one = deliberated(named, problem=CHOICES, problems={"kind": "policies"}, turns=0)
+    assert judged(one) == ""
+    both = {"buy more books": "1/3", "lend tools": "1"}
+    assert one.verdict["levels"] == both
+    for levels, value, words in [
+        (
+            {**both, "buy more books": "2/3"},
+            ["buy more books", "lend tools"],
+            "the level 2/3 of a policy that 1 agents",
+        ),
+        ({"lend tools": "1"}, ["lend tools"], "the level 0 of a policy that 1 agents name"),
+        ({**both, "open on sundays": "1"}, ["lend tools", "open on sundays"], "that 0 agents name"),
+        (both, ["buy more books", "lend tools"], "does not accept the policies whose level reaches theta"),
+        ({**both, "lend tools": "1/0"}, ["lend tools"], "cannot be compared with what was said (ZeroDivisionError"),
+    ]:
+        assert words in judged(one, verdict={**one.verdict, "levels": levels, "value": value})
+
+
+@pytest.mark.parametrize("key", ["value", "agreed", "detail", "levels"])
+@pytest.mark.parametrize("value", [None, 7, [], {}, "x", [[]], True])
+def test_a_verdict_of_any_shape_ends_in_words(key: str, value: object) -> None:
+    named = [[["Lend tools"]] * 3]
+    one = deliberated(named, problem=CHOICES, problems={"kind": "policies"}, turns=0)
+    judged(one, verdict={**one.verdict, key: value})
+    judged(one, verdict={})
+    judged(one, subject={**one.subject, key: value}, parameters={})
+
+
 # Definition XI.2
 
 
@@ -330,7 +455,9 @@ def test_a_chain_that_was_cut_at_the_end_of_a_block_is_found_by_its_head(stored:
     with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks: it counts 4"):
         check_chain(stored)
     paths.ledger_head(stored).unlink()
-    assert check_chain(stored).blocks == 3  # and nothing else can find it
+    with pytest.raises(RecordError, match=r"head\.json: missing: without it, blocks could be missing at the end"):
+        check_chain(stored)
+    assert check_chain(stored, head=False).blocks == 3  # and nothing else can find it
 
 
 def test_a_chain_that_was_emptied_is_found_by_its_head(stored: Path) -> None:

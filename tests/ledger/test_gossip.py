@@ -10,7 +10,7 @@ from parley.games.network.graph import Network
 from parley.identity import canonical_json
 from parley.ledger.block import sign_session
 from parley.ledger.gossip import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic
-from support.chains import SIMULATIONS, session
+from support.chains import GAME, SIMULATIONS, session
 
 PATH4 = Network.of_edges(4, [(0, 1), (1, 2), (2, 3)])
 RING5 = Network.of_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])
@@ -74,7 +74,7 @@ def test_messages_are_those_of_a_simulation_that_sends_them(edges: list[tuple[in
 
 
 def test_bytes_are_the_sizes_of_the_documented_messages() -> None:
-    signed = sign_session(SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
+    signed = sign_session(GAME, SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
     [said] = signed.utterances
     data = {"data": {**said.model_dump(), "simulation": SIMULATIONS[0], "session": 0}}
     size = len(canonical_json(data))
@@ -95,13 +95,13 @@ def test_bytes_are_the_sizes_of_the_documented_messages() -> None:
 def test_the_utterances_of_a_session_add_up() -> None:
     names = ["agent_1", "agent_2", "agent_3"]
     path = Network.of_edges(3, [(0, 1), (1, 2)])
-    found = traffic(path, names, sign_session(SIMULATIONS[0], 0, session((1, 2))))
+    found = traffic(path, names, sign_session(GAME, SIMULATIONS[0], 0, session((1, 2))))
     assert (found.announce_messages, found.request_messages, found.data_messages) == (12, 12, 12)
     assert (found.hops, found.unreached) == (2, 0)
 
 
 def test_two_phases_save_bytes_where_neighbors_share_neighbors_only() -> None:
-    signed = sign_session(SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
+    signed = sign_session(GAME, SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
     names = [f"agent_{number}" for number in range(1, 9)]
 
     def two_phases(network: Network) -> tuple[int, int]:
@@ -115,6 +115,6 @@ def test_two_phases_save_bytes_where_neighbors_share_neighbors_only() -> None:
 
 
 def test_a_speaker_outside_the_network_is_refused() -> None:
-    signed = sign_session(SIMULATIONS[0], 0, session())
+    signed = sign_session(GAME, SIMULATIONS[0], 0, session())
     with pytest.raises(ValueError, match="agent_3 speaks and is not in the network"):
         traffic(Network.complete(2), ["agent_1", "agent_2"], signed)

@@ -7,7 +7,8 @@ import pytest
 
 from parley.play import changes as module
 from parley.play.changes import changes_of, diff, facts, former_lines
-from parley.play.record import describe, describe_condition, read_description
+from parley.play.record import read_description
+from parley.play.record_content import describe, describe_condition
 from parley.play.simulate import simulate
 from parley.progress.status import status
 from parley.study import Study, load_study

@@ -227,7 +227,7 @@ def summarized(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> 
         n = simulation.condition.axes["n"]
         with monkeypatch.context() as patch:
             if n == 5:
-                patch.setattr("parley.play.record.count_degenerate", lambda exchanges: None)
+                patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
             record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
     return study
 

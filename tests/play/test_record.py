@@ -16,7 +16,8 @@ import pytest
 from parley.errors import ParleyError, RecordError
 from parley.play import record
 from parley.play.parquet import finished, is_text, parquet_file, read_rows, rows_checksum, write_parquet
-from parley.play.record import SCHEMA, describe, peek_summary, read_record, read_summary, read_trace, write_record
+from parley.play.record import peek_summary, read_record, read_summary, read_trace, write_record
+from parley.play.record_content import SCHEMA, describe
 from parley.play.replay import replay
 from parley.play.runner import Play
 from parley.policies import FAILURE_CLASSES

@@ -14,7 +14,8 @@ import pytest
 from parley.errors import RecordError
 from parley.play import record
 from parley.play.parquet import finished, parquet_file, rows_checksum
-from parley.play.record import SCHEMA, read_record, read_trace, write_record
+from parley.play.record import read_record, read_trace, write_record
+from parley.play.record_content import SCHEMA
 from parley.play.record_limits import META_VALUES, bounded_json, limits_of
 from support.playing import play_of
 from support.studies import StudyFactory

@@ -9,7 +9,7 @@ from parley.games.base import Outcome
 from parley.identity import request_seed
 from parley.play.runner import Exchange, Play, play
 from parley.policies import Ask, Completion, Policy
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import ScriptedPolicy
 from support.playing import INITIAL, RULES, CountingPolicy, ListPolicy, new_consensus
 
 ID = "a" * 64

@@ -13,7 +13,7 @@ from parley.play.replay import replay
 from parley.play.runner import play
 from parley.play.simulate import simulate
 from parley.policies import Ask, Completion
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study
 from parley.study.condition import Simulation
 from support.answering import ENGINE, record_with_model, standing_in

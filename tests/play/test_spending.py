@@ -18,12 +18,11 @@ from parley import paths
 from parley.errors import BudgetError, JournalError
 from parley.files import checked_line, parse_line
 from parley.play import spending
-from parley.play.account import Account
+from parley.play.account import Account, spent_before
 from parley.play.journal import journaled
 from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line, spent_line
-from parley.play.spent_before import spent_before
 from parley.policies import Tokens
 from parley.progress.status import status
 from parley.study import Study

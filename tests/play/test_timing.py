@@ -5,8 +5,8 @@ import pytest
 
 from parley.play.journal import Entry
 from parley.play.record import read_summary, write_record
+from parley.play.record_content import times
 from parley.play.runner import play
-from parley.play.timing import times
 from support.playing import scripted_policies
 from support.studies import StudyFactory
 

@@ -12,7 +12,8 @@ from parley.engine import client
 from parley.errors import EngineError, RecordError, UsageError
 from parley.play import record, verify
 from parley.play.record import read_record, read_summary
-from parley.play.verify import Verified, engine_differences, engine_facts, read_recorded, sampled
+from parley.play.recorded_asks import engine_differences, engine_facts, read_recorded, sampled
+from parley.play.verify import Verified
 from parley.policies import Ask, Completion
 from parley.study.condition import Simulation
 from support.answering import (

@@ -338,27 +338,30 @@ def test_own_code_may_ask_the_model_of_its_group(
 @pytest.mark.parametrize(
     ("attribute", "words"),
     [
-        ("Missing", "cannot be made: AttributeError"),
-        ("broken", "cannot be made: RuntimeError: no such thing"),
-        ("Raises", ": ValueError: oh no"),
+        ("Missing", ": cannot be made: AttributeError: "),
+        ("broken", ": cannot be made: RuntimeError: no such thing (own_{folder}.py, line 20)"),
+        ("Raises", ": ValueError: oh no (own_{folder}.py, line 15)"),
         ("Wrong", "answered with str; return a parley.policies.Completion"),
     ],
 )
 def test_own_code_that_does_not_work_is_one_line(
-    study_factory: StudyFactory, own: str, attribute: str, words: str
+    study_factory: StudyFactory, own: str, folder: Path, attribute: str, words: str
 ) -> None:
     study = study_factory({"model": f"{own}:{attribute}"})
     [simulation] = study.simulations()
     with pytest.raises(UsageError) as caught:
         simulate(study, simulation.record("small"), [], 1.0)
-    assert str(caught.value).startswith(f"{own}:{attribute}: ")
-    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{own}:{attribute}")
+    assert words.format(folder=folder.name) in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("attribute", "words"),
-    [("leaving", "cannot be made: SystemExit(0); raise an error"), ("Leaves", "SystemExit(0); ")],
+    [
+        ("leaving", "cannot be made: SystemExit(0) (own_{folder}.py, line 24); raise"),
+        ("Leaves", "SystemExit(0) (own_"),
+    ],
 )
 def test_own_code_that_ends_python_is_one_line(
     study_factory: StudyFactory, own: str, folder: Path, attribute: str, words: str
@@ -371,7 +374,7 @@ def test_own_code_that_ends_python_is_one_line(
     with pytest.raises(EngineError) as caught:
         simulate(study, simulation.record("small"), [], 1.0)
     assert caught.value.exit_code == 1
-    assert str(caught.value).startswith(f"{own}:{attribute}: {words}")
+    assert str(caught.value).startswith(f"{own}:{attribute}: {words.format(folder=folder.name)}")
 
 
 # Code of the user's own, installed

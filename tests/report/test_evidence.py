@@ -29,6 +29,7 @@ def a_contrast(**changes: Any) -> dict[str, Any]:
     }
     row |= {"pairs": 9, "simulations_from": 9, "simulations_to": 9, "only_first": 5, "only_second": 1, "both": 2}
     row |= {"value_from": 0.75, "value_to": 0.25, "difference": -0.5, "low": -0.75, "high": -0.125}
+    row |= {"all_from": 0.75, "all_to": 0.25}
     return {**row, "test": "McNemar", "p": 0.04, "p_holm": 0.4, **changes}
 
 
@@ -45,15 +46,27 @@ def test_a_contrast_of_shares_is_told_in_points() -> None:
     assert (row["p"], row["p_holm"], row["test"]) == ("0.040", "0.400", "McNemar")
 
 
+def test_a_contrast_of_some_seeds_tells_the_rates_of_all_simulations_too() -> None:
+    (row,) = shown(a_contrast(simulations_from=50, all_from=0.58))
+    assert (row["values"], row["all"]) == ("75% → 25%", "all: 58% of 50 → 25% of 9")
+    (row,) = shown(a_contrast())
+    assert row["all"] == ""  # these are the pairs
+    numbers = {"kind": "quantity", "what": "size", "all_from": 2.25, "all_to": 5.5, "simulations_to": 10}
+    (row,) = shown(a_contrast(**numbers))
+    assert row["all"] == "all: 2.25 of 9 → 5.5 of 10"
+    (row,) = shown(a_contrast(pairs=0))
+    assert row["all"] == ""  # the values themselves are those of all
+
+
 def test_a_contrast_of_numbers_has_their_own_scale() -> None:
     changes = {"kind": "quantity", "what": "size", "value_from": 2.0, "value_to": 5.5, "difference": 3.5, "low": 1.25}
-    (row,) = shown(a_contrast(**changes, high=5.75, test="Wilcoxon", p=1e-12, only_first=pd.NA))
+    (row,) = shown(a_contrast(**changes, high=5.75, test="t", p=1e-12, only_first=pd.NA))
     assert (row["values"], row["difference"]) == ("2 → 5.5", "+3.5 [+1.25, +5.75]")
     assert (row["p"], row["discordant"]) == ("1.0e-12", "")
 
 
 def test_a_contrast_of_mean_shares_is_told_in_points_too() -> None:
-    alone = {"kind": "quantity", "what": "final_honest_share", "test": "Wilcoxon", "only_first": pd.NA}
+    alone = {"kind": "quantity", "what": "final_honest_share", "test": "t", "only_first": pd.NA}
     (row,) = shown(a_contrast(**alone))
     assert (row["values"], row["difference"], row["discordant"]) == ("75% → 25%", "-50 [-75, -12] points", "")
     (single,) = shown(a_contrast(**alone, low=math.nan, high=math.nan))

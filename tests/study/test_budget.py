@@ -4,7 +4,7 @@ from pydantic import ValidationError
 from parley.engine.service.terms import Price
 from parley.errors import UsageError
 from parley.policies import Tokens
-from parley.study.budget import Budget
+from parley.study.study_file import Budget
 from support.studies import StudyFactory
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}

@@ -1,5 +1,6 @@
 """What a study expands into, and the identity of its simulations."""
 
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,7 @@ def test_the_shipped_studies_are_valid(name: str) -> None:
             raise
         pytest.skip(f"make model: {error}")
     assert len(records(study)) == len(ids(study))
+    assert pickle.loads(pickle.dumps(study)).plan == study.plan
 
 
 def test_the_papers_study_is_its_two_grids() -> None:
@@ -446,3 +448,15 @@ def test_the_plan_names_the_set_of_simulations(study_factory: StudyFactory) -> N
     assert len(set(plans)) == 4
     assert study_factory(seeds=2, shard_size=3).plan == plans[0]
     assert study_factory(seeds=2, title="Another").plan != plans[0]  # figures and the report show it
+
+
+def test_what_earlier_versions_made_of_the_same_records_is_made_again(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = study_factory()
+    plan = before.plan
+    monkeypatch.setattr("parley.study.study.TABLES_VERSION", 1)
+    after = study_factory()
+    assert after.plan != plan
+    assert after.ledger_plan == before.ledger_plan  # it shows no statistics
+    assert [s.id for s in after.simulations()] == [s.id for s in before.simulations()]

@@ -99,7 +99,7 @@ BAD_FILES = {
         f"game: consensus\nseeds: {list(range(10_001))}\n" + GRID,
         "list should have at most 10000 items",
     ),
-    "seeds by name": ("game: consensus\nseeds: {from: 1}\n" + GRID, "seeds: {'from': 1}: input should be a valid"),
+    "seeds by name": ("game: consensus\nseeds: {from: 1}\n" + GRID, "seeds.by: missing; add it (and 2 more)"),
     "shards of none": ("game: consensus\nshard_size: 0\n" + GRID, "shard_size: 0: "),
     "title no text": ("game: consensus\ntitle: 3\n" + GRID, "title: 3: input should be a valid string"),
     "unknown parameter": (

@@ -13,6 +13,7 @@ from parley.ledger.check import ChainChecker, block_line, head_line
 
 Block = dict[str, Any]
 SIMULATIONS = [hashlib.sha256(b"%d" % number).hexdigest() for number in range(4)]
+GAME = "council"
 AGENTS = ("agent_1", "agent_2", "agent_3")
 
 
@@ -32,13 +33,13 @@ def session(
     return Session(agents=tuple(agents), utterances=tuple(said), agreed=agreed, **parts)
 
 
-def chain(*simulations: Sequence[Session], difficulty: int = 0) -> list[bytes]:
+def chain(*simulations: Sequence[Session], difficulty: int = 0, game: str = GAME) -> list[bytes]:
     """Return the lines of a chain: for each simulation its sessions, in order."""
     lines: list[bytes] = []
     previous = genesis(difficulty)
     for simulation, sessions in zip(SIMULATIONS, simulations, strict=False):
         for number, one in enumerate(sessions):
-            block = make_block(sign_session(simulation, number, one), len(lines), previous, difficulty)
+            block = make_block(sign_session(game, simulation, number, one), len(lines), previous, difficulty)
             previous = block["hash"]
             lines.append(block_line(block))
     return lines

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parley.play import record
+from parley.play.record_content import SCHEMA
 
 Rows = Callable[[list[dict[str, Any]]], Any]
 Meta = Callable[[dict[str, Any]], Any]
 FORMER = [
     pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
-    for column in record.SCHEMA
+    for column in SCHEMA
     if column.name not in ("id", "simulation_seed", "model", "system_fingerprint")
 ]
 

@@ -165,7 +165,7 @@ def _live(life: Life) -> int:
     """Run `parley` in this process and return its exit status."""
     from parley.cli import program as cli
     from parley.play import simulate
-    from parley.policies.scripted import ScriptedPolicy
+    from parley.policies.kinds import ScriptedPolicy
 
     notes = Path(life.notes)
     for number, name in ((1, "out"), (2, "err")):

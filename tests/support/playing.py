@@ -11,8 +11,7 @@ from parley.games.consensus.policies import SCRIPTED
 from parley.identity import stream
 from parley.play.runner import Play, play
 from parley.policies import Ask, Completion, Policy, Reply
-from parley.policies.kinds import Rule
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import Rule, ScriptedPolicy
 from parley.study.condition import Player, Simulation
 
 SILENT = None  # a reply that failed, retries and all

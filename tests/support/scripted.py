@@ -2,7 +2,7 @@
 
 from parley.games.base import Game
 from parley.play.runner import Play, play
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import ScriptedPolicy
 
 
 def play_scripted(game: Game, identity: int = 0) -> Play:

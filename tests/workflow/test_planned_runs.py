@@ -88,6 +88,30 @@ def test_a_run_finds_the_programs_of_its_python(study_factory: StudyFactory) -> 
     assert os.environ["PATH"].split(os.pathsep)[-1] == str(Path(sys.executable).parent)
 
 
+def test_a_run_whose_jobs_would_find_no_program_ends_with_one_line(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    study_factory()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(SystemExit) as ended:
+        begin(snakemake(), {"study": "small.yaml"})
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("parley: no command `parley` on PATH")
+
+
+@pytest.mark.parametrize("other", ["small.yml", "config/small.yaml"])
+def test_two_studies_of_one_name_are_not_run(
+    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str], other: str
+) -> None:
+    study_factory()
+    Path(other).parent.mkdir(exist_ok=True)
+    shutil.copy("small.yaml", other)
+    with pytest.raises(SystemExit):
+        begin(snakemake(), {"study": "small.yaml"})
+    assert capsys.readouterr().err.startswith(f"parley: small.yaml and {other}: two studies of one name would share ")
+
+
 def test_a_second_run_of_a_study_is_refused_with_one_line(
     study_factory: StudyFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,7 @@
 """`parley rename` moves all that carries a study's name, and overwrites nothing."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def played(study_factory: StudyFactory) -> Study:
 
 def files(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_results_that_two_studies_share_are_not_renamed(played: Study) -> None:
+    Path("config").mkdir()
+    shutil.copy("small.yaml", "config/small.yaml")
+    with pytest.raises(UsageError, match=r"^small\.yaml and config/small\.yaml: two studies of one name would share "):
+        list(rename("small.yaml", "other.yaml"))
+
+
+def test_a_study_file_may_change_its_suffix(played: Study) -> None:
+    list(rename("small.yaml", "small.yml"))
+    assert Path("small.yml").exists()
+    assert paths.simulations("small").exists()
 
 
 @pytest.mark.parametrize("renamed_before", [False, True])

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from parley.engine.models import ModelEntry
-from parley.engine.names import compare_names
+from parley.engine.models import ModelEntry, compare_names
 from parley.play.record import Summary
 from parley.study.axes import axes_text
 from parley.study.condition import Simulation

@@ -1,6 +1,7 @@
 """The tables `rounds`, `thresholds` and `players`: means of shares by condition, and by round, threshold or player.
 
-A simulation contributes the points that it has: where games end early, `simulations` says how many are left.
+A simulation contributes the points that it has. By round, where games end early, `playing` says how many are left; a
+game that has ended keeps its last value of what the game says stays as it is.
 """
 
 import math
@@ -26,6 +27,20 @@ class Averages:
         self._sums: dict[str, dict[tuple[str, Any], list[float]]] = {
             condition.path: defaultdict(lambda: [0, 0.0]) for condition in study.conditions
         }
+        # Condition, then name -> last place and last value of what stays.
+        self._ended: dict[str, dict[str, list[tuple[Any, float]]]] = defaultdict(lambda: defaultdict(list))
+
+    def add_rounds(self, condition: str, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> None:
+        """Add the measures of one simulation by round; `carried` ones keep their value after its last one."""
+        evidence = self._study.game.evidence
+        series = evidence.series(outcome, trace)
+        self.add(condition, series)
+        carried = [measure.name for measure in evidence.measures if measure.carried]
+        last = evidence.last_round(outcome, trace) if carried else 0
+        for name in carried:
+            value = dict(series.get(name, ())).get(last, math.nan)
+            if not math.isnan(value):
+                self._ended[condition][name].append((last, value))
 
     def add(self, condition: str, series: Mapping[str, Iterable[tuple[Any, float]]]) -> None:
         """Add one simulation of the condition with this path: by name, its (place, share in [0, 1]) points.
@@ -46,16 +61,22 @@ class Averages:
         return list(dict.fromkeys(name for sums in self._sums.values() for name, _ in sums))
 
     def table(self, names: Iterable[str], name_column: str, place_column: str) -> pd.DataFrame:
-        """Return a row per condition, one of `names` and place: axes, n, the mean in [0, 1] and its Wilson limits."""
+        """Return a row per condition, one of `names` and place: axes, n, the mean in [0, 1] and its Wilson limits.
+
+        `playing` counts the simulations that have the place; n also those that ended before it, if the value stays.
+        """
         wanted = list(names)
-        rows = [
-            [*condition.axes.values(), name, place, *sums[name, place]]
-            for condition in self._study.conditions
-            for sums in [self._sums[condition.path]]
-            for name in wanted
-            for place in sorted(place for found, place in sums if found == name)
-        ]
-        table = pd.DataFrame(rows, columns=[*self._study.axes, name_column, place_column, "simulations", "mean"])
+        rows = []
+        for condition in self._study.conditions:
+            sums, ended = self._sums[condition.path], self._ended[condition.path]
+            for name in wanted:
+                for place in sorted(place for found, place in sums if found == name):
+                    playing, total = sums[name, place]
+                    kept = [value for last, value in ended[name] if last < place]
+                    where = [*condition.axes.values(), name, place]
+                    rows.append([*where, playing + len(kept), playing, total + sum(kept)])
+        counts = ["simulations", "playing"]
+        table = pd.DataFrame(rows, columns=[*self._study.axes, name_column, place_column, *counts, "mean"])
         table["mean"] = table["mean"].astype(float) / table["simulations"].astype(float)
         limits = wilson_of_mean(table["mean"].to_numpy(), table["simulations"].to_numpy(dtype=float))
         return table.assign(low=limits[0], high=limits[1])
@@ -75,7 +96,7 @@ def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: 
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
         averages.add(simulation.condition.path, study.game.evidence.sweep(summary.outcome["metrics"]))
-    return averages.table(averages.names, "share", "threshold")
+    return averages.table(averages.names, "share", "threshold").drop(columns="playing")
 
 
 def player_table(study: Study, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:
@@ -89,7 +110,8 @@ def player_table(study: Study, simulations: Sequence[Simulation], summaries: Seq
     for simulation, summary in zip(simulations, summaries, strict=True):
         if agents := study.game.evidence.of_agents(summary.outcome["metrics"]):
             averages.add(simulation.condition.path, _by_player(simulation, agents))
-    return averages.table([quantity.name for quantity in study.game.evidence.quantities], "quantity", "player")
+    names = [quantity.name for quantity in study.game.evidence.quantities]
+    return averages.table(names, "quantity", "player").drop(columns="playing")
 
 
 def _by_player(

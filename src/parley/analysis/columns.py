@@ -66,11 +66,11 @@ def _limits(of: str) -> tuple[Column, ...]:
     )
 
 
-def _means(*columns: Column) -> tuple[Column, ...]:
+def _means(*columns: Column, counts: tuple[Column, ...] = (_SIMULATIONS,)) -> tuple[Column, ...]:
     return (
         _AXES,
         *columns,
-        _SIMULATIONS,
+        *counts,
         Column("mean", "double", "mean over these simulations, in [0, 1]"),
         *_limits("the mean (Wilson)"),
     )
@@ -153,6 +153,8 @@ TABLES = (
             Column("count", "int64", "simulations with this outcome"),
             Column("rate", "double", "their share"),
             *_limits("the rate (Wilson)"),
+            Column("anytime_low", "double", "lower limit that holds for any rule of stopping (beta-binomial mixture)"),
+            Column("anytime_high", "double", "upper limit of the same"),
             *_DEGENERATE,
             _DEGENERATE_RATE,
         ),
@@ -182,6 +184,12 @@ TABLES = (
         _means(
             Column("measure", "string", "name of the game's measure"),
             Column("round", "int64", "number of the round (deliberation: turn)"),
+            counts=(
+                Column(
+                    "simulations", "int64", "simulations in the mean (n): finished ones, too, if the measure stays"
+                ),
+                Column("playing", "int64", "those of them that still play in this round"),
+            ),
         ),
     ),
     Table(
@@ -238,16 +246,18 @@ TABLES = (
             Column("what", "string", "name of what is compared"),
             Column(_AXIS, "string", "value of each other axis, `x -> y` where both have their own; empty for `axis`"),
             Column("pairs", "int64", "simulations compared with the one of the same seed; 0: unpaired"),
-            Column("simulations_from", "int64", "simulations of the first"),
-            Column("simulations_to", "int64", "simulations of the second"),
+            Column("simulations_from", "int64", "simulations of the first that have a value, of any seed"),
+            Column("simulations_to", "int64", "simulations of the second that have a value, of any seed"),
             Column("only_first", "int64", "pairs in which only the first has it; missing for quantities"),
             Column("only_second", "int64", "pairs in which only the second has it; missing for quantities"),
             Column("both", "int64", "pairs in which both have it; missing for quantities"),
-            Column("value_from", "double", "rate or mean of the first"),
-            Column("value_to", "double", "rate or mean of the second"),
+            Column("value_from", "double", "rate or mean of the first, in the pairs; of all where there are none"),
+            Column("value_to", "double", "rate or mean of the second, in the pairs; of all where there are none"),
+            Column("all_from", "double", "rate or mean of all simulations of the first, as in the other tables"),
+            Column("all_to", "double", "rate or mean of all simulations of the second"),
             Column("difference", "double", "`value_to` - `value_from`"),
             *_limits("the difference"),
-            Column("test", "string", "`McNemar`, `Fisher` or `Wilcoxon`; empty without shared seeds"),
+            Column("test", "string", "`McNemar`, `chi-squared` or `t`; empty for quantities without shared seeds"),
             Column("p", "double", "two-sided p of the test"),
             Column("p_holm", "double", "p, corrected by Holm over the same `kind`, `axis` and `what`"),
         ),

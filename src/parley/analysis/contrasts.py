@@ -19,13 +19,13 @@ from parley.analysis.columns import declared
 from parley.analysis.rates import by_condition, flags, numbers
 from parley.analysis.stats import (
     Floats,
-    fisher,
     holm,
     mcnemar,
     mean_interval,
     paired_difference,
-    signed_rank,
+    paired_mean,
     unpaired_difference,
+    unpaired_p,
 )
 from parley.games.base import Game
 from parley.games.evidence import Quantity
@@ -34,7 +34,7 @@ from parley.games.evidence import Quantity
 Impossible = Mapping[tuple[Any, ...], frozenset[str]]
 NONE_IMPOSSIBLE: Impossible = MappingProxyType({})
 
-MAX_VALUES = 6  # of an axis with more, each value is compared with the first alone
+MAX_VALUES = 6  # of an axis in a group of conditions; with more, each value is compared with the first alone
 _NAMES = [column.name for column in declared("contrasts").columns]
 _BEFORE, _AFTER = _NAMES[:5], _NAMES[6:-1]  # the axes stand between them; p_holm comes last
 _COUNTS = _AFTER[:6]
@@ -58,10 +58,11 @@ def contrast_table(
 ) -> pd.DataFrame:
     """Return a row per pair of conditions, and per outcome, indicator and contrasted quantity; then own comparisons.
 
-    `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs; where two
-    conditions share no seed, pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected
-    over the rows that compare the same thing along the same axis. There is no row of what no simulation of one of the
-    two has, such as an outcome that the condition cannot have.
+    `rows` is the table of simulations, `by` its axes. `difference` is `to` minus `from`, within the pairs, as are
+    `value_from` and `value_to`; `all_from` and `all_to` are of all simulations. Where two conditions share no seed,
+    pairs is 0 and all their simulations are compared, unpaired. `p_holm` is `p` corrected over the rows that compare
+    the same thing along the same axis. There is no row of what no simulation of one of the two has, such as an outcome
+    that the condition cannot have.
     """
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
@@ -114,7 +115,7 @@ def _places(cells: Sequence[_Cell], by: Sequence[str], game: type[Game]) -> list
             continue
         for members in _groups(table, axis, [other for other in by if other != axis], game):
             ordered = sorted(members, key=lambda member: values.index(member[0]))
-            few = len(values) <= MAX_VALUES
+            few = len({value for value, _ in members}) <= MAX_VALUES
             pairs = combinations(ordered, 2) if few else ((ordered[0], other) for other in ordered[1:])
             places.update(dict.fromkeys((axis, i, j) for (x, i), (y, j) in pairs if x != y))
     return list(places)
@@ -197,18 +198,17 @@ def _rated(names: list[list[str]], by: Sequence[str], counts: NDArray[np.int64])
         paired_difference(both, first, second, neither),
         unpaired_difference(true_from, n_from, true_to, n_to),
     )
-    p = mcnemar(first, second)
-    for row in np.flatnonzero(~paired):
-        p[row] = fisher(int(true_from[row]), int(n_from[row]), int(true_to[row]), int(n_to[row]))
     values = {
         **dict(zip(_COUNTS, (pairs, n_from, n_to, first, second, both), strict=True)),
         "value_from": value_from,
         "value_to": value_to,
+        "all_from": _ratio(true_from, n_from),
+        "all_to": _ratio(true_to, n_to),
         "difference": value_to - value_from,
         "low": np.where(paired, inside[0], apart[0]),
         "high": np.where(paired, inside[1], apart[1]),
-        "test": np.where(paired, "McNemar", "Fisher"),
-        "p": p,
+        "test": np.where(paired, "McNemar", "chi-squared"),
+        "p": np.where(paired, mcnemar(first, second), unpaired_p(true_from, n_from, true_to, n_to)),
     }
     table = pd.DataFrame(names, columns=[*_BEFORE, *by], dtype=object)
     return table.assign(**values)[[*_BEFORE, *by, *_AFTER]]
@@ -230,12 +230,13 @@ def _differences_of_means(
         x, y = first[mine], second[yours]
         known = ~np.isnan(x) & ~np.isnan(y)
         x, y = x[known], y[known]
-        here, there = (mean_interval(v) for v in ((x, y) if x.size else (first, second)))
-        m, p = mean_interval(y - x), signed_rank(x, y)
+        whole = [mean_interval(v).mean for v in (first, second)]
+        here, there = (float(x.mean()), float(y.mean())) if x.size else whole
+        low_limit, high_limit, p = paired_mean(x, y)
         sizes = [(~np.isnan(v)).sum() for v in (first, second)]
         axis, low, high, *others = _where(cells, place, by)
         counted = [x.size, *sizes, pd.NA, pd.NA, pd.NA]
-        values = [here.mean, there.mean, there.mean - here.mean, m.low, m.high, "Wilcoxon" if x.size else "", p]
+        values = [here, there, *whole, there - here, low_limit, high_limit, "t" if x.size else "", p]
         table.append(["quantity", axis, low, high, name, *others, *counted, *values])
     return pd.DataFrame(table, columns=[*_BEFORE, *by, *_AFTER])
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from parley import paths
 from parley.analysis.degenerate_rates import RATE, outcome_cells, with_counts
+from parley.analysis.precision import anytime_interval
 from parley.files import write_atomically
 from parley.games.base import Game
 from parley.study import Study
@@ -72,8 +73,9 @@ def _number(value: Any) -> float | None:
 def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
     """Return a row per condition and outcome that it can have: axes, `simulations`, `count`, `rate`, `low`, `high`.
 
-    Where models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a
-    tidy table needs no knowledge of the game's outcomes.
+    `anytime_low` and `anytime_high` hold also where the number of simulations followed from what was seen. Where
+    models are asked, each row also tells the degenerate replies of its condition. Plots are drawn from it: a tidy
+    table needs no knowledge of the game's outcomes.
     """
     rows = []
     for condition, (_, row) in zip(study.conditions, conditions.iterrows(), strict=True):
@@ -82,5 +84,7 @@ def outcome_table(study: Study, conditions: pd.DataFrame) -> pd.DataFrame:
             values = {part: row[f"{outcome.name}_{part}"] for part in ("count", *_LIMITS)}
             if not math.isnan(values["rate"]):
                 told = {"outcome": outcome.name, "simulations": row["simulations"], **values}
+                at_any_time = anytime_interval(int(values["count"]), int(row["simulations"]))
+                told |= dict(zip(("anytime_low", "anytime_high"), at_any_time, strict=True))
                 rows.append({**of, **told, **outcome_cells(row)})
     return with_counts(pd.DataFrame(rows))

@@ -14,7 +14,7 @@ import scipy
 
 from parley.analysis.columns import names_of
 from parley.analysis.rates import by_condition, numbers
-from parley.analysis.stats import CONFIDENCE, Floats, mean_interval
+from parley.analysis.stats import CONFIDENCE, Floats, paired_mean
 from parley.games.base import Game
 
 _FEWEST = 3  # points that tell how far they are from a line
@@ -31,7 +31,8 @@ def quality_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd
         first, last = (numbers(group, name) for name in game.evidence.regressed or ())
         known = ~np.isnan(first) & ~np.isnan(last)
         if known.any():
-            table.append([*key, int(known.sum()), *_line(first[known], last[known]), *_bias(last - first)])
+            x, y = first[known], last[known]
+            table.append([*key, x.size, *_line(x, y), float((y - x).mean()), *paired_mean(x, y)[:2]])
     return pd.DataFrame(table, columns=names_of("quality", by, game))
 
 
@@ -47,10 +48,3 @@ def _line(x: Floats, y: Floats) -> list[float]:
     exact = residual <= _ROUNDING * max(1.0, float(np.abs(y).max()))
     half = math.nan if exact else float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, x.size - 2) * line.stderr)
     return [float(line.slope), line.slope - half, line.slope + half, float(line.intercept), residual]
-
-
-def _bias(shift: Floats) -> list[float]:
-    """Return the mean of the shifts that are known, and its limits; they are NaN if all shifts are the same."""
-    mean = mean_interval(shift)
-    varies = mean.sd > _ROUNDING * max(1.0, abs(mean.mean))
-    return [mean.mean, *((mean.low, mean.high) if varies else (math.nan, math.nan))]

@@ -54,7 +54,9 @@ def quantity_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> p
         for quantity in described:
             values = numbers(group, quantity.name)
             m = mean_interval(values)
-            low, high = _bounded_limits(group, quantity, values) if quantity.bounded else (m.low, m.high)
+            # No mean of what is never negative is below 0: cut there, the interval holds it just as often.
+            low = m.low if quantity.signed or np.any(values < 0) else np.maximum(m.low, 0.0)
+            low, high = _bounded_limits(group, quantity, values) if quantity.bounded else (low, m.high)
             interval = "Wilson" if quantity.bounded else "t"
             table.append([*key, quantity.name, quantity.unit, m.n, m.mean, m.sd, low, high, interval, m.median])
     return pd.DataFrame(table, columns=names_of("quantities", by, game))

@@ -31,7 +31,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         **axes_of,
         "threat_model": simulation.condition.threat_model,
         "seed": simulation.seed,
-        "outcome": outcome["name"],
+        "outcome": simulation.condition.game.class_of(outcome["name"], outcome["detail"]),
         "detail": outcome["detail"],
         "diagnosis": outcome["diagnosis"],
         "rounds": outcome["rounds"],

@@ -110,7 +110,7 @@ def recorded(records: Records, by_round: Averages) -> Iterator[Recorded]:
         return
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         trace = read_trace(simulation.record(study.name))
-        by_round.add(simulation.condition.path, game.evidence.series(summary.outcome, trace))
+        by_round.add_rounds(simulation.condition.path, summary.outcome, trace)
         yield simulation, summary, trace
 
 

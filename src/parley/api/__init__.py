@@ -6,11 +6,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from parley.api.files import path_text
 from parley.api.played import Played
 from parley.api.records import Record, Records
 from parley.api.results import Results
-from parley.api.studies import Condition, Study
+from parley.api.studies import Condition, Study, path_text
 from parley.api.unplayable import load_to_read
 from parley.errors import UsageError
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game
-from parley.play.record import SCHEMA, read_attempts, read_trace
+from parley.play.record import read_attempts, read_trace
+from parley.play.record_content import SCHEMA
 from parley.play.usable import read_own
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
@@ -138,7 +139,7 @@ def _rounds(simulation: Simulation, path: Path) -> tuple[str, Iterable[int], dic
     series = {measure.name: dict(found.get(measure.name, ())) for measure in game.evidence.measures}
     own = outcome["rounds"] if game.evidence.round_name == "round" else 0
     last = max([own, *(number for points in series.values() for number in points)])
-    return outcome["name"], range(1, last + 1), series
+    return game.class_of(outcome["name"], outcome["detail"]), range(1, last + 1), series
 
 
 def check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[str]:

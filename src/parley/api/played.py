@@ -14,7 +14,7 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Outcome
 from parley.play.live import outcome_line, play_once, transcript_lines
-from parley.play.record import attempt_rows
+from parley.play.record_content import attempt_rows
 from parley.play.runner import Play
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -27,6 +27,8 @@ async def play(
     """Play one game, as `parley play` does. Raises UsageError if it cannot be played here."""
     if not is_seed(seed):
         raise UsageError(f"seed={one_line(str(seed), 40)}: give a whole number from 0")
+    if type(engine_timeout) not in (int, float) or not engine_timeout > 0:
+        raise UsageError(f"engine_timeout={one_line(repr(engine_timeout), 40)}: give a number of seconds above 0")
     if not endpoints:
         _check_models(study, condition)
     simulation = Simulation(condition, int(seed))
@@ -134,15 +136,16 @@ class Played(Shown):
         """
         decisive = self._simulation.condition.game.read_texts
         lines = transcript_lines(self._play.exchanges, reasoning, decisive)
-        return "\n".join([*lines, outcome_line(self.outcome)])
+        return "\n".join([*lines, outcome_line(self._simulation.condition.game, self.outcome)])
 
     def _facts(self) -> dict[str, str]:
         outcome, exchanges = self.outcome, self._play.exchanges
-        detail = f" ({outcome.detail})" if outcome.detail else ""
+        ending = self._simulation.condition.game.class_of(outcome.name, outcome.detail)
+        detail = f" ({outcome.detail})" if outcome.detail not in (None, ending) else ""
         unusable = sum(exchange.reply.failure is not None for exchange in exchanges)
         path = self._simulation.condition.path.replace("/", ", ")
         return {
             "Played": f"{self._study}: {path}, seed={self.seed}",
-            "outcome": f"{outcome.name}{detail}, after {counted(outcome.rounds, 'round')}",
+            "outcome": f"{ending}{detail}, after {counted(outcome.rounds, 'round')}",
             "replies": f"{len(exchanges):,}, {unusable:,} of them unusable",
         }

@@ -148,12 +148,13 @@ class Record(Shown):
 
     def _facts(self) -> dict[str, str]:
         outcome = self.outcome
-        detail = f" ({outcome['detail']})" if outcome["detail"] else ""
+        ending = self._simulation.condition.game.class_of(outcome["name"], outcome["detail"])
+        detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
         path = self.path
         rounds = f"{outcome['rounds']} round{'' if outcome['rounds'] == 1 else 's'}"  # which a record may forge
         return {
             "Record of": f"{self._study.name}: {self._simulation.condition.path.replace('/', ', ')}, seed={self.seed}",
-            "outcome": f"{outcome['name']}{detail}, after {rounds}",
+            "outcome": f"{ending}{detail}, after {rounds}",
             "path": str(path.relative_to(self._root)),
         }
 

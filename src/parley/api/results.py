@@ -76,7 +76,8 @@ class Results(Shown):
     def rounds(self) -> pd.DataFrame:
         """A row per simulation and round: the axes, `seed`, `outcome`, `round`, and the measures of the game.
 
-        The table of the same name, `table("rounds")`, has their means by condition.
+        Only rounds that were played. The table of the same name, `table("rounds")`, has their means by condition, in
+        which finished games may keep their last value.
 
         >>> import parley
         >>> parley.load("demo").results().rounds[["b", "seed", "round", "agreement"]].head(2)

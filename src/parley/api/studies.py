@@ -1,5 +1,6 @@
 """A study and its conditions, as `import parley` offers them."""
 
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -9,13 +10,13 @@ import pandas as pd
 
 from parley import paths
 from parley.api.chosen import listed, one_condition
-from parley.api.files import path_text
 from parley.api.played import Played, play
 from parley.api.results import Results
 from parley.api.shown import Shown
+from parley.errors import UsageError
 from parley.study import Study as CheckedStudy
 from parley.study.condition import Condition as CheckedCondition
-from parley.text import counted
+from parley.text import counted, one_line
 
 Endpoints = str | PathLike[str] | Sequence[str | PathLike[str]]
 ENGINE_TIMEOUT = 900.0
@@ -193,3 +194,14 @@ class Condition(Shown):
             "seeds": ", ".join(map(str, self.seeds)),
             "threat model": self._condition.threat_model,
         }
+
+
+def path_text(argument: str, value: Any) -> str:
+    """Return the path that is given for an argument; raises UsageError for what can be none."""
+    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    try:
+        if isinstance(found, str) and b"\0" not in os.fsencode(found):
+            return found
+    except UnicodeEncodeError:
+        pass
+    raise UsageError(f"{argument}={one_line(repr(value), 60)}: give a name or a path, as text")

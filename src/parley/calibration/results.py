@@ -18,8 +18,8 @@ from parley.files import read_regular
 from parley.games.problems.sources import Arithmetic
 from parley.identity import digest
 from parley.play.degenerate import ASKED, DEGENERATE_CLASSES, count_degenerate
+from parley.play.record_content import times
 from parley.play.runner import Exchange
-from parley.play.timing import times
 from parley.policies import REPLY_FORMATS
 from parley.study import Study
 
@@ -44,7 +44,7 @@ def arm_row(
 ) -> dict[str, Any]:
     """Return what came of one arm, as JSON values, from its answers and those of the plain arm, question by question.
 
-    Shares and their limits are in [0, 1]; the difference to plain is Newcombe's for pairs. Tokens are means for one
+    Shares and their limits are in [0, 1]; the difference to plain has Tango's for pairs. Tokens are means for one
     question, `said` has all attempts, `seconds` is from the first question to the last reply.
     """
     n, x, y = len(right), np.array(plain, dtype=bool), np.array(right, dtype=bool)

@@ -52,32 +52,89 @@ def build(study: str, models: Path | None, plan: str | None, strict: bool) -> No
 @_TARGET
 @MODELS
 @click.option("--chain-only", is_flag=True, help="Do not compare the ledger of a study with the study's records.")
-def verify(target: str, models: Path | None, chain_only: bool) -> None:
+@click.option("--no-head", is_flag=True, help="Check the blocks of a FILE without the head.json beside it.")
+@click.option(
+    "--public-key",
+    type=click.Path(path_type=Path),
+    help="Check that the owner of this Ed25519 key (PEM or OpenSSH) signed the head.",
+)
+def verify(target: str, models: Path | None, chain_only: bool, no_head: bool, public_key: Path | None) -> None:
     """Check a ledger; exits 1 and names the first bad block, utterance or signature.
 
     Every byte counts: each block has to follow the one before, with the keys, signatures, Merkle root, hash and proof
-    of work that its content gives. The ledger of a study is also compared with the study's records, from which it is
-    made once more; a FILE only with the head.json beside it, if there is one.
+    of work that its content gives, and with a verdict that its utterances bear out. The ledger of a study is also
+    compared with the study's records, from which it is made once more; a FILE only with the head.json beside it.
+    Anyone could make such a chain and head: only the records, or the author's signature of the head, show whose it is.
 
     \b
     Examples:  parley ledger verify deliberation
-               parley ledger verify results/deliberation/ledger/chain.jsonl
+               parley ledger verify results/deliberation/ledger/chain.jsonl --public-key author.pub
     """
     log_to_stderr()
-    if paths.is_ledger(target):
+    file = paths.is_ledger(target)
+    if no_head and (not file or public_key is not None):
+        raise click.UsageError("--no-head is for a FILE, and without --public-key, which checks the head")
+    if file:
         from parley.ledger.check import check_chain
 
         chain = Path(target)
-        checker = check_chain(chain)
-        whole = "" if paths.ledger_head(chain).exists() else "; without a head.json, its end may be missing"
+        checker = check_chain(chain, head=not no_head)
+        whole = "; without a head.json, its end may be missing" if no_head else ""
     else:
         from parley.ledger.build import check_against_records, check_study
 
         loaded = load(target, models)
+        chain = paths.ledger(loaded.name)
         checker = (check_study if chain_only else check_against_records)(loaded)
         whole = "" if chain_only else ", and that of the study's records"
+    if public_key is not None:
+        from parley.ledger.author import check_signature
+
+        check_signature(chain, public_key)
+        whole += f"; its head is signed by the owner of {public_key}"
+    elif chain_only or (file and not no_head):
+        whole += "; the author's signature was not checked (--public-key)"
+    if checker.unjudged:
+        whole += f"; {checker.unjudged:,} verdicts not compared with what was said (their game is not known here)"
     hung = f" ({checker.empty:,} hung, and empty)" if checker.empty else ""
     click.echo(f"{checker.utterances:,} utterances in {checker.blocks:,} blocks{hung}: chain whole{whole}")
+
+
+@ledger.command()
+@_TARGET
+@MODELS
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File of your Ed25519 private key (PEM or OpenSSH, without a passphrase).",
+)
+def sign(target: str, models: Path | None, key: Path) -> None:
+    """Sign the head of a ledger with your own key, after checking the ledger as `verify` does.
+
+    Writes head.json.sig beside the head, and prints your public key as a line that --public-key takes. Publish that
+    line where readers know that it is yours.
+
+    \b
+    Example:  openssl genpkey -algorithm ed25519 -out author.pem
+              parley ledger sign deliberation --key author.pem > author.pub
+    """
+    from parley.ledger.author import sign_head
+
+    log_to_stderr()
+    if paths.is_ledger(target):
+        from parley.ledger.check import check_chain
+
+        check_chain(chain := Path(target))
+    else:
+        from parley.ledger.build import check_against_records
+
+        loaded = load(target, models)
+        check_against_records(loaded)
+        chain = paths.ledger(loaded.name)
+    public = sign_head(chain, key)
+    click.echo(f"{paths.ledger_signature(chain)}: the head is signed; the public key is on standard output", err=True)
+    click.echo(public)
 
 
 @ledger.command()

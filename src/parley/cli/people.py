@@ -231,7 +231,7 @@ def calibrate(
 ) -> None:
     """Ask a model the same questions plainly and in each game's reply formats, and print what the formats change.
 
-    Accuracy has Wilson's interval, its difference to the plain question Newcombe's for pairs (95%). The result is kept
+    Accuracy has Wilson's interval, its difference to the plain question Tango's for pairs (95%). The result is kept
     under results/calibrations/, where the reports of studies that use the model find it. Interrupted, it goes on; arms
     that are finished are not asked again. A service is paid for each request.
 

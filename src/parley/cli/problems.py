@@ -21,7 +21,8 @@ from parley.text import one_line, table
 @click.option("--order", type=int, help="Seed of the order; default: 0.")
 @click.option("--first", type=int, help="Use the first problems of the order only.")
 @click.option("--show", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Problems to print.")
-def problems(source: str, show: int, **options: Any) -> None:
+@click.option("--readings", is_flag=True, help="Count how often each reading of numbers finds GSM8K's gold number.")
+def problems(source: str, show: int, readings: bool, **options: Any) -> None:
     """Check problems: how many there are, what did not fit, their SHA-256, and the first with their answers.
 
     KIND is arithmetic, wason, gsm8k, delidata or policies; else a study is meant, whose own problems are shown.
@@ -29,12 +30,18 @@ def problems(source: str, show: int, **options: Any) -> None:
     \b
     Examples:  parley problems arithmetic --show 10
                parley problems gsm8k --path data/gsm8k --split train
+               parley problems gsm8k --path data/gsm8k --readings --show 0
     """
     from parley.games.problems.sources import KINDS
 
     given = {name: str(value) if name == "path" else value for name, value in options.items() if value is not None}
+    if readings and source != "gsm8k":
+        raise UsageError("--readings: GSM8K alone has worked solutions; write: parley problems gsm8k --readings")
     if source in KINDS:
-        _print(_validated({"kind": source, **given}, source), show)
+        found = _validated({"kind": source, **given}, source)
+        _print(found, show)
+        if readings:
+            _print_readings(found)
         return
     if given:
         raise UsageError(
@@ -90,6 +97,13 @@ def _print(source: Any, show: int) -> None:
         rows = [(seed, p.id, _answer(p), one_line(p.question)) for seed, p in enumerate(found)]
         for line in table(("seed", "problem", "answer", "question"), rows):
             click.echo(line)
+
+
+def _print_readings(source: Any) -> None:
+    rows = source.readings()
+    header = ("gold solutions as replies", "replies", *rows[0][2])
+    for line in table(header, [(what, count, *found.values()) for what, count, found in rows]):
+        click.echo(line)
 
 
 def _answer(problem: Any) -> str:

@@ -28,10 +28,16 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
         seeds = condition.seeds
         written = len(seeds) if isinstance(seeds, range) else list(seeds)
         threat = "" if condition.threat_model == "none" else f"  threat_model={condition.threat_model}"
-        click.echo(f"{condition.path}/spec={condition.spec}{threat}  seeds={written}")
+        most = f" (up to {condition.growing.to})" if condition.growing else ""
+        click.echo(f"{condition.place}{threat}  seeds={written}{most}")
     shards = len(set(loaded.shards().values()))
     played, conditions = counted(len(simulations), "simulation"), counted(len(loaded.conditions), "condition")
     click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
+    if any(condition.growing for condition in loaded.conditions):
+        from parley.analysis.precision import unreachable
+
+        for line in unreachable(loaded):
+            say(f"warning: {line}")
 
 
 @click.command("fetch-model")

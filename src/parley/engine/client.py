@@ -15,7 +15,7 @@ import httpx
 
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
-from parley.engine.names import compare_names
+from parley.engine.models import compare_names
 from parley.engine.service.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
 from parley.engine.service.hosted import Hosted, Send
 from parley.engine.service.limits import estimated_tokens

@@ -1,10 +1,11 @@
 """Curves: the means of a game's measures over the rounds, a line per condition.
 
-Under each panel stand the numbers of simulations behind the points, as under survival curves: games end early.
+Games end early: under each panel stand the numbers of simulations in the means, and how many of them still play, as
+under survival curves; a dotted line shows these as a share.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -69,10 +70,13 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     extent = (int(shown["round"].min()), int(shown["round"].max()))
     width = min(_WIDEST, max(_NARROWEST, _ROUND * (extent[1] - extent[0] + 1)))
     names = list(labels)
+    carried = [m.name for m in study.game.evidence.measures if m.carried]
     notes += [
-        f"Mean of the simulations that have the round, with its {WILSON}; of many rounds every few have a mark.",
-        "n under the rounds: simulations behind the points, in the order of the legend where lines differ; told where "
-        "it changes.",
+        f"Mean with its {WILSON}; of many rounds every few have a mark.",
+        *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
+        "n under the rounds: simulations in the mean, in the order of the legend where lines differ; told where it "
+        "changes.",
+        *(["6/9: of 9 in the mean 6 still play; dotted: their share."] if set(carried) & set(labels) else []),
     ]
     legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
 
@@ -88,6 +92,15 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         )
 
     return panel_rows(study, spec, list(labels.values()), panels, by, (width, _HEIGHT), notes, legend, draw)
+
+
+def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
+    """Yield whose means these are, where some of the measures stay as they are when a game has ended."""
+    if carried:
+        of = "" if len(carried) == len(labels) else f" of {', '.join(carried)}"
+        yield f"Finished games count with their last value{of}."
+    if len(carried) < len(labels):
+        yield f"Only games that still play count{' for all others' if carried else ''}."
 
 
 def _side_by_side(
@@ -124,6 +137,7 @@ def _panel(
     rounds = last - first + 1
     every = math.ceil(rounds / _MAX_MARKS)
     apart = min(_APART * rounds / width, 0.8 / len(lines))
+    playing = []
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value).sort_values("round")
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
@@ -133,6 +147,10 @@ def _panel(
         points = [(x[at], mean[at], low[at], high[at]) for at in marked]
         error_bars(ax, points, style["color"], 0.9, capsize=2.0, clip_on=False, zorder=2)
         ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, **style)
+        playing.append((x, (here["playing"] / here["simulations"]).to_numpy(dtype=float), style["color"]))
+    for x, share, color in playing:
+        if share.size and share.min() < 1:
+            ax.plot(x, share, color=color, linestyle=":", linewidth=0.9, drawstyle="steps-mid", zorder=1.5)
     _below(ax, conditions, lines_by, lines, extent, rounds_are)
 
 
@@ -152,9 +170,9 @@ def _below(
     for place, (counts, color) in enumerate(rows):
         before = None
         for tick in ticks:
-            if (count := counts.get(tick, 0)) == before:
+            if (count := counts.get(tick, "0")) == before:
                 continue
-            text = f"n={count}" if before is None else str(count)
+            text = f"n={count}" if before is None else count
             under = (0, -16 - _LINE * (place + 0.5))
             ax.annotate(
                 text,
@@ -171,12 +189,13 @@ def _below(
     ax.set_xlabel(rounds_are, labelpad=4 + _LINE * len(rows))
 
 
-def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, int], str]]:
+def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, str], str]]:
     """Return the number of simulations by round, with its color, of each line; one in black where all are the same."""
     rows = []
     for index, value in enumerate(lines):
         here = chosen(conditions, lines_by, value)
-        counts = {int(r): int(n) for r, n in zip(here["round"], here["simulations"], strict=True)}
+        numbers = zip(here["round"], here["playing"], here["simulations"], strict=True)
+        counts = {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
         if counts:  # else this line has no points here
             rows.append((counts, str(line_style(index)["color"])))
     same = all(counts == rows[0][0] for counts, _ in rows)

@@ -47,7 +47,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
     def draw(ax: Axes, key: tuple[Any, ...], group: pd.DataFrame) -> None:
         values = dict(zip(study.axes, key, strict=True))
         ax.set_title(heading(by, [values[axis] for axis in by], _SIDE), size=8)
-        ax.set(xlim=(low - room, high + room), ylim=(low - room, high + room), xlabel="initial mean", ylabel="agreed")
+        ax.set(xlim=(low - room, high + room), ylim=(low - room, high + room), ylabel="agreed value")
         ax.plot([low, high], [low, high], **_EQUAL)
         for outcome in shown:
             here = group[group["outcome"] == outcome.name]
@@ -62,7 +62,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
 
 
 def _fitted(ax: Axes, line: dict[Any, Any], ends: tuple[float, float]) -> None:
-    """Draw the line of one condition between two values of x, and tell it in numbers."""
+    """Draw the line of one condition between two values of x, and write its numbers below."""
     if not pd.isna(line["slope"]):
         ax.plot(ends, [line["intercept"] + line["slope"] * x for x in ends], **_FITTED)
     told = [f"{line['simulations']} sims"]
@@ -72,5 +72,4 @@ def _fitted(ax: Axes, line: dict[Any, Any], ends: tuple[float, float]) -> None:
                 "" if pd.isna(line[f"{name}_low"]) else f" [{line[f'{name}_low']:.2g}, {line[f'{name}_high']:.2g}]"
             )
             told.append(f"{name} {line[name]:.2g}{limits}")
-    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
-    ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", size=6.5, bbox=ground)
+    ax.set_xlabel("\n".join(["mean of initial values", *told]))

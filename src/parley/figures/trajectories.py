@@ -52,8 +52,9 @@ def few(
     titles = []
     for simulation in chosen:
         outcome = read_summary(simulation.record(study.name)).outcome
-        detail = f" ({outcome['detail']})" if outcome["detail"] else ""
-        ended = f"seed {simulation.seed}: {labels[outcome['name']]}{detail}, rounds={outcome['rounds']}"
+        ending = study.game.class_of(outcome["name"], outcome["detail"])
+        detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
+        ended = f"seed {simulation.seed}: {labels[ending]}{detail}, rounds={outcome['rounds']}"
         where = heading(varying, [simulation.condition.axes[axis] for axis in varying], width)
         titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 14.4))])))
     fixed = [axis for axis in axes if axis not in varying]

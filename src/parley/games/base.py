@@ -148,6 +148,14 @@ class Game(ABC, Generic[P]):
         return frozenset(outcome.name for outcome in cls.outcomes)
 
     @classmethod
+    def class_of(cls, name: str, detail: str | None) -> str:
+        """Return the name of the outcome class in which tables and figures count an outcome of this name and detail.
+
+        The name itself, unless a game tells more classes apart than its records name. Records stay as they are.
+        """
+        return name
+
+    @classmethod
     def seat_names(cls, parameters: P, roles: Sequence[str], rng: np.random.Generator) -> list[str]:
         """Return a name for each agent: neutral, and in shuffled order, so that neither says anything of its role."""
         names = [f"agent_{i + 1}" for i in range(len(roles))]

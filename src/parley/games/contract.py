@@ -3,21 +3,19 @@
 Whatever breaks it is one line that says where: the game, the round, the phase and the agent, the user's file and line.
 """
 
-import traceback
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
-import parley
-from parley.errors import GameError, ParleyError, UsageError
+from parley.errors import GameError, ParleyError
 from parley.games.base import Game, GameParameters, Group, Outcome
 from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity, State
 from parley.identity import canonical_json
 from parley.policies import Ask, Reply, Sampling
 from parley.policies.kinds import LLM, PolicyKind
-from parley.policies.own_code import source_of
+from parley.policies.own_code import raised_at
 from parley.text import one_line
 from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
@@ -26,30 +24,12 @@ _OF_FIGURES = {"curves": "measures", "indicators": "indicators", "quantities": "
 _DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "sweep": "sweep"}
 _HATCH = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
 _HATCHES = frozenset(_HATCH)
-_PARLEY = Path(parley.__file__).parent
-_PYTHON = Path(traceback.__file__).parent
 
 
 def told(error: BaseException, name: str) -> str:
-    """Return what an error of the user's code says, and the file and line of it that raised or called what did.
-
-    That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
-    """
-    try:
-        own = {str(file) for file in source_of(name, whole_package=True).files}
-    except UsageError:  # gone since it was imported
-        own = set()
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    """Return what an error of the user's code says, and the file and line of it that raised or called what did."""
     said = _first(error) if isinstance(error, ValidationError) else one_line(str(error), 200)
-    return f"{type(error).__name__}{said and f': {said}'}{where}"
-
-
-def _is_foreign(file: str) -> bool:
-    """Whether a file is Parley's, Python's or an installed package's, or none at all, such as <frozen importlib>."""
-    path = Path(file)
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    return file.startswith("<") or installed or any(place in path.parents for place in (_PARLEY, _PYTHON))
+    return f"{type(error).__name__}{said and f': {said}'}{raised_at(error, name)}"
 
 
 # What a game says of itself
@@ -249,7 +229,7 @@ def _wrong_outcome(game: Game, outcome: Any) -> Iterator[str]:
     known = [each.name for each in game.outcomes]
     if outcome.name not in known:
         yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
-    elif outcome.name not in game.possible_outcomes(game.parameters, _groups(game)):
+    elif game.class_of(outcome.name, outcome.detail) not in game.possible_outcomes(game.parameters, _groups(game)):
         yield f"{shown(outcome.name)} is none of its possible_outcomes() with these agents and parameters"
     if type(outcome.rounds) is not int or outcome.rounds < 0 or not isinstance(outcome.finished_early, bool):
         yield "rounds must be a number from 0 on, and finished_early true or false"

@@ -30,10 +30,15 @@ class OutcomeClass(State):
 
 @dataclass(frozen=True)
 class Measure:
-    """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents."""
+    """A number in [0, 1] that a simulation has for each of its rounds, such as a share of its honest agents.
+
+    `carried` is what stays as it is when a game has ended, such as the values that agents hold: means by round then
+    count finished games with their last value. Else they are means of the games that still play.
+    """
 
     name: str
     label: str
+    carried: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Quantity:
 
     A `share` is in [0, 1] in every simulation. `most` names the metric that is the greatest value the number can have,
     if it has one and the least is 0: a number above 0 that all simulations of a condition share. The means of both
-    have Wilson intervals, those of other numbers t intervals.
+    have Wilson intervals, those of other numbers t intervals. These end at 0, unless the number may be below 0 and so
+    is `signed`.
 
     What only keeps count, and says nothing of how agents behave, is not `contrasted`: each contrast makes the others'
     correction stricter.
@@ -66,6 +72,7 @@ class Quantity:
     contrasted: bool = True
     share: bool = False
     most: str = ""
+    signed: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -277,6 +284,13 @@ class Evidence(Generic[P, R]):
             for measure in self.measures
         }
 
+    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> int:
+        """Return the last round that was played, as `series` counts them; asked where a measure is `carried`.
+
+        A measure that has no value there is not carried on.
+        """
+        return int(trace[-1]["round"]) if trace else 0
+
     def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Trajectory:
         """Return a simulation as lines; a game that has a figure of the kind `trajectories` says it."""
         raise NotImplementedError(f"{type(self).__name__}.trajectory")
@@ -303,3 +317,10 @@ class Evidence(Generic[P, R]):
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Sequence[Session]:
         """Return what was said, for the ledger, in order; a game that `keeps_ledger` says it."""
         return ()
+
+    def check_verdict(self, session: Session) -> None:
+        """Raise ValueError, in a few words, if a session of the ledger cannot have this verdict after what was said.
+
+        Of one that did not agree the ledger has no utterances. By default nothing is checked; a game that
+        `keeps_ledger` may say it. A session may come from anyone.
+        """

@@ -17,7 +17,7 @@ from parley.games.base import Game, Outcome
 from parley.games.contract import checked_play
 from parley.policies import Ask, Reply
 from parley.policies.parsing import parse_reply
-from parley.policies.reply_text import ReplyModel, free_field, read_text, schema_of
+from parley.policies.reply_text import MAX_FREE_TEXT, ReplyModel, free_field, read_text, schema_of
 
 FIRST_STEP = "_think"  # what its phase is called besides
 
@@ -25,7 +25,7 @@ FIRST_STEP = "_think"  # what its phase is called besides
 class FreeText(ReplyModel):
     """What an agent wrote freely."""
 
-    text: Annotated[str, Field(max_length=1_000_000)]
+    text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
 
 
 def read_reply(ask: Ask, text: str, finish_reason: str) -> Reply:

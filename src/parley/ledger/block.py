@@ -14,27 +14,28 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.games.evidence import Session
 from parley.identity import canonical_json, digest
-from parley.ledger.merkle import leaf_hash, merkle_root
 from parley.ledger.signing import AgentKey
-from parley.study.ledger_settings import MAX_DIFFICULTY
+from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
 
-FORMAT = 1
 _GENESIS_DOMAIN = "parley/genesis/1"
 _BLOCK_DOMAIN = "parley/block/1"
 _NOT_IN_HEADER = ("hash", "utterances")
+_NOT_SIGNED = (*_NOT_IN_HEADER, "nonce")  # the nonce is found after the block was signed
 
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=2**63)]
 
 
 class Signer(BaseModel):
-    """An agent who took part, and its public key."""
+    """An agent who took part, its public key, and its signature of the block."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: _Name
     key: _Hash
+    signature: _Signature
 
 
 class SignedUtterance(BaseModel):
@@ -45,7 +46,7 @@ class SignedUtterance(BaseModel):
     round: _Count
     agent: _Name
     content: dict[str, Any]
-    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+    signature: _Signature
 
     def sent(self, simulation: str, session: int) -> bytes:
         """Return it as it is sent to others, who do not know yet where it belongs: its canonical JSON."""
@@ -57,7 +58,8 @@ class Block(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    format: Literal[1]
+    format: Literal[2]
+    game: _Name
     height: _Count
     previous: _Hash
     simulation: _Hash
@@ -79,6 +81,7 @@ class Block(BaseModel):
 class SignedSession:
     """A session of a simulation with its utterances signed."""
 
+    game: str
     simulation: str
     number: int
     session: Session
@@ -91,8 +94,8 @@ class SignedSession:
         return len({utterance.round for utterance in self.utterances})
 
 
-def sign_session(simulation: str, number: int, session: Session) -> SignedSession:
-    """Sign what was said in session `number` of a simulation.
+def sign_session(game: str, simulation: str, number: int, session: Session) -> SignedSession:
+    """Sign what was said in session `number` of a simulation of a game.
 
     Raises ValueError if somebody speaks who took no part, or took part twice, TypeError for what is no JSON.
     """
@@ -110,7 +113,7 @@ def sign_session(simulation: str, number: int, session: Session) -> SignedSessio
         )
         for said in session.utterances
     ]
-    return SignedSession(simulation, number, session, tuple(keys.values()), tuple(signed))
+    return SignedSession(game, simulation, number, session, tuple(keys.values()), tuple(signed))
 
 
 def utterances_root(simulation: str, session: int, utterances: Sequence[SignedUtterance]) -> str:
@@ -120,19 +123,21 @@ def utterances_root(simulation: str, session: int, utterances: Sequence[SignedUt
 
 def genesis(difficulty: int) -> str:
     """Return what the first block of a chain names as the block before: a hash over what all its blocks share."""
-    shared = {"domain": _GENESIS_DOMAIN, "format": FORMAT, "hash": "sha256", "signature": "ed25519"}
+    shared = {"domain": _GENESIS_DOMAIN, "format": LEDGER_FORMAT, "hash": "sha256", "signature": "ed25519"}
     return digest({**shared, "difficulty": difficulty})
 
 
 def make_block(signed: SignedSession, height: int, previous: str, difficulty: int) -> dict[str, Any]:
     """Return the block of a session as JSON values, with the smallest nonce that meets the difficulty.
 
-    That of a session that did not agree has no utterances, only the parameters of the deliberation (section VI).
+    Every agent signs it (section VII.3: each verifies it before it is appended). That of a session that did not agree
+    has no utterances, only the parameters of the deliberation (section VI).
     """
     session = signed.session
     stored = signed.utterances if session.agreed else ()
-    block = {
-        "format": FORMAT,
+    block: dict[str, Any] = {
+        "format": LEDGER_FORMAT,
+        "game": signed.game,
         "height": height,
         "previous": previous,
         "simulation": signed.simulation,
@@ -147,6 +152,9 @@ def make_block(signed: SignedSession, height: int, previous: str, difficulty: in
         "merkle_root": utterances_root(signed.simulation, signed.number, stored),
         "difficulty": difficulty,
     }
+    checked = signed_hash(block)
+    for signer, key in zip(block["agents"], signed.agents, strict=True):
+        signer["signature"] = key.sign_block(checked)
     nonce, found = _mine(block, difficulty)
     return {**block, "nonce": nonce, "hash": found}
 
@@ -154,6 +162,12 @@ def make_block(signed: SignedSession, height: int, previous: str, difficulty: in
 def block_hash(block: Mapping[str, Any]) -> str:
     """Return the hash of a block, 64 hexadecimal digits; what stands under `hash` is left aside."""
     return digest(_header(block))
+
+
+def signed_hash(block: Mapping[str, Any]) -> str:
+    """Return the hash of what the agents of a block sign: its header without nonce and signatures."""
+    agents = [{"name": signer["name"], "key": signer["key"]} for signer in block["agents"]]
+    return digest({**{key: value for key, value in block.items() if key not in _NOT_SIGNED}, "agents": agents})
 
 
 def meets(found: str, difficulty: int) -> bool:
@@ -177,3 +191,23 @@ def _mine(block: Mapping[str, Any], difficulty: int) -> tuple[int, str]:
         if meets(found := attempt.hexdigest(), difficulty):
             return nonce, found
     raise AssertionError("unreachable: there is no last number")
+
+
+# The Merkle tree of RFC 6962 (section 2.1). Leaves and inner nodes are hashed in domains of their own, so that none
+# passes for the other. A tree whose leaves are no power of two is split, not filled up: where the last leaf is counted
+# twice, lists of other lengths have the same root (CVE-2012-2459).
+
+
+def leaf_hash(data: bytes) -> bytes:
+    """Return the hash of one leaf, 32 bytes."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def merkle_root(leaves: Sequence[bytes]) -> bytes:
+    """Return the root over the hashes of leaves (`leaf_hash`), 32 bytes; that of no leaf is the hash of nothing."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    left = 1 << (len(leaves) - 1).bit_length() - 1  # the largest power of two below their number
+    return hashlib.sha256(b"\x01" + merkle_root(leaves[:left]) + merkle_root(leaves[left:])).digest()

@@ -112,10 +112,7 @@ _AGAIN = "if the study changed since, run: parley ledger build"
 def check_study(study: Study) -> ChainChecker:
     """Check the ledger of a study by itself; raises as `check_against_records`."""
     _require_ledger(study)
-    chain = paths.ledger(study.name)
-    if chain.exists() and not paths.ledger_head(chain).exists():
-        raise RecordError(f"{paths.ledger_head(chain)}: missing; run: parley ledger build {study.name}")
-    return check_chain(chain)
+    return check_chain(paths.ledger(study.name), {study.game.name: study.game.evidence})
 
 
 def _require_ledger(study: Study) -> None:
@@ -168,7 +165,7 @@ def _sessions(simulation: Simulation, record: Path, summary: Summary) -> Iterato
         if strangers := set(session.agents) - set(nodes):
             raise RecordError(f"{record}, session {number}: {one_line(min(strangers), 60)} did not play")
         try:
-            signed = sign_session(simulation.id, number, session)
+            signed = sign_session(game.name, simulation.id, number, session)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordError(f"{record}, session {number}: cannot be signed: {one_line(str(error), 200)}") from None
         yield Source(simulation, record, signed, nodes, game.network)

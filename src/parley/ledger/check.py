@@ -6,21 +6,23 @@ byte, and keys, signatures, roots and hashes are computed again.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
 from parley import paths
 from parley.errors import RecordError
 from parley.files import open_regular
+from parley.games.evidence import Evidence, Session, Utterance
+from parley.games.registry import GAMES
 from parley.identity import canonical_json
-from parley.ledger.block import FORMAT, Block, block_hash, genesis, meets, utterances_root
+from parley.ledger.block import Block, block_hash, genesis, meets, signed_hash, utterances_root
 from parley.ledger.order import Order, misplaced
 from parley.ledger.signing import AgentKey
-from parley.study.ledger_settings import MAX_DIFFICULTY
+from parley.study.study_file import LEDGER_FORMAT, MAX_DIFFICULTY
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
@@ -46,7 +48,7 @@ def block_line(block: dict[str, object]) -> bytes:
 
 def head_line(blocks: int, last: str) -> bytes:
     """Return what stands in the file of a chain's head: how many blocks there are, and the hash of the last."""
-    return canonical_json({"blocks": blocks, "format": FORMAT, "hash": last}).encode("ascii") + b"\n"
+    return canonical_json({"blocks": blocks, "format": LEDGER_FORMAT, "hash": last}).encode("ascii") + b"\n"
 
 
 def parse_block(line: bytes) -> Block:
@@ -62,6 +64,10 @@ def parse_block(line: bytes) -> Block:
         raise BadChainError("not valid JSON, or not ASCII") from None
     if not same:
         raise BadChainError("not canonical JSON (white space, order or repetition of keys, form of a number)")
+    if isinstance(content, dict) and type(content.get("format")) is int and content["format"] != LEDGER_FORMAT:
+        raise BadChainError(
+            f"of format {content['format']}, and this version reads {LEDGER_FORMAT}; run: parley ledger build"
+        )
     try:
         return Block.model_validate(content)
     except ValidationError as error:
@@ -76,8 +82,12 @@ def parse_block(line: bytes) -> Block:
 class ChainChecker:
     """Takes the lines of a chain one after the other; the counts are of what was found good so far."""
 
+    evidence: Mapping[str, Evidence] = field(
+        default_factory=lambda: {name: game.evidence for name, game in GAMES.items()}
+    )  # of games by name, which check their verdicts; a chain names no code that would be run
     utterances: int = 0
     empty: int = 0  # blocks of deliberations that hung
+    unjudged: int = 0  # blocks of games that are not among `evidence`
     last: str = ""  # hash of the last block
     _difficulty: int | None = None
     _order: Order = field(default_factory=Order)
@@ -96,6 +106,7 @@ class ChainChecker:
             self._check_place(block)
             self._check_agents(block)
             self._check_utterances(block)
+            self._check_verdict(block)
             self._check_hashes(block)
             names = [signer.name for signer in block.agents]
             self._order.add(block.simulation, block.session, block.subject, names, block.agreed)
@@ -108,6 +119,7 @@ class ChainChecker:
         self._difficulty, self.last = block.difficulty, block.hash
         self.utterances += len(block.utterances)
         self.empty += not block.agreed
+        self.unjudged += block.game not in self.evidence
         return block
 
     def _check_place(self, block: Block) -> None:
@@ -150,11 +162,29 @@ class ChainChecker:
             if wrong is not None and wrong[0] == index:
                 raise BadChainError(wrong[1], place)
 
+    def _check_verdict(self, block: Block) -> None:
+        if (evidence := self.evidence.get(block.game)) is None:
+            return
+        said = tuple(Utterance(one.round, one.agent, one.content) for one in block.utterances)
+        agents = tuple(signer.name for signer in block.agents)
+        session = Session(block.subject, agents, block.parameters, said, block.agreed, block.verdict)
+        try:
+            evidence.check_verdict(session)
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            told = one_line(f"{type(error).__name__}: {error}", 100)
+            raise BadChainError(f"its verdict cannot be compared with what was said ({told})") from None
+
     def _check_hashes(self, block: Block) -> None:
         if block.merkle_root != utterances_root(block.simulation, block.session, block.utterances):
             raise BadChainError("its Merkle root is not that of its utterances")
-        if block.hash != block_hash(block.model_dump()):
+        content: dict[str, Any] = block.model_dump()
+        if block.hash != block_hash(content):
             raise BadChainError("its hash is not that of its content")
+        checked = signed_hash(content)
+        for signer in block.agents:
+            if not self._keys[signer.name].verify_block(checked, signer.signature):
+                name = one_line(signer.name, 60)
+                raise BadChainError(f"bad signature of the block by {name}: it was changed and not signed anew")
         if not meets(block.hash, block.difficulty):
             raise BadChainError(f"its hash does not begin with {block.difficulty} zero bits, its difficulty")
 
@@ -173,9 +203,13 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def check_chain(path: Path) -> ChainChecker:
-    """Check a chain, and its head if that lies beside it; raises RecordError that names the first bad place."""
+def check_chain(path: Path, evidence: Mapping[str, Evidence] | None = None, head: bool = True) -> ChainChecker:
+    """Check a chain, with the `head` beside it; raises RecordError that names the first bad place.
+
+    `evidence` of games by name judges the verdicts besides that of Parley's own games.
+    """
     checker = ChainChecker()
+    checker.evidence = {**checker.evidence, **(evidence or {})}
     began = time.monotonic()
     try:
         with open_chain(path) as file:
@@ -185,13 +219,17 @@ def check_chain(path: Path) -> ChainChecker:
                 _log.info("%s utterances in %s blocks checked", *told, extra=every(since=began))
     except BadChainError as error:
         raise RecordError(f"{path}: {error}") from None
-    _check_head(paths.ledger_head(path), checker)
+    if head:
+        _check_head(paths.ledger_head(path), checker)
     return checker
 
 
 def _check_head(head: Path, checker: ChainChecker) -> None:
     if not head.exists():
-        return
+        raise RecordError(
+            f"{head}: missing: without it, blocks could be missing at the end; copy it too, make it again (parley "
+            "ledger build), or check the blocks alone (--no-head)"
+        )
     with open_chain(head) as file:
         found = file.read(_MAX_HEAD_BYTES)
     # A chain without a block may have any difficulty.

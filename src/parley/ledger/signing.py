@@ -1,4 +1,4 @@
-"""Who said it: Ed25519 keys that follow from the simulation and the agent, and what they sign.
+"""Who said it: Ed25519 keys that follow from the simulation and the agent, and the utterances and blocks they sign.
 
 The keys are reproducible, and therefore not secret: a signature shows that an utterance is what this agent said in
 this round of this simulation, not that nobody else could have signed it (docs/reference/ledger.md).
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _KEY_DOMAIN = "parley/key/1"
 _UTTERANCE_DOMAIN = "parley/utterance/1"
+_BLOCK_DOMAIN = "parley/block-signature/1"
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,29 @@ class AgentKey:
         """Return the signature of what the agent said, 128 hexadecimal digits; the same each time."""
         return self._private.sign(self._message(session, round_number, content)).hex()
 
+    def sign_block(self, checked: str) -> str:
+        """Return the agent's signature of a block, as that of an utterance; `checked` is the hash of what it signs."""
+        return self._private.sign(self._block_message(checked)).hex()
+
     def verify(self, session: int, round_number: int, content: Mapping[str, Any], signature: str) -> bool:
         """Whether `signature` (128 hexadecimal digits) is the agent's, for this content in this place."""
+        return self._holds(signature, self._message(session, round_number, content))
+
+    def verify_block(self, checked: str, signature: str) -> bool:
+        """Whether `signature` (128 hexadecimal digits) is the agent's, for a block of which this hash is signed."""
+        return self._holds(signature, self._block_message(checked))
+
+    def _holds(self, signature: str, message: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
 
         try:
-            self._public.verify(bytes.fromhex(signature), self._message(session, round_number, content))
+            self._public.verify(bytes.fromhex(signature), message)
         except InvalidSignature:
             return False
         return True
+
+    def _block_message(self, checked: str) -> bytes:
+        return canonical_json({"domain": _BLOCK_DOMAIN, "agent": self.agent, "block": checked}).encode("ascii")
 
     def _message(self, session: int, round_number: int, content: Mapping[str, Any]) -> bytes:
         message = {

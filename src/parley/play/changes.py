@@ -13,7 +13,7 @@ from typing import Any
 from parley import paths
 from parley.identity import canonical_json
 from parley.play.former import Configuration, Place, Survey
-from parley.play.record import describe_condition
+from parley.play.record_content import describe_condition
 from parley.play.relocate import Moves, find_moves
 from parley.study import Study
 from parley.study.condition import Condition

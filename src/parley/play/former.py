@@ -64,7 +64,7 @@ class Survey:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.planned = {f"{c.path}/spec={c.spec}": c for c in study.conditions}
+        self.planned = {c.place: c for c in study.conditions}
         self.places: dict[str, Place] = {}
         for root, is_journals in ((paths.simulations(study.name), False), (paths.journals(study.name), True)):
             for path in walk(root):
@@ -92,7 +92,7 @@ class Survey:
 
     def is_finished(self, simulation: Simulation) -> bool:
         """Whether a simulation of the study has its record, under one of its two names."""
-        place = self.places.get(f"{simulation.condition.path}/spec={simulation.condition.spec}")
+        place = self.places.get(simulation.condition.place)
         return place is not None and (simulation.seed in place.records or simulation.seed in place.kept)
 
     def missing(self) -> Iterator[Simulation]:

@@ -9,7 +9,7 @@ from typing import Any
 from parley.engine.grammar import json_schema
 from parley.engine.service.service import Service
 from parley.engine.temporary import temporary_engine
-from parley.games.base import Outcome
+from parley.games.base import Game, Outcome
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import engine_places, play_simulation, purse_for
 from parley.study import Study
@@ -46,7 +46,7 @@ def play(
     if about := simulation.game().about:
         show(one_line(about))
     outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase)).outcome
-    show(outcome_line(outcome))
+    show(outcome_line(condition.game, outcome))
 
 
 async def play_once(
@@ -70,9 +70,9 @@ async def play_once(
     return played
 
 
-def outcome_line(outcome: Outcome) -> str:
+def outcome_line(game: type[Game], outcome: Outcome) -> str:
     """Return in one line how a game ended."""
-    parts = [outcome.name, outcome.detail, outcome.diagnosis]
+    parts = dict.fromkeys([game.class_of(outcome.name, outcome.detail), outcome.detail, outcome.diagnosis])
     return f"Outcome: {', '.join(part for part in parts if part)}, after {outcome.rounds} rounds"
 
 

@@ -8,6 +8,7 @@ encodings are read, and the sizes of all pages are looked at first.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,11 @@ class ParquetFile:
 
     content: bytes
     footer: pq.FileMetaData
-    schema: pa.Schema
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns; found out only where rows are looked at."""
+        return self.footer.schema.to_arrow_schema()
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
@@ -59,7 +64,7 @@ def parquet_file(content: bytes) -> ParquetFile:
         thrift_string_size_limit=MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    return ParquetFile(content, file.metadata, file.schema_arrow)
+    return ParquetFile(content, file.metadata)
 
 
 def write_parquet(table: pa.Table) -> tuple[bytes, pq.FileMetaData]:

@@ -9,7 +9,6 @@ damage and careless edits; who changes a record with intent can make them anew, 
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,10 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from parley.columns import Column, schema
 from parley.errors import MissingRecordError, RecordError
 from parley.files import read_regular, write_atomically
-from parley.play.degenerate import count_degenerate
 from parley.play.journal import Entry
 from parley.play.parquet import (
     BadParquetError,
@@ -34,61 +31,17 @@ from parley.play.parquet import (
     values,
     write_parquet,
 )
+from parley.play.record_content import SCHEMA, SCHEMA_2, attempt_rows, describe, telemetry
 from parley.play.record_limits import MAX_BYTES, META_BYTES, META_VALUES, bounded_json, limits_of
 from parley.play.record_shape import problem_of
-from parley.play.runner import Play, count_answered
-from parley.play.timing import times
-from parley.policies import FAILURE_CLASSES
-from parley.study.condition import Condition, Group, Player, Simulation
+from parley.play.runner import Play
+from parley.study.condition import Simulation
 
 FORMAT = 3
 _FORMATS = (2, FORMAT)  # of 2: no checksum of the rows; `seed` for `request_seed`, and no identity in the rows
 _KEY = b"parley"
 _TRACE_KEY = b"parley_trace"
 CHECK_KEY = b"parley_sha256"  # over both; Parquet has checksums for its pages, but none for its metadata
-
-_NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
-_FEW = pa.dictionary(pa.int8(), pa.string())
-_SINCE_3 = f"0.1.0, records of format {FORMAT}"
-
-COLUMNS = (
-    Column("id", _FEW, "simulation: SHA-256 of all that can change it", required=True, since=_SINCE_3),
-    Column("simulation_seed", pa.int64(), "seed of the simulation", required=True, since=_SINCE_3),
-    Column("round", pa.int32(), "round in which the agent was asked, from 1 (deliberation: from 0)", required=True),
-    Column("phase", _FEW, "phase of the round, such as `propose` and `vote`", required=True),
-    Column("agent", _NAME, "name of the agent", required=True),
-    Column("role", _FEW, "its role: `honest` or `byzantine`", required=True),
-    Column("player", _NAME, "what played it: a model, or a policy", required=True),
-    Column("attempt", pa.int8(), "0, and one more for each time that it was asked again", required=True),
-    Column("request_seed", pa.int64(), "seed that the reply was sampled with (format 2: `seed`)", required=True),
-    Column("temperature", pa.float32(), "temperature that the reply was sampled with", required=True),
-    Column("max_tokens", pa.int32(), "longest reply that was allowed", "tokens", required=True),
-    Column("ask", pa.string(), "SHA-256 of the messages and the sampling", required=True),
-    Column("system", pa.string(), "system message", required=True),
-    Column("user", pa.string(), "user message", required=True),
-    Column("text", pa.string(), "reply as it came: not cleaned, and a model's own words", required=True),
-    Column("finish_reason", _FEW, "why the reply ended: `stop`, `length`, ...", required=True),
-    Column("failure", _FEW, "why the reply could not be used, by class; missing if it could"),
-    Column("failure_detail", pa.string(), "the same in more words"),
-    Column("prompt_tokens", pa.int32(), "length of the question; missing if nobody counted", "tokens"),
-    Column("completion_tokens", pa.int32(), "length of the reply; missing if nobody counted", "tokens"),
-    Column("cached_tokens", pa.int32(), "those of the question that the engine had computed before", "tokens"),
-    Column("started", pa.timestamp("ms", tz="UTC"), "when it was asked", "UTC", required=True),
-    Column("seconds", pa.float32(), "time from the question to the reply", "s", required=True),
-    Column("served_model", pa.string(), "what answered, by its own word", since=_SINCE_3),
-    Column("system_fingerprint", pa.string(), "version of the service that answered, by its own word", since=_SINCE_3),
-)
-SCHEMA = schema(COLUMNS)
-
-
-# Older records: other names, and no identity in the rows.
-_SCHEMA_2 = pa.schema(
-    [
-        pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
-        for column in SCHEMA
-        if column.name not in ("id", "simulation_seed")
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -119,7 +72,7 @@ def write_record(path: Path, simulation: Simulation, play: Play, provenance: Map
         "format": FORMAT,
         "simulation": describe(simulation),
         "outcome": outcome,
-        "telemetry": _telemetry(play, players),
+        "telemetry": telemetry(play, players),
         "digest": play.digest,
         "provenance": dict(provenance),
     }
@@ -134,96 +87,6 @@ def packed(rows: pa.Table, meta: Mapping[str, Any], trace: Sequence[Mapping[str,
     metadata = {_KEY: json.dumps(checked).encode(), _TRACE_KEY: json.dumps(trace).encode()}
     metadata[CHECK_KEY] = checksum(metadata)
     return finished(data, footer, rows.schema.with_metadata(metadata))
-
-
-def describe(simulation: Simulation) -> dict[str, Any]:
-    """Return what a simulation is, as plain JSON values: enough to play it again."""
-    return {
-        "id": simulation.id,
-        "seed": simulation.seed,
-        **describe_condition(simulation.condition),
-        **({} if simulation.material is None else {"material": simulation.material}),
-    }
-
-
-def describe_condition(condition: Condition) -> dict[str, Any]:
-    """Return what all simulations of a condition have in common, as plain JSON values."""
-    roles = [group.role for group in condition.groups]
-    return {
-        "game": condition.game.name,
-        "protocol_version": condition.game.protocol_version,
-        **({"game_code_sha256": condition.game.code_sha256} if condition.game.code_sha256 else {}),
-        "axes": dict(condition.axes),
-        **({"repeat": condition.repeat} if condition.repeat else {}),
-        "spec": condition.spec,
-        "parameters": condition.parameters.model_dump(mode="json"),
-        "groups": [_describe_group(group) for group in condition.groups],
-        "prompt": condition.prompt,
-        "prompt_digests": condition.game.prompts.digests(condition.prompt, roles, condition.parameters),
-    }
-
-
-def _describe_group(group: Group) -> dict[str, Any]:
-    player = group.player
-    name = {} if player.model is None else {"model_name": player.model}
-    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity()}
-
-
-def _telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
-    failures = Counter(x.reply.failure for x in play.exchanges if x.reply.failure)
-    entries = [x.entry for x in play.exchanges]
-    of_models = [x for x in play.exchanges if players[x.ask.agent].entry is not None]
-    return {
-        "calls": len(entries),
-        "failed_replies": sum(failures.values()),
-        **{name: failures.get(name, 0) for name in FAILURE_CLASSES},
-        "prompt_tokens": sum(e.prompt_tokens or 0 for e in entries),
-        "completion_tokens": sum(e.completion_tokens or 0 for e in entries),
-        "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
-        "request_seconds": round(sum(e.seconds for e in entries), 3),
-        **times(entries),
-        # These two are not in older records.
-        **(
-            {"degenerate": count_degenerate(of_models), "answered": count_answered(of_models, players)}
-            if of_models
-            else {}
-        ),
-    }
-
-
-def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Player]) -> pa.Table:
-    """Return a row per attempt; `players` is what plays each agent, by its name."""
-    rows = [
-        {
-            "id": simulation.id,
-            "simulation_seed": simulation.seed,
-            "round": x.entry.round,
-            "phase": x.entry.phase,
-            "agent": x.entry.agent,
-            "role": x.ask.role,
-            "player": players[x.ask.agent].label,
-            "attempt": x.entry.attempt,
-            "request_seed": x.entry.seed,
-            "temperature": x.ask.sampling.temperature,
-            "max_tokens": x.ask.sampling.max_tokens,
-            "ask": x.entry.ask,
-            "system": x.ask.system,
-            "user": x.ask.user,
-            "text": x.entry.text,
-            "finish_reason": x.entry.finish_reason,
-            "failure": x.reply.failure,
-            "failure_detail": x.reply.detail,
-            "prompt_tokens": x.entry.prompt_tokens,
-            "completion_tokens": x.entry.completion_tokens,
-            "cached_tokens": x.entry.cached_tokens,
-            "started": round(x.entry.started * 1000),
-            "seconds": x.entry.seconds,
-            "served_model": x.entry.served_model,
-            "system_fingerprint": x.entry.system_fingerprint,
-        }
-        for x in play.exchanges
-    ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def peek_summary(path: Path) -> Summary:
@@ -330,7 +193,7 @@ def _rows_of(path: Path, file: ParquetFile, summary: Summary, names: Sequence[st
 
     With `names`, which a file whose bytes were checked may have, only those columns.
     """
-    _check_columns(path, file.schema, SCHEMA if summary.has_checksum else _SCHEMA_2)
+    _check_columns(path, file.schema, SCHEMA if summary.has_checksum else SCHEMA_2)
     most = limits_of(summary.simulation, len(file.content))
     try:
         rows = read_rows(file, most.rows, most.text_bytes, names)

@@ -20,7 +20,7 @@ from parley.play.provenance import warnings
 from parley.play.record import Summary
 from parley.play.replay import recorded_game, recorded_policy
 from parley.policies.kinds import LLM
-from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player, Simulation
+from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY
 from parley.study.study import check_name
 from parley.study.study_file import SAME
@@ -173,7 +173,7 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
             game=game,
             axes={**{axis: described["axes"][axis] for axis in BASE_AXES}, **described["axes"]},
             parameters=game.Parameters.model_validate(described["parameters"]),
-            groups=tuple(Group(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
+            groups=tuple(PlayerGroup(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
             prompt=described["prompt"],
             seeds=(int(described["seed"]),),
         )

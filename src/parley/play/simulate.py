@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley import paths
 from parley.engine.endpoint import read_endpoint
-from parley.engine.names import compare_names
+from parley.engine.models import compare_names
 from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.journal import Journal, retire
 from parley.play.provenance import provenance, warnings
@@ -21,8 +21,8 @@ from parley.play.record import write_record
 from parley.play.runner import Exchange, Play, play_async
 from parley.play.usable import bring_back, read_own
 from parley.policies import Policy
+from parley.policies.kinds import ScriptedPolicy
 from parley.policies.plugin import load_plugin
-from parley.policies.scripted import ScriptedPolicy
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
 from parley.text.logs import every, limited_logger, log_line, logged_to, own_log

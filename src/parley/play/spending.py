@@ -21,11 +21,10 @@ from parley.engine.service.shared import SharedState, peek
 from parley.engine.service.terms import Bill, Price
 from parley.errors import BudgetError, JournalError
 from parley.files import checked_line, parse_line, write_atomically
-from parley.play.account import Account, Prices, account_of
-from parley.play.spent_before import prices_of, spent_before
+from parley.play.account import Account, Prices, account_of, prices_of, spent_before
 from parley.policies import Tokens
 from parley.study import Study
-from parley.study.budget import Budget
+from parley.study.study_file import Budget
 from parley.text.logs import every, limited_logger
 
 _TAIL_BYTES = 1 << 16  # enough for the last line

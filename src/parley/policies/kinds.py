@@ -5,6 +5,7 @@ that is told more than the game's prompts), or code of the user's own (`policies
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from parley.identity import digest
+from parley.policies import Ask, Completion
 from parley.text import one_line
 from parley.text.yamlfile import is_slug
 
@@ -80,11 +82,15 @@ def scripted_kind(
         summary=one_line((rule.__doc__ or "").splitlines()[0]),
         roles=roles,
         Parameters=parameters,
-        rule=lambda given: partial(rule, given=given),
+        rule=partial(_with_parameters, rule),
         beyond=beyond,
         needs=needs,
         misfit=misfit,
     )
+
+
+def _with_parameters(rule: Callable[..., Mapping[str, Any]], given: Any) -> Rule:
+    return partial(rule, given=given)
 
 
 @dataclass(frozen=True)
@@ -149,3 +155,15 @@ def _shown(value: Any) -> str:
 
 
 BY_MODEL = ChosenPolicy(LLM, PolicyParameters())
+
+
+class ScriptedPolicy:
+    """Answers by a rule; the reply is serialized, so that it is parsed and recorded like a model's."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Return the rule's reply, as JSON."""
+        reply = self._rule(ask.view, np.random.default_rng(seed))
+        return Completion(text=json.dumps(reply), finish_reason="stop")

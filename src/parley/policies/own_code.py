@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import re
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _MAX_BYTES = 10_000_000  # of a source file
 _MAX_FILES = 1_000  # of a package
 # What a package's code is made of: Python, and the texts and data beside it.
+_PARLEY = Path(__file__).parent.parent
+_PYTHON = Path(traceback.__file__).parent
 _SUFFIXES = frozenset({".py", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".json", ".yaml", ".yml", ".toml", ".csv"})
 
 
@@ -110,6 +113,26 @@ def _file_of(module: str) -> Path | None:
         return None
     origin = Path(spec.origin) if spec is not None and spec.origin else None
     return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
+
+
+def raised_at(error: BaseException, name: str) -> str:
+    """Return the user's file and line that raised an error, or called what did, as " (own.py, line 3)"; "" for none.
+
+    That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
+    """
+    try:
+        own = {str(file) for file in source_of(name, whole_package=True).files}
+    except UsageError:  # gone since it was imported
+        own = set()
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file is Parley's, Python's or an installed package's, or none at all, such as <frozen importlib>."""
+    path = Path(file)
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return file.startswith("<") or installed or any(place in path.parents for place in (_PARLEY, _PYTHON))
 
 
 def forget(name: str, source: Source) -> None:

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.policies import Ask, Completion, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from parley.policies.own_code import source_of
+from parley.policies.own_code import raised_at, source_of
 from parley.text import one_line
 
 ENTRY_POINTS = "parley.policies"
@@ -54,15 +54,17 @@ def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
     try:
         make: Callable[..., Policy] = getattr(importlib.import_module(module), attribute)
         made = make(**arguments)
-    except SystemExit as error:
-        raise EngineError(f"{name}: cannot be made: {_left(error)}") from error
-    except Exception as error:  # whatever the user's code raises
-        raise UsageError(f"{name}: cannot be made: {type(error).__name__}: {one_line(str(error), 200)}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise _failed(error, name, "cannot be made: ") from error
     return _Checked(name, made)
 
 
-def _left(error: SystemExit) -> str:
-    return f"{one_line(repr(error), 200)}; raise an error instead of calling exit()"
+def _failed(error: Exception | SystemExit, name: str, what: str = "") -> ParleyError:
+    """Return the error of the user's code as one line that says where it was raised."""
+    said, where = one_line(str(error), 300), raised_at(error, name)
+    if isinstance(error, SystemExit):
+        return EngineError(f"{name}: {what}SystemExit({said}){where}; raise an error instead of calling exit()")
+    return UsageError(f"{name}: {what}{type(error).__name__}{said and f': {said}'}{where}")
 
 
 class _Checked:
@@ -78,10 +80,8 @@ class _Checked:
             reply = await self._policy.answer(ask, seed, attempt)
         except ParleyError:
             raise
-        except SystemExit as error:
-            raise EngineError(f"{self._name}: {_left(error)}") from error
-        except Exception as error:  # whatever the user's code raises
-            raise UsageError(f"{self._name}: {type(error).__name__}: {one_line(str(error), 300)}") from error
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise _failed(error, self._name) from error
         told = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
         if not told or not all(isinstance(text, str) for text in told):
             raise UsageError(

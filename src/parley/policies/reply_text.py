@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from parley.policies import Reply
 from parley.policies.parsing import parse_reply
 
+MAX_FREE_TEXT = 1_000_000  # characters; what a model writes freely ends at its tokens, long before
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 

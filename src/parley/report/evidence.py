@@ -88,11 +88,20 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "pairs": pairs,
         "discordant": f"{row['only_first']} only first, {row['only_second']} only second" if discordant else "",
         "values": values,
+        "all": _all(row, form),
         "difference": difference,
         "p": _p(row["p"]),
         "p_holm": _p(row["p_holm"]),
         "test": row["test"],
     }
+
+
+def _all(row: dict[Any, Any], form: str) -> str:
+    """Return the rates or means of all simulations, where the pairs are only some of them."""
+    sizes = row["simulations_from"], row["simulations_to"]
+    if not row["pairs"] or sizes == (row["pairs"], row["pairs"]):
+        return ""
+    return f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
 
 
 def _p(value: float) -> str:

@@ -20,6 +20,7 @@ from parley.games.base import Game, GameParameters, new_game
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import LLM, ChosenPolicy
+from parley.study.growing import GrowingSeeds
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
 SCRIPTED = "scripted"  # the engine of simulations that need none
@@ -52,8 +53,8 @@ class Player:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Agents of one role that are played alike; `count` is at least 1."""
+class PlayerGroup:
+    """Agents of one role and what plays them; `count` is at least 1. A game knows them as a `Group`, by policy."""
 
     role: str
     count: int
@@ -67,9 +68,10 @@ class Condition:
     game: type[Game]
     axes: Mapping[str, str | int | float]
     parameters: GameParameters
-    groups: tuple[Group, ...]
+    groups: tuple[PlayerGroup, ...]
     prompt: str
     seeds: Sequence[int]  # a range where the study gives their number, else the numbers that it lists
+    growing: GrowingSeeds | None = None  # how it gets more of them
     repeat: int | None = None  # which time its seeds are played; None where they are played once
 
     @cached_property
@@ -93,6 +95,11 @@ class Condition:
         """The axes as folders, `axis=value/axis=value/...`, and which repeat it is, where there are several."""
         repeat = {} if self.repeat is None else {"repeat": self.repeat}
         return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
+
+    @cached_property
+    def place(self) -> str:
+        """Its path with its spec: the folder of its records."""
+        return f"{self.path}/spec={self.spec}"
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
 from parley.policies.own_code import entry_points, of_entry_point
 from parley.policies.plugin import ENTRY_POINTS, plugin_kind
 from parley.study.axes import axis_value
-from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Group, Player
+from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup
+from parley.study.growing import GrowingSeeds
 from parley.study.study_file import SAME, Grid, GroupEntry, PlayerChoice, PolicyChoice, StudyFile
 from parley.text import one_line
 from parley.text.suggest import choose
@@ -29,8 +31,10 @@ _LONGEST_POPULATION = 150  # characters; the name becomes a folder, whose name m
 NOBODY = "none"  # what plays the agents of a role that no agent has
 
 
-def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
-    """Return the seeds that a study file gives by their number, or lists."""
+def seed_numbers(seeds: int | list[int] | GrowingSeeds) -> Sequence[int]:
+    """Return the seeds that a study file gives by their number, or lists; all that it may get where they grow."""
+    if isinstance(seeds, GrowingSeeds):
+        return range(seeds.to)
     return range(seeds) if isinstance(seeds, int) else tuple(seeds)
 
 
@@ -38,7 +42,7 @@ def seed_numbers(seeds: int | list[int]) -> Sequence[int]:
 class _Population:
     """The agents of one condition, and what the axes say of them."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[PlayerGroup, ...]
     model: str
     byzantine: str
 
@@ -114,6 +118,7 @@ class Expander:
         for name in grid.vary:
             if name in (*BASE_AXES, BYZANTINE_AXIS) or name not in self._game.Parameters.model_fields:
                 raise UsageError(f"{where}.vary.{one_line(name, 60)}: unknown parameter; {choose(name, known)}")
+        self._check_growing(grid, where)
         for name in grid.prompt:
             if name not in self._game.prompts:
                 raise UsageError(f"{where}.prompt: {name!r}: unknown prompt; {choose(name, self._game.prompts)}")
@@ -125,6 +130,17 @@ class Expander:
             raise UsageError(f"{where}.model: missing; add it, or give groups")
         elif (grid.n is None) == (grid.honest is None):
             raise UsageError(f"{where}: n: give either n (all agents) or honest (n is then honest + b)")
+
+    def _check_growing(self, grid: Grid, where: str) -> None:
+        seeds = grid.seeds or self._content.seeds
+        if isinstance(seeds, GrowingSeeds):
+            where = f"{where}.seeds" if grid.seeds else f"{self._where}: seeds"
+            outcomes = [outcome.name for outcome in self._game.outcomes]
+            if seeds.until.outcome not in outcomes:
+                remedy = choose(seeds.until.outcome, outcomes)
+                raise UsageError(f"{where}.until.outcome: {seeds.until.outcome!r}: unknown outcome; {remedy}")
+            if self._content.repeats > 1:
+                raise UsageError(f"{where}: seeds that grow cannot be repeated; remove repeats, or give their number")
 
     def _check_size(self) -> None:
         """Refuse what would take minutes to expand, before it is expanded."""
@@ -168,13 +184,15 @@ class Expander:
                 axes[BYZANTINE_AXIS] = population.byzantine
             for name in self._varied:
                 axes[name] = self._axis_value(getattr(parameters, name), f"{where}.vary.{name}")
+            seeds = grid.seeds or self._content.seeds
             condition = Condition(
                 game=self._game,
                 axes=axes,
                 parameters=parameters,
                 groups=population.groups,
                 prompt=prompt,
-                seeds=seed_numbers(grid.seeds or self._content.seeds),
+                seeds=seed_numbers(seeds),
+                growing=seeds if isinstance(seeds, GrowingSeeds) else None,
             )
             try:
                 self._game.check(parameters, condition.seating)
@@ -222,7 +240,7 @@ class Expander:
             found = [(a, self._adversary(a, player, f"{where}.byzantine", total == b)) for a in adversaries]
             # Without Byzantine agents, what would play them makes no difference.
             for written, adversary in found if b else found[:1]:
-                agents = (Group(self._honest, total - b, player), Group(self._byzantine, b, adversary))
+                agents = (PlayerGroup(self._honest, total - b, player), PlayerGroup(self._byzantine, b, adversary))
                 label = (SAME if written == SAME else adversary.label) if b else NOBODY
                 yield _Population(tuple(group for group in agents if group.count), player.label, label)
 
@@ -253,7 +271,7 @@ class Expander:
                 seen.add(key)
             yield population
 
-    def _choices(self, entry: GroupEntry, where: str) -> Iterator[Group]:
+    def _choices(self, entry: GroupEntry, where: str) -> Iterator[PlayerGroup]:
         for role, count, written in product(entry.role, entry.count, entry.policy):
             if role not in self._game.roles:
                 raise UsageError(f"{where}.role: {role!r}: unknown role; {choose(role, self._game.roles)}")
@@ -261,9 +279,9 @@ class Expander:
             # A list of policies may mix those that ask a model with those that do not.
             asks = policy.kind.rule is None or len(entry.policy) == 1
             for model in entry.model if entry.model and asks else [None]:
-                yield Group(role, count, self._with_model(policy, model, where))
+                yield PlayerGroup(role, count, self._with_model(policy, model, where))
 
-    def _population(self, groups: Sequence[Group], role: str, where: str) -> str:
+    def _population(self, groups: Sequence[PlayerGroup], role: str, where: str) -> str:
         """Return a readable name of what plays a role: one player's label, or all with their counts."""
         players = [(group.count, group.player.label) for group in groups if group.role == role]
         if len(players) < 2:
@@ -333,7 +351,7 @@ class Expander:
 
     def _no_file(self) -> str:
         """Return what to say of the models file where there is none, which scripted studies need not have."""
-        return "" if self._models_file.exists() else f" ({self._models_file}: no such file)"
+        return "" if exists(self._models_file) else f" ({self._models_file}: no such file)"
 
     def _check_role(self, kind: PolicyKind, role: str, where: str) -> None:
         if kind.roles and role not in kind.roles:

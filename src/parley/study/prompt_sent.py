@@ -21,7 +21,7 @@ from parley.policies import Ask, Reply
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, Rule
 from parley.policies.parsing import parse_reply
 from parley.study import Study
-from parley.study.condition import BYZANTINE_AXIS, Condition, Group, Player, Simulation
+from parley.study.condition import BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.text import by_number
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import validated
@@ -110,7 +110,7 @@ def default_study(
     adversary = _told(game, strategies) if strategies else BY_MODEL
     axes = {"model": BY_MODEL.label, "n": 4, "b": 1, "prompt": prompt, **parameters}
     axes |= {BYZANTINE_AXIS: adversary.label} if strategies else {}
-    groups = (Group(game.roles[0], 3, Player(BY_MODEL)), Group(game.roles[-1], 1, Player(adversary)))
+    groups = (PlayerGroup(game.roles[0], 3, Player(BY_MODEL)), PlayerGroup(game.roles[-1], 1, Player(adversary)))
     try:
         chosen = validated(game.Parameters, dict(parameters), game.name)
         condition = Condition(game, axes, chosen, groups, prompt, range(1))

@@ -5,9 +5,10 @@ dealt into shards.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,17 @@ from parley.games.evidence import FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
-from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
-from parley.study.ledger_settings import LedgerSettings
-from parley.study.study_file import SAME, StudyFile
+from parley.study.growing import GrowingSeeds, decided, on_disk
+from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, LedgerSettings, StudyFile
+from parley.text import one_line
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
+# Raised when the same records give other tables, figures or reports: what is there is made again.
+TABLES_VERSION = 2
 _PLAIN_LEDGER = LedgerSettings()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
@@ -139,7 +142,14 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
+        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations.
+
+        And how they are made: tables of an earlier version of Parley are made again.
+        """
+        return digest([TABLES_VERSION, self._shown])[:8]
+
+    @cached_property
+    def _shown(self) -> str:
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
         return digest([self.title, *records])[:8]
@@ -147,7 +157,7 @@ class Study:
     @cached_property
     def ledger_plan(self) -> str:
         """Eight hexadecimal digits that name what the ledger holds: the set of simulations, and how it is made."""
-        return digest([self.plan, self.ledger.model_dump(mode="json")])[:8]
+        return digest([self._shown, LEDGER_FORMAT, self.ledger.model_dump(mode="json")])[:8]
 
     def fitting(self, axes: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions that have these values of axes, as in a path or as a study writes them.
@@ -192,14 +202,32 @@ class Study:
 def check_name(file: Path) -> None:
     """Raise UsageError if a study file's name cannot name its study."""
     if not is_slug(file.stem):
-        raise UsageError(f"{file}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'")
+        raise UsageError(
+            f"{one_line(str(file), 300)}: the file's name becomes a folder; use letters, digits, '.', '_' and '-'"
+        )
+
+
+def check_alone(file: Path, *known: Path) -> None:
+    """Raise UsageError if another study file, none of `known`, has the same name, and so the same results."""
+    beside = (file.with_suffix(suffix) for suffix in (".yaml", ".yml"))
+    for other in (paths.study_file(file.stem), *beside):
+        if other not in known and other.exists() and not (file.exists() and other.samefile(file)):
+            raise UsageError(
+                f"{file} and {other}: two studies of one name would share {paths.results(file.stem)}; give one of the "
+                "files another name (mv)"
+            )
 
 
 def _check_there(file: Path) -> None:
     """Raise UsageError for a study file that is not there, if another one has a name that is close to it."""
-    there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
-    if not file.exists() and (close := meant(file.stem, there)):
-        raise UsageError(f"{file}: no such file; did you mean {close!r}?")
+    try:
+        file.stat()
+    except FileNotFoundError:
+        there = [path.stem for path in sorted(file.parent.glob("*.y*ml")) if path != paths.models_beside(path)]
+        if close := meant(file.stem, there):
+            raise UsageError(f"{file}: no such file; did you mean {close!r}?") from None
+    except OSError:  # reading it says why
+        pass
 
 
 def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str) -> tuple[Condition, ...]:
@@ -212,6 +240,19 @@ def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str)
             "the same game again; remove repeats, or raise a temperature"
         )
     return tuple(replace(condition, repeat=repeat) for repeat in range(content.repeats) for condition in conditions)
+
+
+def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Condition, ...]:
+    """Return the conditions with the seeds that they have by now, where they grow: as decided, else as on the disk."""
+    numbers = decided(study) if any(condition.growing for condition in conditions) else {}
+
+    def seeds(condition: Condition, growing: GrowingSeeds) -> range:
+        number = numbers.get(condition.place)
+        if number is None:
+            number = on_disk(paths.simulation(study, condition.path, condition.spec, 0).parent)
+        return range(growing.step(number))
+
+    return tuple(replace(c, seeds=seeds(c, c.growing)) if c.growing else c for c in conditions)
 
 
 def load_study(
@@ -237,12 +278,12 @@ def load_study(
         raise UsageError(f"{where}: ledger: the game {game.name} keeps none; remove this key")
     models_file = models_file or paths.models_file(file)
     recorded = recorded or {}
-    models = {**recorded, **(load_models(models_file) if models_file.exists() else {})}
+    models = {**recorded, **(load_models(models_file) if exists(models_file) else {})}
     for name in models:
         if name in game.policies or name in (SAME, SCRIPTED, OWN_CODE, NOBODY):
             raise UsageError(f"{models_file}: models.{name}: a reserved name; rename the entry")
     once = Expander(where, content, game, models, models_file, needs_weights).conditions()
-    conditions = _repeated(once, content, where)
+    conditions = _as_decided(_repeated(once, content, where), file.stem)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
     return Study(
@@ -257,3 +298,17 @@ def load_study(
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
     )
+
+
+def check_prices(
+    budget: Budget | None, used: Iterable[str], models: Mapping[str, ModelEntry], where: str, models_file: Path
+) -> None:
+    """Raise UsageError if money is limited and a model that is used has no price."""
+    if budget is None or budget.cost is None:
+        return
+    for name in sorted(set(used)):
+        if models[name].price is None:
+            raise UsageError(
+                f"{where}: budget.cost: {budget.cost:g}: {name} has no price; add price: {{prompt: ..., "
+                f"completion: ...}} to models.{name} in {models_file}, or give budget.tokens alone"
+            )

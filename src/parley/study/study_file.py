@@ -2,11 +2,10 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parley.policies.own_code import names_own_code
-from parley.study.budget import Budget
-from parley.study.ledger_settings import LedgerSettings
+from parley.study.growing import GrowingSeeds
 from parley.text.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -41,10 +40,20 @@ _SeedList = Annotated[
     Field(min_length=1, max_length=10_000, json_schema_extra={"uniqueItems": True}),
     AfterValidator(_each_once),
 ]
-# How many (seeds 0, 1, ...), or which. Told apart by type, so that an error is about the one that was meant.
+
+
+def _how_given(value: Any) -> str:
+    if isinstance(value, list):
+        return tag("list")
+    return tag("growing") if isinstance(value, dict | GrowingSeeds) else tag("count")
+
+
+# How many (seeds 0, 1, ...), which, or how they grow. Told apart by type, so that an error is about what was meant.
 _Seeds = Annotated[
-    Annotated[_Positive, Tag(tag("count"))] | Annotated[_SeedList, Tag(tag("list"))],
-    Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("count")),
+    Annotated[_Positive, Tag(tag("count"))]
+    | Annotated[_SeedList, Tag(tag("list"))]
+    | Annotated[GrowingSeeds, Tag(tag("growing"))],
+    Discriminator(_how_given),
 ]
 
 
@@ -83,11 +92,12 @@ def _written_as(value: Any) -> str:
 
 
 _Name = Annotated[Annotated[str, AfterValidator(_check_name)], Tag(tag("name"))]
-Policy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
-Player = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
-_Players = Annotated[list[Player], Field(min_length=1)]
+# A name, or a mapping with parameters.
+WrittenPolicy = Annotated[_Name | Annotated[PolicyChoice, Tag(tag("policy"))], Discriminator(_written_as)]
+WrittenPlayer = Annotated[_Name | Annotated[PlayerChoice, Tag(tag("policy"))], Discriminator(_written_as)]
+_Players = Annotated[list[WrittenPlayer], Field(min_length=1)]
 _OneOrMorePlayers = Annotated[
-    Annotated[Player, Tag(tag("one"))] | Annotated[_Players, Tag(tag("list"))],
+    Annotated[WrittenPlayer, Tag(tag("one"))] | Annotated[_Players, Tag(tag("list"))],
     Discriminator(lambda value: tag("list") if isinstance(value, list) else tag("one")),
 ]
 
@@ -102,7 +112,7 @@ class GroupEntry(BaseModel):
     model: _listed(Slug) | None = Field(  # type: ignore[valid-type]
         default=None, description="Entries of models.yaml, for policies that ask a model."
     )
-    policy: _listed(Policy) = Field(  # type: ignore[valid-type]
+    policy: _listed(WrittenPolicy) = Field(  # type: ignore[valid-type]
         default=["llm"],
         description="What answers: a policy of the game, or your own: an installed entry point or module:attribute.",
     )
@@ -116,7 +126,7 @@ class Grid(BaseModel):
     groups: Annotated[list[GroupEntry], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="The population, group by group; instead of model, n, honest, b and byzantine."
     )
-    model: _listed(Player) | None = Field(  # type: ignore[valid-type]
+    model: _listed(WrittenPlayer) | None = Field(  # type: ignore[valid-type]
         default=None, description="What plays the honest agents: entries of models.yaml, or policies of the game."
     )
     n: _listed(_Positive) | None = Field(  # type: ignore[valid-type]
@@ -140,6 +150,42 @@ class Grid(BaseModel):
     seeds: _Seeds | None = Field(default=None, description="Seeds of these conditions; else the study's.")
 
 
+class Budget(BaseModel):
+    """What a study may spend; not part of any identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Annotated[int, Field(strict=True, ge=1, le=10**15)] | None = Field(
+        default=None, description="Tokens of prompts and replies."
+    )
+    cost: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
+        default=None, description="Money, by the `price` of the models' entries and in its currency."
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Budget":
+        if self.tokens is None and self.cost is None:
+            raise ValueError("give tokens, or cost, or both")
+        return self
+
+
+LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
+MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
+
+
+class LedgerSettings(BaseModel):
+    """How the ledger of a study is made; not part of any identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    difficulty: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_DIFFICULTY,
+        description="Proof of work: zero bits that the hash of each block begins with; each doubles the work.",
+    )
+
+
 class StudyFile(BaseModel):
     """The content of a study file."""
 
@@ -150,7 +196,9 @@ class StudyFile(BaseModel):
     )
     title: str = Field(default="", max_length=200, description="One line for figures and the report.")
     seeds: _Seeds = Field(
-        default=1, description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers."
+        default=1,
+        description="Simulations per condition, with the seeds 0 to seeds - 1; or a list of seed numbers; or how they "
+        "grow until an interval is narrow enough.",
     )
     repeats: Annotated[int, Field(strict=True, ge=1, le=20)] = Field(
         default=1,

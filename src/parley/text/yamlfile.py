@@ -92,7 +92,7 @@ def load_yaml(path: Path) -> Any:
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{one_line(str(path), 300)}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"{path}: cannot be read: {_reason(error)}") from None
     try:

@@ -17,6 +17,7 @@ from parley.play.relocate import relocate
 from parley.play.spending import spent_line
 from parley.play.usable import recall_left_out
 from parley.study import Study
+from parley.study.growing import decide
 from parley.study.planned import changed_since
 from parley.text import one_line
 from parley.workflow.run import Run
@@ -41,6 +42,8 @@ def on_start(run: Run, workflow: Any) -> None:
 def _prepare(run: Run, workflow: Any) -> None:
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
+    if run.precision is not None:
+        decide(run.study.name, run.precision.numbers)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart()  # to plan what is left
     jobs = list(workflow.dag.needrun_jobs())
@@ -71,13 +74,19 @@ def on_error(run: Run) -> None:
 
 
 def on_success(run: Run) -> None:
-    """Remove the marks that only a killed run leaves, and name the damaged records that were left out."""
+    """Remove the marks that only a killed run leaves, and name the damaged records that were left out.
+
+    Where seeds grow and all that was missing is played now, the run begins anew with what that asks for.
+    """
     if run.is_main:
         for marks in (paths.shard_marks(run.study.name), paths.played_marks(run.study.name)):
             shutil.rmtree(marks, ignore_errors=True)
         # The jobs that left them out have said so in their logs alone.
         if line := recall_left_out(run.study):
             _log.warning("%s", line)
+        played = [*run.unplayed, *run.missing]
+        if run.grows and played and all(Path(record).exists() for record in played):
+            restart()
 
 
 def refuse_to_replace(records: Iterable[str]) -> None:

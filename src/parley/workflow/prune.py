@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from parley import paths
-from parley.errors import RecordError, UsageError
+from parley.errors import RecordError
 from parley.files import hold_lock, is_locked, open_regular
 from parley.play.former import is_place, walk
 from parley.play.journal import journal_id
@@ -19,6 +19,7 @@ from parley.play.record import read_description, read_summary
 from parley.play.relocate import find_moves, remove_empty
 from parley.study import Study
 from parley.study.condition import Simulation
+from parley.study.study import check_alone
 
 _TEMPORARY = re.compile(r"\.seed=[0-9]+\.(parquet|jsonl)\.[0-9]+\.tmp")  # as `files.temporary_name` makes them
 _JOURNAL = re.compile(rb"[0-9a-f]{8} \{")  # as `files.checked_line` begins
@@ -38,7 +39,7 @@ def former(study: Study) -> Former:
 
     Raises UsageError if another study file has the same name: the results may be of that one.
     """
-    _check_alone(study)
+    check_alone(study.file)
     simulations = list(study.simulations())
     own = {path for simulation in simulations for path in _names(simulation, study.name)}
     judge = _Judge(study, {simulation.id: simulation for simulation in simulations})
@@ -58,23 +59,13 @@ def prune(study: Study) -> Former:
 
     Raises JournalError while a run of the study goes on, UsageError as `former`.
     """
-    _check_alone(study)
+    check_alone(study.file)
     hold_lock(paths.lock(study.name))  # a run may be writing what looks like a leftover
     found = former(study)
     for path in found.removable:
         path.unlink()
         remove_empty(path.parent)
     return found
-
-
-def _check_alone(study: Study) -> None:
-    """Raise UsageError for a file that shares its name, and so its results, with one under config/."""
-    other = paths.study_file(study.name)
-    if other.exists() and not other.samefile(study.file):
-        raise UsageError(
-            f"{study.file}: {paths.results(study.name)} is also that of {other}, whose records would be deleted; use "
-            f"`parley prune {other}`, or give the file that these results are not of another name (mv)"
-        )
 
 
 def _names(simulation: Simulation, study: str) -> tuple[Path, ...]:

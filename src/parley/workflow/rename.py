@@ -14,7 +14,7 @@ from parley.errors import JournalError, RecordError, UsageError
 from parley.files import hold_lock, is_locked, make_folder
 from parley.play.former import walk
 from parley.play.relocate import move_file, remove_empty
-from parley.study.study import check_name
+from parley.study.study import check_alone, check_name
 from parley.text.suggest import choose
 from parley.text.yamlfile import is_slug, shown
 from parley.workflow.slurm import jobs_left
@@ -69,6 +69,8 @@ def _check_names(old: Path, new: Path) -> None:
         raise UsageError(f"{new}: the name that it has; give another one")
     if old.exists() and new.exists() and not old.samefile(new):  # the same: died between its two names
         raise UsageError(f"{old} and {new}: both are there, so they are two studies; remove one of the files first")
+    for file in (old, new):
+        check_alone(file, old, new)
     if not (old.exists() or new.exists()):
         raise UsageError(f"{old}: no such study file, and no {new}")
     if not (old.exists() or paths.results(old.stem).exists() or paths.logs(old.stem).exists()):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Mapping
@@ -11,12 +12,14 @@ from shlex import quote
 from typing import Any
 
 from parley import paths
+from parley.analysis.precision import grown, precision, unreachable
 from parley.calibration.results import planned_report
 from parley.errors import ParleyError, UsageError
 from parley.play.relocate import Moves, find_moves, missing_records
 from parley.play.usable import recall_left_out
 from parley.study import Study, load_study
 from parley.study.planned import run_plan
+from parley.study.study import check_alone
 from parley.workflow.run_log import follow, show_log
 from parley.workflow.server_guard import Guard
 
@@ -33,7 +36,9 @@ class Run:
 
     def __init__(self, study: Study, is_main: bool) -> None:
         """Plan a run; raises ParleyError if the study changed since the run of this job began."""
-        self.study = study
+        # How many seeds the study has by now, where they grow: its jobs are told by a file.
+        self.precision = precision(study) if is_main and any(c.growing for c in study.conditions) else None
+        self.study = study = grown(study, self.precision) if self.precision else study
         self.is_main = is_main
         self.plan = run_plan(study, new=is_main)
         self.token = run_token(new=is_main)
@@ -41,12 +46,12 @@ class Run:
         self.shards = {str(record): shard for record, shard in study.shards().items()}
         # What lies at a path that the study had before is there: it is moved when a run starts, not by a dry run.
         self.moves = find_moves(study) if is_main else Moves()
-        missing = missing_records(study, self.moves, by_shard=False) if is_main else []
+        self.missing = missing_records(study, self.moves, by_shard=False) if is_main else []
         # What plays by shard is made by one job: its mark stands for the records.
         self.unplayed = missing_records(study, self.moves, by_shard=True) if is_main else []
         # Only what is missing can order anything to be made, and each file that a rule names takes Snakemake
         # milliseconds.
-        self.unfinished = missing + sorted({self.mark_of(record) for record in self.unplayed})
+        self.unfinished = self.missing + sorted({self.mark_of(record) for record in self.unplayed})
         # The report shows the calibrations of the study's models, too: another one makes another plan.
         self.report_plan = planned_report(study, new=is_main)
 
@@ -54,6 +59,11 @@ class Run:
         """Return the mark of the job that plays what is missing of a record's shard."""
         engine, shard = self.shards[record]
         return str(paths.played_mark(self.study.name, engine, self.token, shard))
+
+    @property
+    def grows(self) -> bool:
+        """Whether more simulations may follow what is played now: then nothing is made of them yet."""
+        return self.precision is not None and self.precision.may_grow
 
     @cached_property
     def ledger_stamps(self) -> list[str]:
@@ -80,17 +90,23 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         if unknown := set(config) - {"study"}:
             raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
         study = load_study(paths.study_file(str(config.get("study") or "demo")))
-        follow(study)  # in the display
-        if workflow.is_main_process and (line := recall_left_out(study)):
-            print(f"parley: warning: {line}", file=sys.stderr)
+        find_own_programs()
+        if workflow.is_main_process:
+            check_alone(study.file)
+            if line := recall_left_out(study):
+                print(f"parley: warning: {line}", file=sys.stderr)
         run = Run(study, workflow.is_main_process)
+        follow(run.study)  # in the display
     except ParleyError as error:
         # Nothing has started: one line, as from the command line.
         print(f"parley: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     for line in run.moves.lines():
         _log.info("%s", line)
-    find_own_programs()
+    if run.precision is not None:
+        _log.info("%s", run.precision.line(study))
+        for line in unreachable(study):
+            _log.warning("%s", line)
     # Here or on a cluster's node: Snakemake waits for servers that hang.
     Guard(lambda: workflow.execution_settings.latency_wait).start()
     return run
@@ -102,8 +118,16 @@ def braced(text: str) -> str:
 
 
 def find_own_programs() -> None:
-    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated."""
+    """Let jobs find `parley` beside the Python that runs Snakemake, even if its environment is not activated.
+
+    Raises UsageError if it is not there either: all jobs would fail.
+    """
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    if shutil.which("parley") is None:
+        raise UsageError(
+            "no command `parley` on PATH, which every job runs; activate the environment that has it (source "
+            ".venv/bin/activate), and run the same command again"
+        )
 
 
 def run_token(new: bool) -> str:

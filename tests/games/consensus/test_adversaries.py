@@ -19,9 +19,8 @@ from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
 from parley.games.consensus.state import ConsensusView
 from parley.play.runner import play
-from parley.policies.kinds import ChosenPolicy
+from parley.policies.kinds import ChosenPolicy, ScriptedPolicy
 from parley.policies.parsing import parse_reply
-from parley.policies.scripted import ScriptedPolicy
 from support.playing import Say, drive, new_consensus
 
 KINDS = {**SCRIPTED, **ADVERSARIES}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from parley.games.base import new_game
+from parley.games.base import Group, new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from support.playing import INITIAL, SILENT, Played, Say, drive, groups, new_consensus
 
@@ -131,6 +131,28 @@ def test_stopping_while_honest_values_differ_is_premature() -> None:
     played = drive(new_consensus("hhh"), ([20, 20, 18], "stop"))
     assert outcome_class(played) == ("invalid_consensus", "premature_stop", "never_agreed")
     assert played.outcome.metrics["consensus_value"] is None
+
+
+@pytest.mark.parametrize("protocol", ["paper", "swarms"])
+def test_a_premature_stop_is_a_class_of_its_own_and_its_record_what_it_was(protocol: str) -> None:
+    # Records keep the name that they always had, so that old ones are classed alike and replays have their digest.
+    assert ConsensusGame.class_of("invalid_consensus", "premature_stop") == "premature_stop"
+    assert ConsensusGame.class_of("invalid_consensus", "foreign_value") == "invalid_consensus"
+    assert ConsensusGame.class_of("invalid_consensus", "no_honest_agents") == "invalid_consensus"
+    assert ConsensusGame.class_of("valid_consensus", None) == "valid_consensus"
+    assert [outcome.label for outcome in ConsensusGame.outcomes] == [
+        "valid consensus",
+        "invalid consensus",
+        "premature stop",
+        "no consensus",
+    ]
+    assert len({outcome.color for outcome in ConsensusGame.outcomes}) == 4
+    assert len({outcome.hatch for outcome in ConsensusGame.outcomes}) == 4
+    parameters, two = ConsensusParameters(protocol=protocol), [Group("honest", 2), Group("byzantine", 1)]
+    assert "premature_stop" in ConsensusGame.possible_outcomes(parameters, two)
+    for honest in (0, 1):  # one agent always agrees with itself
+        alone = [Group("honest", honest), Group("byzantine", 2)]
+        assert "premature_stop" not in ConsensusGame.possible_outcomes(parameters, alone)
 
 
 def test_a_premature_stop_after_agreement_is_of_drifted_agents() -> None:

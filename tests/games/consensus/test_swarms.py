@@ -11,8 +11,7 @@ from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.state import Agent, Proposal
 from parley.games.consensus.swarms.protocol import SwarmsProtocol, in_turns
 from parley.play.runner import play
-from parley.policies.kinds import PolicyKind
-from parley.policies.scripted import ScriptedPolicy
+from parley.policies.kinds import PolicyKind, ScriptedPolicy
 from support.playing import INITIAL, SILENT, groups
 from support.turns import ALL, Turn, new_swarms, take_turns
 

@@ -10,6 +10,7 @@ from parley.games.base import Group, new_game
 from parley.games.deliberation.game import DeliberationGame, Panels
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.network.graph import Network
+from parley.policies import Reply
 from support.deliberating import CARDS, CHOICES, EIGHTEEN, deliberate, new_deliberation
 
 
@@ -100,6 +101,56 @@ def test_indicators_compare_one_agent_majorities_and_unanimity() -> None:
     played = deliberate(new_deliberation("hhhb", turns=0), ["18", "18", "17", "17"])  # a tie, with the adversary's
     of = played.outcome.metrics
     assert (of["single_correct"], of["first_majority_correct"], of["consensus_correct"]) == (True, False, False)
+
+
+def test_majorities_are_given_of_honest_agents_and_of_all() -> None:
+    """Two adversaries who are right at first, to be trusted, make a majority that the honest alone do not have."""
+    played = deliberate(new_deliberation("hhhbb", turns=1), ["17", "17", "18", "18", "18"], ["18"] * 3 + ["17"] * 2)
+    of = played.outcome.metrics
+    assert (of["first_majority_correct"], of["first_majority_correct_honest"]) == (True, False)
+    assert (of["last_majority_correct"], of["last_majority_correct_honest"]) == (True, True)
+    played = deliberate(new_deliberation("hbb", turns=0), ["18", "17", "17"])
+    of = played.outcome.metrics
+    assert (of["last_majority_correct"], of["last_majority_correct_honest"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("reading", "values"), [("exact", [None, "18", None]), ("strict", ["18", "18", None]), ("flexible", ["20"] * 3)]
+)
+def test_a_study_chooses_how_numbers_are_read_and_the_record_says_it(reading: str, values: list[Any]) -> None:
+    game = new_deliberation(turns=0, reading=reading)
+    said = {"agent_1": "18 or 20", "agent_2": "18", "agent_3": "none"}
+    asks = next(steps := game.play())
+    replies = [Reply(ask.reply_model.model_validate({"argument": "So 20", "answer": said[ask.agent]})) for ask in asks]
+    if reading == "flexible":
+        replies[1] = Reply(asks[1].reply_model.model_validate({"argument": "18", "answer": "20"}))
+    with pytest.raises(StopIteration) as ended:
+        steps.send(replies)
+    outcome = ended.value.value
+    assert list(outcome.trace[0]["answers"].values()) == values
+    assert outcome.metrics["reading"] == outcome.trace[0]["rules"]["reading"] == reading
+    # By both, whatever was played.
+    assert (outcome.metrics["single_correct_strict"], outcome.metrics["single_correct_flexible"]) == (True, False)
+
+
+def test_other_problems_have_no_reading_of_numbers() -> None:
+    played = deliberate(new_deliberation(problem=CARDS, turns=0), ["A, 7"] * 3)
+    assert played.outcome.metrics["single_correct_strict"] is None
+    parameters = DeliberationParameters.model_validate({"reading": "strict", "problems": {"kind": "wason"}})
+    with pytest.raises(UsageError, match="reading: strict: is for numbers, and wason asks for cards; remove it"):
+        DeliberationGame.check(parameters, [Group("honest", 3)])
+
+
+def test_the_rules_of_a_deliberation_say_its_limits_and_its_network() -> None:
+    given = {"turns": 3, "time_limit": 60, "fewest_honest": 2, "topology": {"kind": "path"}}
+    ring = Network.of_edges(3, [(0, 1), (1, 2)])
+    rules = deliberate(new_deliberation("hhb", network=ring, **given), ["18"] * 3).outcome.trace[0]["rules"]
+    assert rules == {
+        **{"turns": 3, "stop_when_unanimous": True, "time_limit": 60, "fewest_honest": 2, "redeliberations": 0},
+        **{"hears": "all", "reading": "exact", "topology": "path", "malicious": 1},
+        "links": [["agent_1", "agent_2"], ["agent_2", "agent_3"]],
+    }
+    assert deliberate(new_deliberation(), ["18"] * 3).outcome.trace[0]["rules"]["links"] is None
 
 
 # Prioritized problems
@@ -352,10 +403,11 @@ def test_measures_are_of_honest_agents_alone() -> None:
     assert played.outcome.trace[0]["measures"]["participation"] == 0.5
 
 
-def test_a_deliberation_that_ended_keeps_its_last_answers_in_the_curves() -> None:
+def test_a_deliberation_that_ended_has_the_points_of_the_turns_that_it_had() -> None:
     outcome = deliberate(new_deliberation(turns=3), ["17", "18", "18"], ["18"] * 3).outcome.as_json()
     series = DeliberationGame.evidence.series(outcome, outcome["trace"])
-    assert series["accuracy"] == [(0, pytest.approx(2 / 3)), (1, 1.0), (2, 1.0), (3, 1.0)]
+    assert series["accuracy"] == [(0, pytest.approx(2 / 3)), (1, 1.0)]
+    assert DeliberationGame.evidence.last_round(outcome, outcome["trace"]) == 1
     assert series["wrong_to_right"] == [(1, 1.0)]
     assert series["confidence"] == []
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.state import DeliberationView, Value
 from parley.games.problems.problem import Problem
@@ -90,6 +91,37 @@ def test_a_random_adversary_is_never_right_and_changes_its_mind() -> None:
     answers = {said("random", view(), seed)["answer"] for seed in range(50)}
     assert "18" not in answers
     assert len(answers) > 1
+
+
+@pytest.mark.parametrize(
+    ("after", "turns", "words"),
+    [
+        (0, 0, "in 0 turns, so it would only help; raise turns to 2 or more"),
+        (0, 1, "in 1 turns, so it would only help; raise turns to 2 or more"),
+        (1, 2, "in 2 turns, so it would only help; lower it to 0 or less, or raise turns to 3 or more"),
+        (9, 2, "lower it to 0 or less, or raise turns to 11 or more"),
+        (0, 2, ""),
+        (1, 3, ""),
+    ],
+)
+def test_a_persuader_whose_wrong_answer_nobody_hears_is_refused(after: int, turns: int, words: str) -> None:
+    found = chosen("persuader", after=after).misfit(DeliberationParameters(turns=turns))
+    assert words in found
+    assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize("hears", ["all", "neighbor"])
+def test_what_a_persuader_pushes_last_is_heard_by_somebody(hears: str) -> None:
+    """At the limit that is allowed: `after` is two less than the turns."""
+    policies = {"honest": chosen("solver", accuracy=1, conformity=1), "byzantine": chosen("persuader", after=1)}
+    game = new_deliberation("hhb", policies=policies, turns=3, hears=hears, stop_when_unanimous=False)
+    trace = play_scripted(game).outcome.trace
+
+    def heard_in(turn: int) -> set[str]:
+        said = trace[turn - 1]["answers"]
+        return {said[name] for heard in trace[turn]["heard"].values() for name in heard}
+
+    assert [heard_in(turn) for turn in (1, 2, 3)] == [{"18"}, {"18"}, {"18", game.target}]
 
 
 def game(b: int, adversary: str, seed: int = 0, **given: Any) -> Any:

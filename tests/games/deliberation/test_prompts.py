@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS
 from parley.games.problems.problem import Problem
+from parley.games.replies import playing, read_reply
 from parley.policies import Reply
+from parley.policies.kinds import ChosenPolicy
 from support.deliberating import CARDS, CHOICES, EIGHTEEN, deliberate, new_deliberation
 
 
@@ -67,12 +71,81 @@ def test_placeholders_in_a_problem_stay_as_they_are() -> None:
     assert all("What is {target} in {agents}?" in ask.user for ask in asks)
 
 
-def test_arguments_of_others_are_cut_and_silence_is_shown() -> None:
+def test_arguments_of_others_are_cut_with_a_mark_and_silence_is_shown() -> None:
     game = new_deliberation("hhh", turns=1, shown_chars=5)
     played = deliberate(game, ["17", None, "18"], ["18"] * 3)
-    user = played.ask(1, 1).user
-    assert 'agent_3: "18" | Argument: "Becau"' in user
-    assert "agent_2: (no answer)" in user
+    lines = played.ask(1, 1).user.splitlines()
+    assert '  agent_3: "18" | Argument: "Becau" (cut here)' in lines
+    assert "  agent_2: (no answer)" in lines
+
+
+def test_an_agent_gets_its_own_argument_whole_and_what_fits_has_no_mark() -> None:
+    game = new_deliberation("hhh", turns=1, shown_chars=len("Because of 18."))
+    played = deliberate(game, ["1700", "18", "18"], ["18"] * 3)
+    lines = played.ask(1, 1).user.splitlines()
+    assert '  you: "1700" | Argument: "Because of 1700."' in lines
+    assert '  agent_2: "18" | Argument: "Because of 18."' in lines
+    assert '  agent_1: "1700" | Argument: "Because of 170" (cut here)' in played.ask(1, 2).user.splitlines()
+
+
+@pytest.mark.parametrize("reply_format", ["text", "two_steps"])
+def test_what_an_agent_wrote_freely_is_never_cut(reply_format: str) -> None:
+    """Also where it is longer than an argument in JSON may be."""
+    whole = "Step by step. " * 20
+    game = new_deliberation("hh", turns=1, reply_format=reply_format, argument_chars=30, cot_share=1)
+    asked: list[str] = []
+    steps = playing(game)
+    asks = next(steps)
+    for _ in range(4 if reply_format == "two_steps" else 2):
+        asked += [ask.user for ask in asks]
+        said = {"free": whole, "text": f"{whole}\nAnswer: 17", "json": '{"answer": "17"}'}
+        replies = [read_reply(ask, said[ask.reply_format], "stop") for ask in asks]
+        assert [reply.failure for reply in replies] == [None, None]
+        try:
+            asks = steps.send(replies)
+        except StopIteration:
+            break
+    assert game.trace[0]["said"]["agent_1"] == {"answer": "17", "argument": whole.strip()}
+
+
+@pytest.mark.parametrize("prompt", list(PROMPTS))
+@pytest.mark.parametrize("byzantine", ["llm", "llm_stubborn", "llm_persuader"])
+def test_on_policies_nobody_is_told_of_a_right_or_wrong_answer(prompt: str, byzantine: str) -> None:
+    kind = POLICIES[byzantine]
+    policies = {"byzantine": ChosenPolicy(kind, kind.Parameters())}
+    game = new_deliberation(
+        "hhb",
+        problem=CHOICES,
+        prompt=prompt,
+        turns=1,
+        policies=policies,
+        stop_when_unanimous=False,
+        problems={"kind": "policies"},
+    )
+    played = deliberate(game, [["Lend tools"]] * 2 + [["Buy more books"]], [["Lend tools"]] * 3)
+    told = [ask.system + ask.user for turn in played.turns for ask in turn]
+    assert len(told) == 6
+    for words in told:
+        assert not re.search(r"(?i)right answer|wrong answer|correct|mistak|\banswers? that|solve", words)
+    assert "No choice is right or wrong." in told[0]
+    assert "The policy that you push is: " in told[2]
+
+
+def test_the_identity_of_a_study_has_the_prompts_of_its_problems_alone() -> None:
+    numbers, policies = (
+        PROMPTS.files("improve", DeliberationParameters.model_validate({"problems": problems}))
+        for problems in ({"kind": "arithmetic"}, {"kind": "policies"})
+    )
+    sent = [
+        {path.name for path in files.values() if "reply_templates" not in str(path)} for files in (numbers, policies)
+    ]
+    assert sent[0] == {
+        *("honest_system.txt", "byzantine_system.txt", "cot_user.txt", "zero_shot_user.txt"),
+        "reflect_improve_user.txt",
+    }
+    assert sent[1] == {
+        name.replace("_system", "_policies_system").replace("_user", "_policies_user") for name in sent[0]
+    }
 
 
 def test_policies_are_listed_to_choose_from() -> None:

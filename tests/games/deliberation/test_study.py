@@ -205,7 +205,7 @@ def test_conditions_about_other_problems_are_no_pairs(study_factory: StudyFactor
     table = read_table(study.name, "contrasts")
     rates = table[table["kind"] == "indicator"]
     assert set(rates[rates["axis"] == "turns"]["test"]) == {"McNemar"}
-    assert set(rates[rates["axis"] == "problems"]["test"]) == {"Fisher"}
+    assert set(rates[rates["axis"] == "problems"]["test"]) == {"chi-squared"}
     assert (rates[rates["axis"] == "problems"]["pairs"] == 0).all()
 
 

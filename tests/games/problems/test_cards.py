@@ -111,6 +111,11 @@ def test_every_selection_is_read_in_any_order_and_is_its_own_normal_form(
             assert read_cards(text, cards) == normal
 
 
+@pytest.mark.parametrize("text", ["\\boxed{A, 7}", "$\\boxed{7, A}$", "The answer is \\boxed{A, 7}.", "\\text{A, 7}"])
+def test_latex_around_a_selection_is_no_word(text: str) -> None:
+    assert read_cards(text, ("A", "K", "4", "7")) == "7,A"
+
+
 _words = st.sampled_from(
     [*CARDS, "a", "k", "and", "the", "card", "I", "or", ",", ".", "7A", "it's", "5", " ", "vowel"]
 )

@@ -18,11 +18,11 @@ from parley.engine.server import _environment, is_cpu_build
 from parley.engine.weights import fetch, model_folder
 from parley.errors import BudgetError
 from parley.files import parse_line
+from parley.play.account import spent_before
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.play.spending import budget_line, spending_line
-from parley.play.spent_before import spent_before
 from support.models import write
 from support.workflows import real_snakemake
 

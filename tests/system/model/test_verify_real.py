@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from parley.play.record import read_summary
+from parley.play.recorded_asks import read_recorded
 from parley.play.simulate import simulate
-from parley.play.verify import read_recorded
 from support.commands import Parley, Ran
 from support.forging import forge
 from support.models import serve, write

@@ -72,8 +72,8 @@ FIGURES = (
     ),
 )
 QUANTITIES = (
-    Quantity("value_position", "agreed value in the initial range (0 lowest, 1 highest)"),
-    Quantity("value_shift", "agreed value less the initial mean"),
+    Quantity("value_position", "agreed value in the initial range (0 lowest, 1 highest)", signed=True),
+    Quantity("value_shift", "agreed value less the initial mean", signed=True),
     Quantity("distance_to_mean", "distance of the agreed value from the initial mean"),
     Quantity("distance_to_median", "distance of the agreed value from the initial median"),
 )
@@ -85,7 +85,7 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     columns = COLUMNS
 
     figures = FIGURES
-    measures = (Measure("agreement", "agreement of honest agents"),)
+    measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
     regressed = ("initial_mean", "consensus_value")
 

@@ -23,6 +23,7 @@ from parley.policies import Ask, Reply
 from parley.policies.kinds import LLM
 from parley.text import by_number
 
+PREMATURE_STOP = "premature_stop"
 PROTOCOLS: Mapping[str, type[Protocol]] = {"paper": PaperProtocol, "swarms": SwarmsProtocol}
 
 
@@ -34,6 +35,7 @@ class ConsensusGame(Game[ConsensusParameters]):
     outcomes = (
         OutcomeClass("valid_consensus", "valid consensus", "#0072B2", ""),
         OutcomeClass("invalid_consensus", "invalid consensus", "#E69F00", "///"),
+        OutcomeClass(PREMATURE_STOP, "premature stop", "#CC79A7", "xx"),
         OutcomeClass("no_consensus", "no consensus", "#D9D9D9", ".."),
     )
     Parameters = ConsensusParameters
@@ -70,13 +72,27 @@ class ConsensusGame(Game[ConsensusParameters]):
 
     @classmethod
     def possible_outcomes(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> frozenset[str]:
-        """Return the outcomes that can be: none is valid without an honest agent, none invalid with a single value."""
+        """Return the outcomes that can be: none is valid without an honest agent, none invalid with a single value.
+
+        None is premature with less than two honest agents, or a single value: they cannot disagree.
+        """
         impossible = set()
-        if not any(group.role == HONEST and group.count for group in groups):
+        honest = sum(group.count for group in groups if group.role == HONEST)
+        if honest == 0:
             impossible.add("valid_consensus")
         elif parameters.value_min == parameters.value_max:
-            impossible.add("invalid_consensus")
+            impossible |= {"invalid_consensus", PREMATURE_STOP}
+        if honest < 2:
+            impossible.add(PREMATURE_STOP)
         return super().possible_outcomes(parameters, groups) - impossible
+
+    @classmethod
+    def class_of(cls, name: str, detail: str | None) -> str:
+        """Return the class of an outcome; a stop while honest agents disagree has one of its own (section 3).
+
+        Records call it an invalid consensus with this detail.
+        """
+        return PREMATURE_STOP if detail == PREMATURE_STOP else name
 
     @classmethod
     def threat_model(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> str:
@@ -114,7 +130,7 @@ class ConsensusGame(Game[ConsensusParameters]):
             name = "valid_consensus"
         else:
             name = "invalid_consensus"
-            detail = "foreign_value" if agreed else "premature_stop" if held else "no_honest_agents"
+            detail = "foreign_value" if agreed else PREMATURE_STOP if held else "no_honest_agents"
         unanimous = [entry["round"] for entry in self.protocol.trace if entry["honest_share"] == 1]
         return Outcome(
             name=name,

@@ -11,9 +11,16 @@ _METRICS = (
     Column("kind", "string", "kind of the problem"),
     Column("right_answer", "string", "right answer; missing for problems that have none"),
     Column("consensus", "string", "what was agreed on; policies as JSON; missing if agents hung"),
+    Column("reading", "string", "how numbers were read in the game: exact, strict or flexible"),
     Column("single_correct", "bool", "whether the first answer of one honest agent is right"),
-    Column("first_majority_correct", "bool", "whether the majority of all first answers is right"),
-    Column("last_majority_correct", "bool", "whether the majority of all last answers is right"),
+    Column("single_correct_strict", "bool", "the same with its number read as `strict`; missing for other problems"),
+    Column("single_correct_flexible", "bool", "the same with its number read as `flexible`; missing for others"),
+    Column(
+        "first_majority_correct", "bool", "whether the majority of all first answers is right, also of adversaries"
+    ),
+    Column("first_majority_correct_honest", "bool", "whether the majority of honest agents' first answers is right"),
+    Column("last_majority_correct", "bool", "whether the majority of all last answers is right, also of adversaries"),
+    Column("last_majority_correct_honest", "bool", "whether the majority of honest agents' last answers is right"),
     Column("consensus_correct", "bool", "whether agents were unanimous and right"),
     Column("agreed", "bool", "whether agents agreed"),
     Column("turns", "int64", "most turns of reflection that there could be", "turns"),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from parley.games.deliberation.borne_out import check_verdict
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Round
@@ -10,18 +11,23 @@ from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Indicator, Meas
 from parley.games.parameters import Group
 
 MEASURES = (
-    Measure("accuracy", "right answers"),
-    Measure("participation", "largest agreement"),
+    Measure("accuracy", "right answers", carried=True),
+    Measure("participation", "largest agreement", carried=True),
     Measure("right_to_wrong", "right answers given up"),
     Measure("wrong_to_right", "wrong answers mended"),
     Measure("conformity", "gone over to the leading answer"),
-    Measure("confidence", "confidence in the policies accepted"),
+    Measure("confidence", "confidence in the policies accepted", carried=True),
 )
 
 INDICATORS = (
     Indicator("single_correct", "one agent's first answer is right"),
-    Indicator("first_majority_correct", "majority vote of first answers is right"),
-    Indicator("last_majority_correct", "majority vote of last answers is right"),
+    Indicator("single_correct_strict", "the same, its number read as strict", contrasted=False),
+    Indicator("single_correct_flexible", "the same, its number read as flexible", contrasted=False),
+    Indicator("first_majority_correct_honest", "majority vote of honest first answers is right"),
+    Indicator("last_majority_correct_honest", "majority vote of honest last answers is right"),
+    # With adversaries among the voters; without any they say the same as those of honest agents.
+    Indicator("first_majority_correct", "majority vote of all first answers is right", contrasted=False),
+    Indicator("last_majority_correct", "majority vote of all last answers is right", contrasted=False),
     Indicator("consensus_correct", "unanimous and right"),
 )
 
@@ -37,8 +43,8 @@ QUANTITIES = (
 # What deliberation adds, and what unanimity costs, in the same simulations.
 COMPARISONS = (
     ("single_correct", "consensus_correct"),
-    ("first_majority_correct", "consensus_correct"),
-    ("first_majority_correct", "last_majority_correct"),
+    ("first_majority_correct_honest", "consensus_correct"),
+    ("first_majority_correct_honest", "last_majority_correct_honest"),
 )
 
 FIGURES = (
@@ -47,17 +53,24 @@ FIGURES = (
         kind="curves",
         title="Right answers by turn",
         caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with Wilson "
-        "intervals over simulations (after Figure 2 of the paper). A deliberation that ended keeps its last answers.",
+        "intervals over simulations (after Figure 2 of the paper).",
         of=("accuracy",),
     ),
     FigureSpec(
         name="deliberation_gain",
         kind="indicators",
         title="What deliberation adds",
-        caption="Share of problems answered right by one agent alone, by the majority of the same agents' first and "
-        "last answers, and unanimously, with Wilson intervals (the question of Figure 3a of the paper).",
+        caption="Share of problems answered right by one honest agent alone, by the majority of honest agents' first "
+        "and last answers, by that of all agents' first answers (adversaries vote, too), and unanimously, with Wilson "
+        "intervals (the question of Figure 3a of the paper).",
         x="n",
-        of=("single_correct", "first_majority_correct", "last_majority_correct", "consensus_correct"),
+        of=(
+            "single_correct",
+            "first_majority_correct_honest",
+            "first_majority_correct",
+            "last_majority_correct_honest",
+            "consensus_correct",
+        ),
     ),
     FigureSpec(
         name="participation",
@@ -141,22 +154,17 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
         return figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
-        """Return the points of each measure by turn, of the last deliberation on the problem.
-
-        One that ended before the last turn keeps its answers: accuracy, participation and confidence stay as they
-        were, and nobody changes.
-        """
+        """Return the points of each measure by turn, of the last deliberation on the problem."""
         last = [entry for entry in trace if entry["session"] == trace[-1]["session"]]
         found: dict[str, list[tuple[int, float]]] = {}
         for measure in self.measures:
             points = [(entry["turn"], entry["measures"][measure.name]) for entry in last]
-            kept = [(turn, float(value)) for turn, value in points if value is not None]
-            # What a turn without a point left open stays open.
-            held = kept and kept[-1][0] == last[-1]["turn"]
-            if held and measure.name in ("accuracy", "participation", "confidence"):
-                kept += [(turn, kept[-1][1]) for turn in range(kept[-1][0] + 1, outcome["metrics"]["turns"] + 1)]
-            found[measure.name] = kept
+            found[measure.name] = [(turn, float(value)) for turn, value in points if value is not None]
         return found
+
+    def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> int:
+        """Return the last turn of the last deliberation on the problem."""
+        return trace[-1]["turn"]
 
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""
@@ -179,3 +187,7 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
                 )
             )
         return sessions
+
+    def check_verdict(self, session: Session) -> None:
+        """Raise ValueError if a deliberation of the ledger cannot have its verdict after what was said."""
+        check_verdict(session)

@@ -17,14 +17,16 @@ from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeCl
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.parameters import DeliberationParameters, reply_model
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, told_reply
+from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, prompt_style, told_reply
 from parley.games.deliberation.state import Agent, Answer, DeliberationView, Round, Value, Verdict
 from parley.games.deliberation.turns import Turn, graded, heard_by, plurality, reached, turn_measures
 from parley.games.deliberation.verdict import Ended, verdict
 from parley.games.problems.matching import MATCHING
 from parley.games.problems.problem import Problem
+from parley.games.problems.readings import Reading, read_as
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
+from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
 
 CORRECT = "correct_consensus"
@@ -37,6 +39,7 @@ class DeliberationGame(Game[DeliberationParameters]):
     """N agents, B of them malicious, deliberate on a problem until they are unanimous, or hang."""
 
     name = "deliberation"
+    protocol_version = 2  # 2: numbers are read more carefully, policies have prompts of their own, cuts are marked
     outcomes = (
         OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),
         OutcomeClass(WRONG, "unanimous and wrong", "#D55E00", "///"),
@@ -100,6 +103,11 @@ class DeliberationGame(Game[DeliberationParameters]):
                 f"redeliberations: {parameters.redeliberations}: {possible} panels of {size} can be made of these "
                 "agents, and none may deliberate twice on a problem; lower it, or raise n"
             )
+        if parameters.reading != "exact" and parameters.problems.problem_kind != "number":
+            raise UsageError(
+                f"reading: {parameters.reading}: is for numbers, and {parameters.problems} asks for "
+                f"{parameters.problems.problem_kind}; remove it"
+            )
         parameters.problems.check()
 
     @classmethod
@@ -158,10 +166,13 @@ class DeliberationGame(Game[DeliberationParameters]):
     ) -> Ask:
         p, role, seat = self.parameters, agent.seat.role, agent.seat
         style = "reflect" if before else "cot" if agent.by_chain_of_thought else "zero_shot"
+        asked = prompt_style(style, self.problem.definitive)
         others = [before.answers[name] for name in heard[agent.name]] if before else []
         own = before.answers[agent.name] if before else None
         target = self.target if role == BYZANTINE else None
         reply_format = format_of(style, p.format_for(seat))
+        # Free text is as long as its tokens, and never cut: an agent gets its own argument back as it wrote it.
+        argument_chars = p.argument_chars if reply_format == "json" else MAX_FREE_TEXT
         told = told_reply(style, self.problem.definitive, reply_format)
         values = places(
             PromptValues(
@@ -173,9 +184,9 @@ class DeliberationGame(Game[DeliberationParameters]):
             role=role,
             round=session * (p.turns + 1) + number,
             phase="reflect" if before else "initial",
-            system=with_instructions(PROMPTS.filled(self.prompt, role, style, "system", values), seat.policy),
-            user=PROMPTS.filled(self.prompt, role, style, "user", values),
-            reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, p.argument_chars),
+            system=with_instructions(PROMPTS.filled(self.prompt, role, asked, "system", values), seat.policy),
+            user=PROMPTS.filled(self.prompt, role, asked, "user", values),
+            reply_model=reply_model(style, self.problem.kind, self.problem.options, p.answer_chars, argument_chars),
             sampling=p.reflect if before else p.initial,
             reply_format=reply_format,
             follow_up=told.follow_up,
@@ -199,10 +210,17 @@ class DeliberationGame(Game[DeliberationParameters]):
         argument = one_line(fields["argument"])
         if self.problem.definitive:
             said = one_line(fields["answer"])
-            return Answer(name, self.problem.read(said), said, argument)
+            return Answer(name, self._read(said, argument), said, argument)
         named = [one_line(policy) for policy in fields["policies"]]
         unknown = self.problem.unknown(named)
-        return Answer(name, self.problem.read_policies(named), "; ".join(named), argument, unknown=unknown)
+        value = self.problem.read_policies(named)
+        return Answer(name, value, "; ".join(named), argument, policies=tuple(named), unknown=unknown)
+
+    def _read(self, said: str, argument: str) -> str | None:
+        """Read a number as the study wants it, a selection of cards as always."""
+        if self.problem.kind != "number":
+            return self.problem.read(said)
+        return read_as(self.parameters.reading, said, argument)
 
     def _close(self, panel: tuple[Agent, ...], session: int, turns: list[Turn], ended: Ended | None) -> None:
         """Add a turn to the trace."""
@@ -221,7 +239,19 @@ class DeliberationGame(Game[DeliberationParameters]):
             prioritized = {} if self.problem.definitive else {"theta": str(p.theta), "matching": MATCHING}
             malicious = len(panel) - len(honest)
             entry["subject"] = {key: value for key, value in self.problem.as_json().items() if key != "answer"}
-            entry["rules"] = {"turns": p.turns, "hears": p.hears, "malicious": malicious, **prioritized}
+            entry["rules"] = {
+                "turns": p.turns,
+                "stop_when_unanimous": p.stop_when_unanimous,
+                "time_limit": p.time_limit,
+                "fewest_honest": p.fewest_honest,
+                "redeliberations": p.redeliberations,
+                "hears": p.hears,
+                "reading": p.reading,
+                "topology": str(p.topology),
+                "links": self._links(),
+                "malicious": malicious,
+                **prioritized,
+            }
         if not self.problem.definitive:
             levels = graded(now.values(honest), p.theta).levels
             entry["levels"] = {policy: str(level) for policy, level in levels.items()}
@@ -230,6 +260,14 @@ class DeliberationGame(Game[DeliberationParameters]):
             judged: Verdict = {"agreed": ended.detail is None, "value": value, "detail": ended.detail}
             entry["verdict"] = judged if self.problem.definitive else {"levels": entry["levels"], **judged}
         self.trace.append(entry)
+
+    def _links(self) -> list[list[str]] | None:
+        """Return who is linked to whom, by name; None where everyone is."""
+        if self.network.is_complete:
+            return None
+        names = list(self._seats)
+        nodes = range(len(names))
+        return [[names[a], names[b]] for a in nodes for b in self.network.neighbors(a) if a < b]
 
     # How it ended
 
@@ -248,6 +286,11 @@ class DeliberationGame(Game[DeliberationParameters]):
         def is_right(value: Value | None) -> bool | None:
             return None if right is None else value == right
 
+        single = first.answers[ended.honest[0]]
+
+        def single_as(reading: Reading) -> bool | None:
+            return read_as(reading, single.said, single.argument) == right if self.problem.kind == "number" else None
+
         answers = [answer for entry in self.trace for answer in entry["said"].values()]
         values = [value for entry in self.trace for value in entry["answers"].values()]
         return Outcome(
@@ -261,9 +304,14 @@ class DeliberationGame(Game[DeliberationParameters]):
                 "kind": self.problem.kind,
                 "right_answer": right,
                 "consensus": list(ended.value) if isinstance(ended.value, tuple) else ended.value,
-                "single_correct": is_right(first.answers[ended.honest[0]].value),
+                "reading": self.parameters.reading,
+                "single_correct": is_right(single.value),
+                "single_correct_strict": single_as("strict"),
+                "single_correct_flexible": single_as("flexible"),
                 "first_majority_correct": is_right(plurality(first.values(everyone))),
+                "first_majority_correct_honest": is_right(plurality(first.values(ended.honest))),
                 "last_majority_correct": is_right(plurality(last.values(everyone))),
+                "last_majority_correct_honest": is_right(plurality(last.values(ended.honest))),
                 "consensus_correct": None if right is None else name == CORRECT,
                 "agreed": agreed,
                 "turns": self.parameters.turns,
@@ -284,8 +332,9 @@ class DeliberationGame(Game[DeliberationParameters]):
 def _said(answer: Answer) -> dict[str, Any] | None:
     if answer.silent:
         return None
+    policies = {"policies": list(answer.policies)} if answer.policies else {}
     unknown = {"unknown": answer.unknown} if answer.unknown else {}
-    return {"answer": answer.said, "argument": answer.argument, **unknown}
+    return {"answer": answer.said, "argument": answer.argument, **policies, **unknown}
 
 
 class Panels:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from parley.games.network.topology import Complete, Topology
 from parley.games.parameters import GameParameters, Share, ShareOrNone
 from parley.games.problems.problem import Kind
+from parley.games.problems.readings import Reading
 from parley.games.problems.sources import Arithmetic, ProblemSource
 from parley.policies import ReplyFormat, Sampling
 from parley.policies.reply_text import ReplyModel
@@ -76,7 +77,19 @@ class DeliberationParameters(GameParameters):
         "then in JSON (two_steps), but for answers that come before their argument, which are JSON. A small model "
         "that reasons inside of JSON loses half of its right answers (docs/explanation/reply-formats.md).",
     )
-    argument_chars: int = Field(default=2_500, ge=1, le=10_000, description="Longest argument: as long as 600 tokens.")
+    reading: Reading = Field(
+        default="exact",
+        description="How the number of an answer is read: the one that the answer states (exact); what the answer "
+        "begins with (strict), or the last number of the argument and the answer (flexible), as lm-evaluation-harness "
+        "reads GSM8K.",
+        exclude_if=lambda value: bool(value == "exact"),  # identities are older than this parameter
+    )
+    argument_chars: int = Field(
+        default=2_500,
+        ge=1,
+        le=10_000,
+        description="Longest argument in JSON: as long as 600 tokens. One in free text is never cut.",
+    )
     answer_chars: int = Field(
         default=60, ge=1, le=1_000, description="Longest answer; policies may always be named in full."
     )
@@ -84,7 +97,8 @@ class DeliberationParameters(GameParameters):
         default=2_500,
         ge=0,
         le=10_000,
-        description="An argument is cut to so many characters where others are shown it.",
+        description="An argument is cut to so many characters where others are shown it, and marked as cut. An agent "
+        "gets its own whole.",
     )
     initial: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="First answers.")
     reflect: Sampling = Field(default=Sampling(temperature=0.7, max_tokens=600), description="Later answers.")

@@ -5,6 +5,7 @@ text it returns goes through the same strict parser as a model's.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,23 @@ class Persuader(PolicyParameters):
     """When it turns."""
 
     after: int = Field(
-        default=0, ge=0, le=1_000, description="The last turn in which it gives the right answer, to be trusted."
+        default=0,
+        ge=0,
+        le=1_000,
+        description="The last turn in which it gives the right answer, to be trusted; at most two less than `turns`, "
+        "since nobody hears what is said in the last one.",
+    )
+
+
+def _never_turns(given: Any, parameters: Any) -> str:
+    """Return why a persuader would only help: what it says in the last turn reaches nobody."""
+    if given.after <= parameters.turns - 2:
+        return ""
+    turns = parameters.turns
+    lower = f"lower it to {turns - 2} or less, or " if turns >= 2 else ""
+    return (
+        f"after: {given.after}: nobody hears its wrong answer in {turns} turns, so it would only help; {lower}"
+        f"raise turns to {given.after + 2} or more"
     )
 
 
@@ -113,8 +130,11 @@ def random(view: DeliberationView, rng: np.random.Generator, given: PolicyParame
 
 
 def _llm_adversary(name: str, summary: str) -> PolicyKind:
-    told = FOLDER / "strategies" / f"{name}.txt"
-    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=lambda given: text_of(told))
+    return PolicyKind(f"llm_{name}", summary, roles=_ADVERSARY, instructions=partial(_instructions, name))
+
+
+def _instructions(name: str, given: PolicyParameters) -> str:
+    return text_of(FOLDER / "strategies" / f"{name}.txt")
 
 
 POLICIES: Mapping[str, PolicyKind] = {
@@ -122,10 +142,10 @@ POLICIES: Mapping[str, PolicyKind] = {
     for kind in (
         LLM,
         scripted_kind(solver, Solver),
-        _llm_adversary("stubborn", "A language model that is told to hold to the wrong answer in every turn."),
-        _llm_adversary("persuader", "A language model that is told to win the others over to the wrong answer."),
+        _llm_adversary("stubborn", "A language model that is told to hold to what it pushes in every turn."),
+        _llm_adversary("persuader", "A language model that is told to win the others over to what it pushes."),
         scripted_kind(stubborn, roles=_ADVERSARY),
-        scripted_kind(persuader, Persuader, _ADVERSARY),
+        scripted_kind(persuader, Persuader, _ADVERSARY, misfit=_never_turns),
         scripted_kind(silent, roles=_ADVERSARY),
         scripted_kind(random, roles=_ADVERSARY),
     )

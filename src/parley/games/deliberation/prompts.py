@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Answer, Value
@@ -16,16 +17,26 @@ from parley.text import one_line
 FOLDER = Path(__file__).parent / "templates"
 PHASES = ("initial", "reflect")
 STYLES = ("cot", "zero_shot", "reflect")  # the first two are those of the initial round
-_ASKED_IN = {"cot": (None, {"cot_share": 1}), "zero_shot": (None, {"cot_share": 0})}
+_POLICIES = "_policies"  # ends the names of prompts on prioritized problems, which have no right answer
+_OF_POLICIES = {"problems": {"kind": "policies"}}
+_ASKED_IN: dict[str, tuple[str | None, dict[str, Any]]] = {
+    "cot": (None, {"cot_share": 1}),
+    "zero_shot": (None, {"cot_share": 0}),
+    "cot_policies": (None, {"cot_share": 1, **_OF_POLICIES}),
+    "zero_shot_policies": (None, {"cot_share": 0, **_OF_POLICIES}),
+    "reflect_policies": ("reflect", _OF_POLICIES),
+}
 
 
-def _variant(reflect: str) -> dict[str, Path]:
-    users = {"cot_user": "cot_user", "zero_shot_user": "zero_shot_user", "reflect_user": reflect}
-    return {
-        f"{role}_{name}": FOLDER / f"{file}.txt"
-        for role in (HONEST, BYZANTINE)
-        for name, file in {"system": f"{role}_system", **users}.items()
-    }
+def _variant(name: str) -> dict[str, Path]:
+    files = {}
+    for role in (HONEST, BYZANTINE):
+        for kind in ("", _POLICIES):
+            for style in STYLES:
+                task = f"{style}_{name}" if style == "reflect" else style
+                files[f"{role}_{style}{kind}_system"] = FOLDER / f"{role}{kind}_system.txt"
+                files[f"{role}_{style}{kind}_user"] = FOLDER / f"{task}{kind}_user.txt"
+    return files
 
 
 @dataclass(frozen=True)
@@ -47,16 +58,21 @@ class PromptValues:
 _FORMS = {
     "number": "The answer is one number.",
     "cards": "The answer names the cards, separated by commas.",
-    "policies": "The answer lists the policies that you support, each word for word as it stands here:\n{options}",
+    "policies": "Name each policy that you support word for word as it stands here:\n{options}",
 }
 _NO_ANSWER = "(no answer)"
+_CUT = " (cut here)"  # outside of the quotes, where no agent can write it
 
 
-def answer_text(answer: Answer, name: str, chars: int) -> str:
-    """Return one line for one answer; words of agents are quoted, so that they cannot forge a line's end."""
+def answer_text(answer: Answer, name: str, chars: int | None = None) -> str:
+    """Return one line for one answer; words of agents are quoted, so that they cannot forge a line's end.
+
+    An argument of more than `chars` characters is cut, and marked; None cuts nothing.
+    """
     if answer.silent:
         return f"  {name}: {_NO_ANSWER}"
-    why = json.dumps(one_line(answer.argument, chars), ensure_ascii=False)
+    shown = one_line(answer.argument, chars)
+    why = json.dumps(shown, ensure_ascii=False) + (_CUT if shown != one_line(answer.argument) else "")
     return f"  {name}: {json.dumps(answer.said, ensure_ascii=False)} | Argument: {why}"
 
 
@@ -81,6 +97,11 @@ def format_of(style: str, reply_format: ReplyFormat) -> ReplyFormat:
     return "json" if style == "zero_shot" and reply_format == "two_steps" else reply_format
 
 
+def prompt_style(style: str, definitive: bool) -> str:
+    """Return the name of a style's prompts, on problems that have a right answer or not."""
+    return style if definitive else style + _POLICIES
+
+
 def told_reply(style: str, definitive: bool, reply_format: ReplyFormat) -> Instruction:
     """Return what is said of the form of the reply to a style, on problems that have a right answer or not."""
     return instruction(_kind(style, definitive), format_of(style, reply_format))
@@ -97,7 +118,7 @@ def places(values: PromptValues) -> dict[str, object]:
         "turns": values.turns,
         "problem": values.problem.question,
         "form": _form(values.problem),
-        "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you", shown),
+        "own": f"  you: {_NO_ANSWER}" if own is None else answer_text(own, "you"),
         "heard": "\n".join(heard) or "  (nobody's answer reached you)",
         "target": value_text(values.target),
         "reply": values.reply,
@@ -105,14 +126,14 @@ def places(values: PromptValues) -> dict[str, object]:
 
 
 # What an agent is told to do with the answers of others: to improve its own, or to be slow to give it up.
-_VARIANTS = {"improve": _variant("reflect_improve_user"), "skeptical": _variant("reflect_skeptical_user")}
+_VARIANTS = {"improve": _variant("improve"), "skeptical": _variant("skeptical")}
 
 
 class DeliberationPrompts(Prompts[DeliberationParameters]):
     """Two variants, with the answers' form as the problems and the reply format want it."""
 
     variants = _VARIANTS
-    phases = STYLES
+    phases = (*STYLES, *(style + _POLICIES for style in STYLES))
     asked_in = _ASKED_IN
     questions = (
         QuestionStyle("deliberation_cot", "improve", "answer", {"cot_share": 1}),
@@ -128,7 +149,10 @@ class DeliberationPrompts(Prompts[DeliberationParameters]):
             for kind in [_kind(style, parameters.definitive)]
             for part, path in instruction_files(kind, format_of(style, parameters.reply_format)).items()
         }
-        return {**self.variants[prompt], **replies}
+        sent = {
+            name: path for name, path in self.variants[prompt].items() if (_POLICIES in name) != parameters.definitive
+        }
+        return {**sent, **replies}
 
 
 PROMPTS = DeliberationPrompts()

@@ -23,6 +23,7 @@ class Answer:
     said: str = ""
     argument: str = ""
     silent: bool = False
+    policies: tuple[str, ...] = ()  # as they were named, of an answer with policies
     unknown: int = 0  # policies among them that nobody may choose
 
 

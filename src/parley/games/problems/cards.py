@@ -13,6 +13,7 @@ _CARD = re.compile(r"[A-XZ]|0|[1-9][0-9]{0,2}")
 _TOKEN = re.compile(r"[^\W\d_]+|\d+")
 _LISTING = re.compile(r"[\s,;:/&+()\[\]{}\"'`*|.!-]*")  # what stands between the cards of a bare list
 _NUMBER_NOT_CARD = re.compile(r"\d[.,]\d{3,}|\d\.\d|\d+\s*cards?\b", re.IGNORECASE)
+_LATEX = re.compile(r"\$?\\(?:boxed|text|mathrm|mathbf)\{([^{}]*)\}\$?")
 # Words that turn a selection into another one, or into several.
 _OTHER_WORDS = re.compile(
     r"\b(?:or|not|no|none|nor|neither|never|without|except|excluding|instead|rather|but|unless|every|all|both|any|"
@@ -70,7 +71,7 @@ def read_cards(text: str, cards: Sequence[str]) -> str | None:
     """
     if len(text) > MAX_CHARACTERS:
         return None
-    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    plain = _LATEX.sub(r" \1 ", unicodedata.normalize("NFKC", text).replace("’", "'"))
     tokens = _TOKEN.findall(plain)
     if _NUMBER_NOT_CARD.search(plain) or _OTHER_WORDS.search(plain):
         return None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from parley.games.problems.loaded import (
 )
 from parley.games.problems.numbers import read_number
 from parley.games.problems.problem import Problem
+from parley.games.problems.readings import READINGS, read_as
 from parley.text import one_line
 
 SPLITS = ("train", "test")
@@ -72,6 +73,42 @@ def load(found: Sequence[Path], split: str) -> ProblemSet:
             else:
                 rows.leave_out(made)
     return rows.done(REMEDY)
+
+
+def gold_solutions(found: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """Yield the worked solution of each row, without its calculator annotations, and what comes after its `#### `.
+
+    Rows that hold none are left out. Raises UsageError as `load`.
+    """
+    for file in found:
+        for row in _parquet(file) if file.suffix == ".parquet" else _lines(file):
+            text = row.get("answer") if isinstance(row, dict) else None
+            if isinstance(text, str) and (stated := _ANSWER.search(text)) is not None:
+                yield _ANNOTATION.sub("", text[: stated.start()]).strip(), stated[1].strip()
+
+
+def readings_of_gold(found: Sequence[Path]) -> list[tuple[str, int, dict[str, int]]]:
+    """Count how often each reading finds the gold number when gold solutions are replies.
+
+    Returns a row per form of the reply: what it is, how many there are, and the count of each reading.
+    """
+    forms: dict[str, Callable[[str, str], tuple[str, str]]] = {  # (answer, argument)
+        "argument: the solution; answer: what follows ####": lambda solution, gold: (gold, solution),
+        "answer: the solution with its #### line": lambda solution, gold: (f"{solution}\n#### {gold}", ""),
+        "answer: the last line of the solution": lambda solution, gold: (solution.rpartition("\n")[2], ""),
+    }
+    golds = [(solution, gold, str(int(gold.replace(",", "")))) for solution, gold in gold_solutions(found)]
+    return [
+        (
+            what,
+            len(golds),
+            {
+                r: sum(read_as(r, *form(solution, gold)) == number for solution, gold, number in golds)
+                for r in READINGS
+            },
+        )
+        for what, form in forms.items()
+    ]
 
 
 def _problem(row: Any, problem_id: str) -> Problem | str:

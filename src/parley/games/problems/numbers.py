@@ -2,12 +2,15 @@
 
 Conventions, where usage differs: a comma groups thousands and a point starts the decimals (so `1,234` is 1234, `1.234`
 is less than two, and `1,23` and `1.234,50` are unreadable); `50%` is 50, since a percent sign is a unit here; number
-words are unreadable, but for the scale after a numeral (`3 million`); full-width digits count as digits.
+words are unreadable, but for the scale after a numeral (`3 million`) and what repeats it (`18 (eighteen)`); full-width
+digits count as digits. Of a calculation the result is read (`9 * 2 = 18`), and none is done here (`9 * 2`).
 """
 
 import re
 import unicodedata
 from fractions import Fraction
+
+from parley.games.problems.notation import plainly, without_words
 
 MAX_CHARACTERS = 1_000  # of a text that is looked at
 MAX_DIGITS = 40  # of a numerator or denominator: beyond it nobody answers, and arithmetic gets slow
@@ -34,7 +37,7 @@ _UNITS = (
 _NUMBER = re.compile(
     rf"""
     (?:(?<![\w.,'/^)\]+-])(?P<sign>[+-]|(?:minus|negative)[ ]))?
-    (?:(?:US|A|C|NZ|S)?[$€£¥₹](?:[ ]|(?P<inner_sign>[+-]))?)?
+    (?P<currency>(?:US|A|C|NZ|S)?[$€£¥₹](?:[ ]|(?P<inner_sign>[+-]))?)?
     (?:
         (?P<whole>[0-9]+)[ ](?P<over>[0-9]+)/(?P<under>[0-9]+)
       | (?P<numerator>[0-9]+)[ ]?/[ ]?(?P<denominator>[0-9]+)
@@ -42,7 +45,7 @@ _NUMBER = re.compile(
       | (?P<plain>(?:[0-9]+(?:\.[0-9]+|\.(?![0-9]))?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)
     )
     (?:[ ]?(?P<scale>hundred|thousand|million|billion|trillion)\b)?
-    (?:[ ]?(?:{_UNITS}|m(?=[/^23]))(?:\^?[23])?(?!\w))?
+    (?:[ ]?(?:{_UNITS}|m(?=[/^23])|(?<=[ ])(?P<meters>(?-i:m))(?!\w))(?:\^?[23])?(?!\w))?
     (?:/(?:{_UNITS}|day|week|month|year|hour|minute|second|person|item|each)\b)?
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -51,6 +54,10 @@ _NUMBER = re.compile(
 _BEFORE = re.compile(r"[\w.,'/^]$|[0-9)\]][:*×÷=]$|[+-]\s*$")
 _AFTER = re.compile(r"[\w/^+-]|[.,':*×÷=][0-9]|[ ]?[$€£¥₹]?[ ]?(?:[kKmMbB](?![/^])|bn|mn|tn)\b|[ ][0-9]")
 _DASH_AT_NUMBER = re.compile(r"[–—‒‑]\s*[$€£¥₹]?[.0-9]|[0-9][–—‒‑]")  # a sign, a range, or a dash
+# What stands between a number and itself where it is stated again; never `*`, `and`, or a unit alone.
+_RESTATED = re.compile(
+    r"^[^()]*\s\(|=|[.;:!?]\s|\n|\b(?:is|are|so|thus|hence|therefore|answer|equals?|namely|i\.e|that)\b", re.IGNORECASE
+)
 # Words and signs that make of a number something else than an answer: bounds, guesses, denials, alternatives, parts.
 _OTHER_WORDS = re.compile(
     r"\b(?:not|never|neither|nor|or|about|around|approx(?:imately)?|roughly|almost|nearly|circa|between|"
@@ -58,7 +65,7 @@ _OTHER_WORDS = re.compile(
     r"hal(?:f|ves)|quarters?|thirds?|fourths?|fifths?|tenths?|hundredths?|thousandths?|dozens?|"
     r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
     r"ninety|twice|thrice|double|triple|point|plus|below|no|false|wrong|incorrect|"
-    r"lakhs?|crores?|minus|negative|squared|cubed|infinity|nan)\b|n't\b|hundred|thousand|(?:m|b|tr)illion|[<>≤≥≠±~≈√∞]",
+    r"lakhs?|crores?|minus|negative|squared|cubed|infinity|nan)\b|n't\b|hundred|thousand|(?:m|b|tr)illion|[<>≤≥≠±~≈√∞]|\\[dt]?frac|\\sqrt",
     re.IGNORECASE,
 )
 
@@ -67,29 +74,35 @@ def read_number(text: str) -> str | None:
     """Return the one number that `text` states as the text of an exact fraction ("18", "-7/2"), or None.
 
     Units, currencies and a sentence around it are skipped ("The answer is $1,234.50."). A text without a numeral, with
-    two different numbers, or with one that can be read in two ways is None; so is one of more than 1,000 characters or
-    of more than 40 digits. Never raises.
+    two different numbers, with one that can be read in two ways, or with the same one twice that is not just stated
+    again ("12 * 12", "2 hours 2 minutes") is None; so is one of more than 1,000 characters or of more than 40 digits.
+    Never raises.
     """
     if len(text) > MAX_CHARACTERS:
         return None
     plain = _plain(text)
     if plain is None:
         return None
+    plain, words = without_words(plain)
     values: set[Fraction] = set()
-    rest = []
+    rest: list[str] = []
     end = 0
     for found in _NUMBER.finditer(plain):
         value = _value(found)
         touched = _BEFORE.search(plain, max(0, found.start() - 4), found.start()) or _AFTER.match(plain, found.end())
         if value is None or touched:
             return None
+        gap = plain[end : found.start()]
+        if rest and not _RESTATED.search(gap):
+            return None
         values.add(value)
-        rest.append(plain[end : found.start()])
+        rest.append(gap)
         end = found.end()
     rest.append(plain[end:])
     if len(values) != 1 or _OTHER_WORDS.search(" # ".join(rest)):
         return None
-    return str(values.pop())
+    number = values.pop()
+    return str(number) if words <= {number} else None
 
 
 def _plain(text: str) -> str | None:
@@ -98,7 +111,7 @@ def _plain(text: str) -> str | None:
         if sign in text:
             text = re.sub(rf"(?<=[0-9]) ?{sign}", f" {fraction}", text).replace(sign, fraction)
     text = re.sub("(?<=[a-zA-Z])[²³]", lambda power: "^2" if power[0] == "²" else "^3", text)
-    text = text.translate(_CHARACTERS).strip()
+    text = plainly(text.translate(_CHARACTERS))
     foreign = any(not c.isascii() and unicodedata.category(c) in ("Nd", "Nl", "No", "Cf") for c in text)
     return None if foreign or _DASH_AT_NUMBER.search(text) else text
 
@@ -106,7 +119,7 @@ def _plain(text: str) -> str | None:
 def _value(found: re.Match[str]) -> Fraction | None:
     """Return what one match of `_NUMBER` is worth; None if it is too large, or no number after all."""
     part = found.groupdict()
-    if part["sign"] and part["inner_sign"]:
+    if (part["sign"] and part["inner_sign"]) or (part["currency"] and part["meters"]):
         return None
     if part["whole"]:
         over, under = int(part["over"]), int(part["under"])

@@ -58,12 +58,7 @@ class Problem:
 
         Of a number: an exact fraction; of cards: a selection; of policies: one of those offered.
         """
-        if self.kind == "number":
-            return read_number(text)
-        if self.kind == "cards":
-            return read_cards(text, self.options)
-        found = normal_policy(text)
-        return found if found in self._policies() else None
+        return read_answer(self.kind, self.options, text)
 
     def read_policies(self, texts: Sequence[str]) -> tuple[str, ...] | None:
         """Return the offered policies among `texts`, in normal form, sorted, each once; None if there is none.
@@ -113,12 +108,26 @@ class Problem:
         return cls(**{**value, "options": tuple(options)})
 
     def _policies(self) -> set[str]:
-        return {normal_policy(option) for option in self.options} if self.kind == "policies" else set()
+        return _normal(self.options) if self.kind == "policies" else set()
 
     def _other_selections(self) -> list[str]:
         sizes = range(1, len(self.options) + 1)
         every = [normal_cards(chosen) for size in sizes for chosen in combinations(self.options, size)]
         return [selection for selection in every if selection != self.answer]
+
+
+def read_answer(kind: Kind, options: Sequence[str], text: str) -> str | None:
+    """Return the normal form of an answer to a problem of this kind, as `Problem.read` does."""
+    if kind == "number":
+        return read_number(text)
+    if kind == "cards":
+        return read_cards(text, options)
+    found = normal_policy(text)
+    return found if found in _normal(options) else None
+
+
+def _normal(options: Sequence[str]) -> set[str]:
+    return {normal_policy(option) for option in options}
 
 
 def _draw(choices: Sequence[str], rng: np.random.Generator) -> str:

@@ -237,8 +237,15 @@ class Gsm8k(_Hub):
     def _name(self) -> str:
         return f"{self.kind}-{self.split}"
 
+    def readings(self) -> list[tuple[str, int, dict[str, int]]]:
+        """Return how often each reading finds the gold number in gold solutions. Raises UsageError like `check`."""
+        return gsm8k.readings_of_gold(self._files())
+
+    def _files(self) -> list[Path]:
+        return gsm8k.files(self._place(gsm8k.patterns(self.split)), self.split)
+
     def _loaded(self) -> ProblemSet:
-        found = gsm8k.files(self._place(gsm8k.patterns(self.split)), self.split)
+        found = self._files()
         return _load(states(found), gsm8k.load, tuple(found), self.split)
 
 

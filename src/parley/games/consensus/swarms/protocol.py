@@ -24,8 +24,9 @@ Silence: after an unusable reply, all retries included, an agent keeps its value
 vote is none, which counts as not stop. A Byzantine agent that abstains keeps its value, but its message is public.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,16 +133,15 @@ def _voting(view: ConsensusView, value: object) -> ConsensusView:
 
 def in_turns(kinds: Mapping[str, PolicyKind]) -> dict[str, PolicyKind]:
     """Return the kinds such that the rules of scripted ones answer turns, too."""
-    return {name: kind if kind.rule is None else _in_turns(kind) for name, kind in kinds.items()}
+    return {
+        name: kind if kind.rule is None else replace(kind, rule=partial(_turn_rule, kind.rule))
+        for name, kind in kinds.items()
+    }
 
 
-def _in_turns(kind: PolicyKind) -> PolicyKind:
-    make = kind.rule
-    assert make is not None
-    return replace(kind, rule=lambda parameters: _turn_rule(make(parameters)))
+def _turn_rule(make: Callable[[Any], Rule], parameters: Any) -> Rule:
+    rule = make(parameters)
 
-
-def _turn_rule(rule: Rule) -> Rule:
     def answer(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
         if view.phase != TURN:
             return rule(view, rng)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.engine.names import compare_names
+from parley.engine.models import compare_names
 
 
 @pytest.mark.parametrize(

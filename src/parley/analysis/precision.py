@@ -1,0 +1,133 @@
+"""Whether a condition with growing seeds is precise enough, and how many seeds each of a study has by that.
+
+Only the width of an interval decides, never a p value or a rate: the rule may be applied again and again. Even so the
+last interval is of a number of simulations that depends on what was seen; `anytime_interval` holds for any such rule.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+import numpy as np
+import scipy
+
+from parley.analysis.simulations import simulation_row
+from parley.analysis.stats import CONFIDENCE, wilson_interval
+from parley.errors import RecordError
+from parley.play.usable import read_own
+from parley.study import Study
+from parley.study.condition import Condition, Simulation
+from parley.study.growing import GrowingSeeds
+from parley.text import counted
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How far a study with growing seeds is: the number of seeds by the place of each condition, and what is open."""
+
+    numbers: dict[str, int]
+    narrow: int  # conditions that are precise enough
+    exhausted: int  # conditions that are not, and have all seeds that they may have
+    unplayed: int  # conditions whose records are not all there
+    may_grow: bool  # whether some of these may get more seeds after that
+
+    def line(self, study: Study) -> str:
+        """Return what to say of it."""
+        growing = [condition.growing for condition in study.conditions if condition.growing]
+        least, most = sum(each.start for each in growing), sum(each.to for each in growing)
+        states = (
+            (self.narrow, "precise enough"),
+            (self.exhausted, "with all their seeds"),
+            (self.unplayed, "to play"),
+        )
+        told = ", ".join(f"{number} {state}" for number, state in states if number)
+        return (
+            f"seeds grow: of {counted(len(growing), 'condition')} {told}; {sum(self.numbers.values())} simulations "
+            f"decided, at least {least} and at most {most} in all"
+        )
+
+
+def precision(study: Study) -> Precision:
+    """Return how many seeds each condition with growing seeds has, by the records that are there.
+
+    Damaged records tell nothing; a missing one leaves its condition open.
+    """
+    numbers, states, may_grow = {}, [], False
+    for condition in study.conditions:
+        if (growing := condition.growing) is not None:
+            number, state = _grown(study, condition, growing)
+            numbers[condition.place] = number
+            states.append(state)
+            may_grow |= state == "unplayed" and number < growing.to
+    narrow, exhausted, unplayed = (states.count(state) for state in ("narrow", "exhausted", "unplayed"))
+    return Precision(numbers, narrow, exhausted, unplayed, may_grow)
+
+
+def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[int, str]:
+    number, ended = growing.start, list[str]()
+    while True:
+        for seed in range(len(ended), number):
+            simulation = Simulation(condition, seed)
+            path = simulation.record(study.name)
+            if not path.exists():
+                return number, "unplayed"
+            try:
+                ended.append(str(simulation_row(simulation, read_own(path, simulation))["outcome"]))
+            except RecordError:
+                ended.append("")  # damaged: named where the tables are made
+        known = [outcome for outcome in ended if outcome]
+        low, high = wilson_interval(known.count(growing.until.outcome), len(known))
+        if high - low <= growing.until.width:
+            return number, "narrow"
+        if number >= growing.to:
+            return number, "exhausted"
+        number = growing.next_after(number)
+
+
+def grown(study: Study, found: Precision) -> Study:
+    """Return a study whose conditions have the seeds that were found."""
+    conditions = (
+        replace(condition, seeds=range(found.numbers[condition.place])) if condition.growing else condition
+        for condition in study.conditions
+    )
+    return replace(study, conditions=tuple(conditions))
+
+
+def unreachable(study: Study) -> Iterator[str]:
+    """Yield a warning for each width that even all seeds may not reach: where the rate is one half."""
+    for growing in dict.fromkeys(condition.growing for condition in study.conditions if condition.growing):
+        widest = _width(growing.to)
+        if widest > growing.until.width:
+            enough = next(n for n in range(growing.to, 10_000_000) if _width(n) <= growing.until.width)
+            yield (
+                f"seeds.to: {growing.to}: a rate near one half has an interval {widest:.2f} wide then; "
+                f"width {growing.until.width:g} needs {enough}"
+            )
+
+
+@cache
+def _width(n: int) -> float:
+    low, high = wilson_interval(n // 2, n)
+    return high - low
+
+
+@lru_cache(maxsize=100_000)
+def anytime_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return limits of a proportion that hold for all n at once, however it was decided when to stop.
+
+    The confidence sequence of the beta-binomial mixture with a uniform prior (Robbins, Ann. Math. Stat. 41, 1970,
+    p. 1397): all p with (n + 1) * binomial(successes; n, p) > 1 - confidence. By Ville's inequality it misses the true
+    rate at any n with a probability of at most 1 - confidence. (nan, nan) for n = 0.
+    """
+    if n == 0:
+        return (np.nan, np.nan)
+    share, least = successes / n, np.log(1 - confidence) - np.log(n + 1)
+
+    def above(p: float) -> float:
+        return float(scipy.stats.binom.logpmf(successes, n, p) - least)
+
+    # The logarithm is infinite at 0 and 1, unless that is the share itself.
+    edge = 1e-300
+    low = 0.0 if successes == 0 else scipy.optimize.brentq(above, edge, share, xtol=1e-12)
+    high = 1.0 if successes == n else scipy.optimize.brentq(above, share, 1 - 1e-16, xtol=1e-12)
+    return (float(low), float(high))

@@ -1,0 +1,169 @@
+"""What a record holds of a played game: a row per attempt, and what describes the simulation as JSON values."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from parley.columns import Column, schema
+from parley.play.degenerate import count_degenerate
+from parley.play.journal import Entry
+from parley.play.runner import Play, count_answered
+from parley.policies import FAILURE_CLASSES
+from parley.study.condition import Condition, Player, PlayerGroup, Simulation
+
+_NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
+_FEW = pa.dictionary(pa.int8(), pa.string())
+_SINCE_3 = "0.1.0, records of format 3"
+COLUMNS = (
+    Column("id", _FEW, "simulation: SHA-256 of all that can change it", required=True, since=_SINCE_3),
+    Column("simulation_seed", pa.int64(), "seed of the simulation", required=True, since=_SINCE_3),
+    Column("round", pa.int32(), "round in which the agent was asked, from 1 (deliberation: from 0)", required=True),
+    Column("phase", _FEW, "phase of the round, such as `propose` and `vote`", required=True),
+    Column("agent", _NAME, "name of the agent", required=True),
+    Column("role", _FEW, "its role: `honest` or `byzantine`", required=True),
+    Column("player", _NAME, "what played it: a model, or a policy", required=True),
+    Column("attempt", pa.int8(), "0, and one more for each time that it was asked again", required=True),
+    Column("request_seed", pa.int64(), "seed that the reply was sampled with (format 2: `seed`)", required=True),
+    Column("temperature", pa.float32(), "temperature that the reply was sampled with", required=True),
+    Column("max_tokens", pa.int32(), "longest reply that was allowed", "tokens", required=True),
+    Column("ask", pa.string(), "SHA-256 of the messages and the sampling", required=True),
+    Column("system", pa.string(), "system message", required=True),
+    Column("user", pa.string(), "user message", required=True),
+    Column("text", pa.string(), "reply as it came: not cleaned, and a model's own words", required=True),
+    Column("finish_reason", _FEW, "why the reply ended: `stop`, `length`, ...", required=True),
+    Column("failure", _FEW, "why the reply could not be used, by class; missing if it could"),
+    Column("failure_detail", pa.string(), "the same in more words"),
+    Column("prompt_tokens", pa.int32(), "length of the question; missing if nobody counted", "tokens"),
+    Column("completion_tokens", pa.int32(), "length of the reply; missing if nobody counted", "tokens"),
+    Column("cached_tokens", pa.int32(), "those of the question that the engine had computed before", "tokens"),
+    Column("started", pa.timestamp("ms", tz="UTC"), "when it was asked", "UTC", required=True),
+    Column("seconds", pa.float32(), "time from the question to the reply", "s", required=True),
+    Column("served_model", pa.string(), "what answered, by its own word", since=_SINCE_3),
+    Column("system_fingerprint", pa.string(), "version of the service that answered, by its own word", since=_SINCE_3),
+)
+SCHEMA = schema(COLUMNS)
+# Older records: other names, and no identity in the rows.
+SCHEMA_2 = pa.schema(
+    [
+        pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
+        for column in SCHEMA
+        if column.name not in ("id", "simulation_seed")
+    ]
+)
+
+
+def describe(simulation: Simulation) -> dict[str, Any]:
+    """Return what a simulation is, as plain JSON values: enough to play it again."""
+    return {
+        "id": simulation.id,
+        "seed": simulation.seed,
+        **describe_condition(simulation.condition),
+        **({} if simulation.material is None else {"material": simulation.material}),
+    }
+
+
+def describe_condition(condition: Condition) -> dict[str, Any]:
+    """Return what all simulations of a condition have in common, as plain JSON values."""
+    roles = [group.role for group in condition.groups]
+    return {
+        "game": condition.game.name,
+        "protocol_version": condition.game.protocol_version,
+        **({"game_code_sha256": condition.game.code_sha256} if condition.game.code_sha256 else {}),
+        "axes": dict(condition.axes),
+        **({"repeat": condition.repeat} if condition.repeat else {}),
+        "spec": condition.spec,
+        "parameters": condition.parameters.model_dump(mode="json"),
+        "groups": [_describe_group(group) for group in condition.groups],
+        "prompt": condition.prompt,
+        "prompt_digests": condition.game.prompts.digests(condition.prompt, roles, condition.parameters),
+    }
+
+
+def _describe_group(group: PlayerGroup) -> dict[str, Any]:
+    player = group.player
+    name = {} if player.model is None else {"model_name": player.model}
+    return {"role": group.role, "count": group.count, "player": player.label, **name, **player.identity()}
+
+
+def telemetry(play: Play, players: Mapping[str, Player]) -> dict[str, Any]:
+    """Return calls, tokens, failures and times of a played game: what is outside of its digest."""
+    failures = Counter(x.reply.failure for x in play.exchanges if x.reply.failure)
+    entries = [x.entry for x in play.exchanges]
+    of_models = [x for x in play.exchanges if players[x.ask.agent].entry is not None]
+    return {
+        "calls": len(entries),
+        "failed_replies": sum(failures.values()),
+        **{name: failures.get(name, 0) for name in FAILURE_CLASSES},
+        "prompt_tokens": sum(e.prompt_tokens or 0 for e in entries),
+        "completion_tokens": sum(e.completion_tokens or 0 for e in entries),
+        "cached_tokens": sum(e.cached_tokens or 0 for e in entries),
+        "request_seconds": round(sum(e.seconds for e in entries), 3),
+        **times(entries),
+        # These two are not in older records.
+        **(
+            {"degenerate": count_degenerate(of_models), "answered": count_answered(of_models, players)}
+            if of_models
+            else {}
+        ),
+    }
+
+
+def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Player]) -> pa.Table:
+    """Return a row per attempt; `players` is what plays each agent, by its name."""
+    rows = [
+        {
+            "id": simulation.id,
+            "simulation_seed": simulation.seed,
+            "round": x.entry.round,
+            "phase": x.entry.phase,
+            "agent": x.entry.agent,
+            "role": x.ask.role,
+            "player": players[x.ask.agent].label,
+            "attempt": x.entry.attempt,
+            "request_seed": x.entry.seed,
+            "temperature": x.ask.sampling.temperature,
+            "max_tokens": x.ask.sampling.max_tokens,
+            "ask": x.entry.ask,
+            "system": x.ask.system,
+            "user": x.ask.user,
+            "text": x.entry.text,
+            "finish_reason": x.entry.finish_reason,
+            "failure": x.reply.failure,
+            "failure_detail": x.reply.detail,
+            "prompt_tokens": x.entry.prompt_tokens,
+            "completion_tokens": x.entry.completion_tokens,
+            "cached_tokens": x.entry.cached_tokens,
+            "started": round(x.entry.started * 1000),
+            "seconds": x.entry.seconds,
+            "served_model": x.entry.served_model,
+            "system_fingerprint": x.entry.system_fingerprint,
+        }
+        for x in play.exchanges
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def times(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return `phase_seconds`, by phase, and `wall_seconds` of the attempts of one simulation; in s, rounded to ms.
+
+    `phase_seconds` adds, over the rounds, the time of the agent that took longest, all its attempts together: what
+    prompting takes when nothing else is waited for. `wall_seconds` adds, over rounds and phases, the time from the
+    first question to the last reply; where a simulation went on after a death, that holds the pause, too.
+    """
+    agents: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    spans: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for entry in entries:
+        key = (entry.phase, entry.round)
+        agents[key][entry.agent] += entry.milliseconds
+        spans[key].append((entry.started, entry.started + entry.milliseconds / 1000))
+    phases: dict[str, int] = defaultdict(int)
+    for (phase, _), taken in agents.items():
+        phases[phase] += max(taken.values())
+    # A clock that was set back in between could make it negative.
+    wall = sum(max(0.0, max(end for _, end in span) - min(start for start, _ in span)) for span in spans.values())
+    return {
+        "phase_seconds": {phase: round(taken / 1000, 3) for phase, taken in phases.items()},
+        "wall_seconds": round(wall, 3),
+    }

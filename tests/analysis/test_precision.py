@@ -1,0 +1,114 @@
+"""When a condition has enough seeds, and the interval that holds whenever one stops."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+
+from parley.analysis import precision as rule
+from parley.analysis.precision import anytime_interval, grown, precision, unreachable
+from parley.analysis.stats import wilson_interval
+from parley.play.simulate import simulate
+from parley.study import Study
+from support.studies import StudyFactory
+
+GROWING: dict[str, Any] = {"from": 4, "by": 4, "to": 12, "until": {"outcome": "valid_consensus", "width": 0.4}}
+
+
+def play(study: Study) -> None:
+    for simulation in study.simulations():
+        if not (record := simulation.record(study.name)).exists():
+            simulate(study, record, [], 1.0)
+
+
+def test_certain_conditions_stop_first(study_factory: StudyFactory) -> None:
+    # A majority always agrees: 8 of 8 are 0.32 wide, 4 of 4 0.49. Half of the other one's seeds end one way.
+    study = study_factory({"model": "majority"}, {"model": "stubborn"}, seeds=GROWING)
+    found = precision(study)
+    assert (list(found.numbers.values()), found.unplayed, found.may_grow) == ([4, 4], 2, True)
+    play(study)
+    found = precision(study)
+    assert (list(found.numbers.values()), found.unplayed) == ([8, 8], 2)
+    study = grown(study, found)
+    play(study)
+    found = precision(study)
+    assert (list(found.numbers.values()), found.narrow, found.may_grow) == ([8, 8], 2, False)
+    assert "of 2 conditions 2 precise enough; 16 simulations decided" in found.line(study)
+
+
+def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFactory) -> None:
+    seeds = GROWING | {"until": {"outcome": "valid_consensus", "width": 0.1}}
+    study = study_factory({"model": "majority"}, seeds=seeds)
+    for number in (4, 8, 12):
+        assert [len(condition.seeds) for condition in study.conditions] == [number]
+        play(study)
+        study = grown(study, found := precision(study))
+    assert (found.exhausted, found.may_grow) == (1, False)
+    assert "1 with all their seeds" in found.line(study)
+
+
+def test_the_last_seeds_do_not_grow(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "majority"}, seeds=GROWING | {"to": 4})
+    found = precision(study)
+    assert (found.unplayed, found.may_grow) == (1, False)
+
+
+def test_a_damaged_record_tells_nothing_and_a_missing_one_waits(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "majority"}, seeds=GROWING | {"from": 8})
+    play(study)
+    first = Path(next(study.simulations()).record("small"))
+    content = first.read_bytes()
+    first.write_bytes(content[:-100])
+    assert precision(study).narrow == 1  # 7 of 7 are 0.35 wide
+    first.unlink()
+    assert precision(study).unplayed == 1
+
+
+def test_a_width_that_cannot_be_reached_is_said_with_the_number(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [3, 4]}, seeds=GROWING)
+    low, high = wilson_interval(6, 12)
+    needed = next(n for n in range(12, 99) if np.diff(wilson_interval(n // 2, n))[0] <= 0.4)
+    assert list(unreachable(study)) == [
+        f"seeds.to: 12: a rate near one half has an interval {high - low:.2f} wide then; width 0.4 needs {needed}"
+    ]
+    assert not list(unreachable(study_factory(seeds=GROWING | {"to": needed})))
+
+
+# The interval that holds at any time
+
+
+def test_anytime_by_hand() -> None:
+    # n = 1: 2 p > 0.05 for a success, 2 (1 - p) > 0.05 for none.
+    assert anytime_interval(1, 1) == pytest.approx((0.025, 1.0))
+    assert anytime_interval(0, 1) == pytest.approx((0.0, 0.975))
+    # n = 2, one success: 3 * 2 p (1 - p) > 0.05.
+    root = np.sqrt(1 - 4 * 0.05 / 6)
+    assert anytime_interval(1, 2) == pytest.approx(((1 - root) / 2, (1 + root) / 2))
+    assert np.isnan(anytime_interval(0, 0)).all()
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 7), (3, 7), (7, 7), (49, 50), (600, 1000)])
+def test_anytime_is_the_mixture_of_the_likelihood_ratio(successes: int, n: int) -> None:
+    """By other means: the ratio of the beta mixture's probability to the binomial's is 20 at the limits."""
+    mixture = scipy.special.betaln(successes + 1, n - successes + 1)
+    for limit, edge in zip(anytime_interval(successes, n), (0.0, 1.0), strict=True):
+        if limit != edge:
+            likelihood = successes * np.log(limit) + (n - successes) * np.log1p(-limit)
+            assert np.exp(mixture - likelihood) == pytest.approx(20, rel=1e-6)
+    low, high = wilson_interval(successes, n)
+    assert anytime_interval(successes, n)[0] <= low
+    assert anytime_interval(successes, n)[1] >= high
+
+
+def test_anytime_holds_at_all_times_and_wilson_does_not() -> None:
+    random = np.random.default_rng(3)
+    missed = {anytime_interval: 0, rule.wilson_interval: 0}
+    for rate in (0.1, 0.5):
+        for _ in range(100):
+            ended = np.cumsum(random.random(100) < rate)
+            for interval in missed:
+                limits = [interval(int(ended[n - 1]), n) for n in range(5, 101, 5)]
+                missed[interval] += any(not low <= rate <= high for low, high in limits)
+    assert missed[anytime_interval] <= 10 < 25 < missed[rule.wilson_interval]

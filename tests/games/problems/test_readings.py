@@ -1,0 +1,75 @@
+"""The readings: ours, and those of lm-evaluation-harness, compared with its own filters."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.games.problems.readings import READINGS, Reading, read_as
+
+# reply (argument, answer) -> what `exact`, `strict` and `flexible` read
+REPLIES: dict[tuple[str, str], tuple[str | None, str | None, str | None]] = {
+    ("", "18"): ("18", "18", "18"),
+    ("First 9, then 18.", "18"): ("18", "18", "18"),
+    ("", "18 dollars"): ("18", "18", "18"),
+    ("", "18 or 20"): (None, "18", "20"),
+    ("", "The answer is 18."): ("18", None, "18"),
+    ("", "$1,234.50"): ("2469/2", None, "2469/2"),
+    ("", "1,234.50"): ("2469/2", "2469/2", "2469/2"),
+    ("", "18.00"): ("18", "18", "18"),
+    ("9 * 2 = 18", "none"): (None, None, "18"),
+    ("9 * 2 = 18 #### 18", "#### 18"): ("18", "18", "18"),
+    ("", "12 * 12"): (None, "12", "12"),
+    ("", "3/4"): ("3/4", "3", "4"),
+    ("", "-5"): ("-5", "-5", "-5"),
+    ("", "- 18"): ("-18", None, "18"),
+    ("", "50%"): ("50", "50", "50"),
+    ("So 18.", "..."): (None, None, None),
+    ("So 18.", "$"): (None, None, "18"),
+    ("", "1.2.3"): (None, None, None),
+    ("", ""): (None, None, None),
+}
+
+
+@pytest.mark.parametrize(("reply", "read"), REPLIES.items(), ids=repr)
+def test_each_reading_reads_what_the_page_says(
+    reply: tuple[str, str], read: tuple[str | None, str | None, str | None]
+) -> None:
+    argument, answer = reply
+    assert tuple(read_as(reading, answer, argument) for reading in READINGS) == read
+
+
+def harness(pattern: str, text: str, last: bool) -> str:
+    """Return what the harness's regex filter and exact_match's regexes_to_ignore leave of a text (lm_eval 0.4)."""
+    found = re.findall(pattern, text)
+    if not found:
+        return "[invalid]"
+    match = found[-1 if last else 0]
+    if isinstance(match, tuple):
+        match = next(group for group in match if group)
+    match = match.strip()
+    for ignored in (",", r"\$", "(?s).*#### ", r"\.$"):
+        match = re.sub(ignored, "", match)
+    return str(match)
+
+
+_texts = st.lists(st.sampled_from([*"0123456789", *" .,-$%/=", "\n", "So ", "####"]), max_size=30).map("".join)
+
+
+@given(_texts, _texts)
+def test_they_are_the_harness_s_filters_on_the_same_text(argument: str, answer: str) -> None:
+    """Its filters on the argument and the answer one after the other, the answer with its mark before it."""
+    flexible = harness(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", f"{argument}\n{answer}", last=True)
+    strict = harness(r"#### (\-?[0-9\.\,]+)", f"#### {answer.rpartition('#### ')[2].strip()}", last=False)
+    for reading, told in (("flexible", flexible), ("strict", strict)):
+        read = read_as(reading, answer, argument)  # type: ignore[arg-type]
+        number = re.fullmatch(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)", told)
+        assert (read is None) == (number is None)
+        if read is not None:
+            assert abs(eval(read) - float(told)) <= 1e-9 * abs(float(told))  # noqa: S307
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(READINGS))
+def test_reading_never_raises(argument: str, answer: str, reading: Reading) -> None:
+    read_as(reading, answer, argument)

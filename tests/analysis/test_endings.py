@@ -161,6 +161,11 @@ def test_the_log_rank_test_by_hand() -> None:
     assert log_rank([1, 2], [True, True], [0, 1]) == pytest.approx(2 * scipy.stats.norm.sf(1))
 
 
+def test_a_tiny_p_is_not_zero() -> None:
+    times = [*range(1, 101), *range(201, 301)]
+    assert 0 < log_rank(times, [True] * 200, [0] * 100 + [1] * 100) < 1e-20
+
+
 @pytest.mark.parametrize(
     ("times", "ended", "second"),
     [([2, 2, 2, 2], [1, 1, 1, 1], [0, 0, 1, 1]), ([8, 8], [0, 0], [0, 1]), ([1, 2], [1, 1], [0, 0])],

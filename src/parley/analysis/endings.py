@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from parley.analysis.columns import names_of
@@ -88,7 +89,8 @@ def log_rank(times: ArrayLike, ended: ArrayLike, second: ArrayLike) -> float:
         return math.nan
     try:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(survdiff(time, status, group)[1])
+            # Its own p is 1 - cdf, and so 0 below 1e-16.
+            return float(scipy.stats.chi2.sf(survdiff(time, status, group)[0], 1))
     except np.linalg.LinAlgError:  # nothing varies: all end in the same round
         return math.nan
 

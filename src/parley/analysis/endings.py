@@ -208,16 +208,16 @@ def _compared(first: _Times, second: _Times, way: str) -> Iterator[Any]:
     yield second.median - first.median
     many = min(first.time.size, second.time.size) >= _FEWEST
     with np.errstate(invalid="ignore", divide="ignore"):
-        yield from _middle(second.resampled - first.resampled, -np.inf) if many else (math.nan, math.nan)
+        yield from middle(second.resampled - first.resampled, -np.inf) if many else (math.nan, math.nan)
         yield float(np.divide(second.median, first.median))
-        yield from _middle(second.resampled / first.resampled, 0.0) if many else (math.nan, math.nan)
+        yield from middle(second.resampled / first.resampled, 0.0) if many else (math.nan, math.nan)
     tested = way == ANY
     yield "log-rank" if tested else ""
     time, ended = np.concatenate([first.time, second.time]), np.concatenate([first.ended, second.ended])
     yield log_rank(time, ended, np.arange(time.size) >= first.time.size) if tested else math.nan
 
 
-def _middle(values: Floats, least: float) -> tuple[float, float]:
+def middle(values: Floats, least: float) -> tuple[float, float]:
     """Return between which limits the middle 95% lie; what is undefined may be anything from `least` on.
 
     NaN for a limit that is not finite: that side is open.

@@ -32,11 +32,11 @@ def quality_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd
         known = ~np.isnan(first) & ~np.isnan(last)
         if known.any():
             x, y = first[known], last[known]
-            table.append([*key, x.size, *_line(x, y), float((y - x).mean()), *paired_mean(x, y)[:2]])
+            table.append([*key, x.size, *line_of(x, y), float((y - x).mean()), *paired_mean(x, y)[:2]])
     return pd.DataFrame(table, columns=names_of("quality", by, game))
 
 
-def _line(x: Floats, y: Floats) -> list[float]:
+def line_of(x: Floats, y: Floats) -> list[float]:
     """Return slope, its limits, intercept and the standard deviation about the least-squares line of `y` on `x`.
 
     All are NaN for fewer than three points or where `x` is the same in all; the limits also for points on a line.

@@ -332,11 +332,14 @@ def rewrite(page: str, name: str, section: str) -> str:
 
 def main() -> None:
     times = int(sys.argv[1]) if len(sys.argv) > 1 else REPETITIONS
-    page = PAGE.read_text(encoding="utf-8")
-    page = rewrite(page, "differences", "\n".join(differences()))
-    page = rewrite(page, "coverage", "\n".join(table("interval (95%): least coverage (mean)", INTERVALS, times, min)))
-    page = rewrite(page, "size", "\n".join(table("test (5%): largest size (mean)", TESTS, times, max)))
-    PAGE.write_text(page, encoding="utf-8")
+    sections = {
+        "differences": differences(),
+        "coverage": table("interval (95%): least coverage (mean)", INTERVALS, times, min),
+        "size": table("test (5%): largest size (mean)", TESTS, times, max),
+    }
+    for name, rows in sections.items():
+        section = "\n".join(rows)  # it takes minutes, in which the page may change
+        PAGE.write_text(rewrite(PAGE.read_text(encoding="utf-8"), name, section), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,10 @@ def test_the_line_by_other_means() -> None:
     [row] = quality_table(rows(*zip(x, y, strict=True)), ["n"], ConsensusGame).to_dict("records")
     design = np.stack([np.ones(40), x], axis=1)
     coefficients, [squares], *_ = np.linalg.lstsq(design, y)
-    error = math.sqrt(squares / 38 * np.linalg.inv(design.T @ design)[1, 1])
+    inverse = np.linalg.inv(design.T @ design)
+    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
+    weights = ((y - design @ coefficients) / (1 - leverage)) ** 2
+    error = math.sqrt((inverse @ (design.T * weights) @ design @ inverse)[1, 1])
     assert [row["intercept"], row["slope"]] == pytest.approx(coefficients)
     assert row["slope_high"] - row["slope"] == pytest.approx(2.024394 * error)  # t of 38 degrees of freedom
     assert row["residual"] == pytest.approx(math.sqrt(squares / 38))

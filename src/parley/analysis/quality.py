@@ -39,8 +39,8 @@ def line_of(x: Floats, y: Floats) -> list[float]:
     """Return slope, its limits, intercept and the standard deviation about the least-squares line of `y` on `x`.
 
     The limits are t with the standard error HC3 (MacKinnon and White, J. Econometrics 29, 1985, p. 305): what agents
-    agree on scatters more about some initial values than about others. All are NaN for fewer than three points or where
-    `x` is the same in all; the limits also for points on a line.
+    agree on scatters more about some initial values than about others. All are NaN for fewer than three points, or if
+    all have the same `x`; the limits also for points on a line.
     """
     from statsmodels.regression.linear_model import OLS
 

@@ -125,6 +125,8 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         hook = _DRAWN_BY.get(figure.kind, "")
         if hook and getattr(type(game.evidence), hook) is getattr(Evidence, hook):
             yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
+        if figure.kind == "scatter" and game.evidence.regressed is None:
+            yield f"figures: {figure.name}: is drawn from the two metrics in regressed of its evidence; name them"
 
 
 def wrong_states(states: Sequence[State]) -> Iterator[str]:

@@ -27,8 +27,8 @@ from parley.figures.panels import (
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_SIZE = (2.5, 1.6)  # inches, of a panel
-_TICKS = 5
+_SIZE = (1.9, 1.4)  # inches, of a panel
+_TICKS = 4
 _LINE = 9  # points from one row of numbers to the next
 
 

@@ -1,5 +1,6 @@
 """The tables `endings` and `times`: when games ended and how, and how that differs between conditions."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from parley.analysis.endings import (
     incidences,
     log_rank,
     median_interval,
+    paired_log_rank,
     resampled_medians,
     times_table,
     ways_to_end,
@@ -161,6 +163,37 @@ def test_the_log_rank_test_by_hand() -> None:
     assert log_rank([1, 2], [True, True], [0, 1]) == pytest.approx(2 * scipy.stats.norm.sf(1))
 
 
+def test_the_paired_log_rank_test_by_hand() -> None:
+    # Round 1: two of four end, so a score of 1 - 1/2 for both of them; round 2: the other two, 1 - 1/2 - 1. The pairs
+    # differ by -1 and -1: z = -2 / sqrt(2).
+    p = paired_log_rank([[1, 2], [1, 2]], [[True, True], [True, True]])
+    assert p == pytest.approx(2 * scipy.stats.norm.sf(math.sqrt(2)))
+    assert math.isnan(paired_log_rank([[3, 3]], [[True, True]]))
+    assert math.isnan(paired_log_rank([[8, 8]], [[False, False]]))
+    assert math.isnan(paired_log_rank([], []))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_paired_log_rank_test_by_all_exchanges(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    time, way = made(random, 24)
+    pairs, ended = time.reshape(12, 2), (way > 0).reshape(12, 2)
+
+    def excess(exchanged: np.ndarray[Any, Any]) -> float:
+        """Return how many more of the second games end than the log-rank test expects."""
+        t, e = (np.where(exchanged[:, None], each[:, ::-1], each) for each in (pairs, ended))
+        more = 0.0
+        for moment in np.unique(t[e]):
+            at_risk, ending = (t >= moment).sum(axis=0), ((t == moment) & e).sum(axis=0)
+            more += ending[1] - ending.sum() * at_risk[1] / at_risk.sum()
+        return more
+
+    every = np.array(list(itertools.product([False, True], repeat=12)))
+    excesses = np.array([excess(row) for row in every])
+    z = excesses[0] / excesses.std()
+    assert paired_log_rank(pairs, ended) == pytest.approx(2 * scipy.stats.norm.sf(abs(z)))
+
+
 def test_a_tiny_p_is_not_zero() -> None:
     times = [*range(1, 101), *range(201, 301)]
     assert 0 < log_rank(times, [True] * 200, [0] * 100 + [1] * 100) < 1e-20
@@ -197,6 +230,7 @@ def test_other_seeds_are_no_pairs_and_say_less() -> None:
         [row] = times_table(pd.concat(two), ["n"], ConsensusGame).query("ending == 'any'").to_dict("records")
         widths[name] = row["high"] - row["low"]
         assert row["pairs"] == (40 if name == "paired" else 0)
+        assert row["test"] == ("paired log-rank" if name == "paired" else "log-rank")
     assert widths["paired"] == 0  # each game takes two rounds more
     assert widths["apart"] > 5
 

@@ -300,7 +300,11 @@ TABLES = (
             Column("ratio", "double", "`median_to` / `median_from`"),
             Column("ratio_low", "double", f"lower limit of the {_INTERVAL} of the ratio; missing if open"),
             Column("ratio_high", "double", f"upper limit of the {_INTERVAL} of the ratio; missing if open"),
-            Column("test", "string", "`log-rank`; empty unless `ending` is `any`"),
+            Column(
+                "test",
+                "string",
+                "`paired log-rank`, or `log-rank` without shared seeds; empty unless `ending` is `any`",
+            ),
             Column("p", "double", "two-sided p of the test"),
             Column("p_holm", "double", "p, corrected by Holm over the same `axis` and `ending`"),
         ),

@@ -95,6 +95,22 @@ def log_rank(times: ArrayLike, ended: ArrayLike, second: ArrayLike) -> float:
         return math.nan
 
 
+def paired_log_rank(times: ArrayLike, ended: ArrayLike) -> float:
+    """Return the two-sided p of the log-rank test for pairs: a row for each, a column for its first and second game.
+
+    It asks whether the signs of the pairs' differences of log-rank scores are by chance alone (O'Brien and Fleming,
+    Biometrics 43, 1987, p. 169, who have another score); normal. NaN for no pairs, and if all scores are the same.
+    """
+    time, status = np.asarray(times, dtype=float).reshape(-1, 2), np.asarray(ended, dtype=bool).reshape(-1, 2)
+    moments, counts = np.unique(time[status], return_counts=True)
+    hazards = counts / (time.reshape(-1, 1) >= moments).sum(axis=0)
+    # Whether it ended, less how often games that played as long would have by chance.
+    scores = status - (time[..., None] >= moments) @ hazards
+    differences = scores[:, 1] - scores[:, 0]
+    squares = float((differences**2).sum())
+    return float(2 * scipy.stats.norm.sf(abs(differences.sum()) / math.sqrt(squares))) if squares > 1e-20 else math.nan
+
+
 def ending_table(
     rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible = NONE_IMPOSSIBLE
 ) -> pd.DataFrame:
@@ -153,7 +169,8 @@ class _Times:
 def times_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.DataFrame:
     """Return a row per pair of conditions that `contrasts` compares, and way to end: medians and how they differ.
 
-    `any` is the time to the end of all games, with deadlines as censoring and the log-rank test. The other ways are of
+    `any` is the time to the end of all games, with deadlines as censoring and the log-rank test, that for pairs where
+    the two share seeds. The other ways are of
     the games alone that ended so; other games may end so in the other condition, so nothing is tested. The intervals
     of difference and ratio are of medians of resampled games: games that share a seed have the same weight in both
     conditions, so that pairs stay pairs.
@@ -211,10 +228,17 @@ def _compared(first: _Times, second: _Times, way: str) -> Iterator[Any]:
         yield from middle(second.resampled - first.resampled, -np.inf) if many else (math.nan, math.nan)
         yield float(np.divide(second.median, first.median))
         yield from middle(second.resampled / first.resampled, 0.0) if many else (math.nan, math.nan)
-    tested = way == ANY
-    yield "log-rank" if tested else ""
+    yield from _tested(first, second) if way == ANY else ("", math.nan)
+
+
+def _tested(first: _Times, second: _Times) -> tuple[str, float]:
+    """Return the name of the test and its p: of the pairs, or of all where there are none."""
+    _, mine, yours = np.intersect1d(first.pairs, second.pairs, assume_unique=True, return_indices=True)
+    if mine.size:
+        time = np.stack([first.time[mine], second.time[yours]], axis=1)
+        return "paired log-rank", paired_log_rank(time, np.stack([first.ended[mine], second.ended[yours]], axis=1))
     time, ended = np.concatenate([first.time, second.time]), np.concatenate([first.ended, second.ended])
-    yield log_rank(time, ended, np.arange(time.size) >= first.time.size) if tested else math.nan
+    return "log-rank", log_rank(time, ended, np.arange(time.size) >= first.time.size)
 
 
 def middle(values: Floats, least: float) -> tuple[float, float]:

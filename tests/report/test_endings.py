@@ -36,11 +36,12 @@ ROW = {
 
 
 def test_times_as_text_with_open_limits() -> None:
-    other = ROW | {"n": "8", "p": 0.5}
+    other = ROW | {"n": "8"}
     valid = ROW | {"ending": "valid_consensus", "p": math.nan, "p_holm": math.nan}
-    found = time_rows(pd.DataFrame([other, ROW, valid]), ["n", "prompt"], ConsensusGame)
-    assert (found["all"], found["axes"]) == (3, ["n"])
-    first, second, third = found["rows"]
+    found = time_rows(pd.DataFrame([ROW, other, ROW | {"n": "2", "p": 0.001}, valid]), ["n", "prompt"], ConsensusGame)
+    assert (found["all"], found["axes"]) == (4, ["n"])
+    zeroth, first, second, third = found["rows"]
+    assert zeroth["axes"] == ["2"]
     assert first == {
         "compared": "prompt: a → b",
         "axes": ["4"],

@@ -18,8 +18,9 @@ def time_rows(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[
     labels = {outcome.name: outcome.label for outcome in game.outcomes} | {ANY: "any"}
     varying = [axis for axis in by if times[axis].nunique() > 1]
     place = ["axis", "from", "to", *by]
-    smallest = times.groupby(place, sort=False, dropna=False)["p"].transform("min")
-    order = times.assign(_p=smallest).sort_values("_p", kind="stable", na_position="last")
+    compared = times.groupby(place, sort=False, dropna=False)
+    ranks = {"_p": compared["p"].transform("min"), "_place": compared.ngroup()}
+    order = times.assign(**ranks).sort_values(list(ranks), kind="stable", na_position="last")
     rows = [
         {
             "compared": f"{row['axis']}: {row['from']} → {row['to']}",

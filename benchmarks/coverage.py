@@ -46,6 +46,7 @@ SIZES = (10, 25, 50, 100)
 RATES = np.linspace(0.02, 0.98, 49)  # of pairs of rates
 SHOWN_RATES = np.linspace(0.05, 0.95, 19)
 PAIRS = (5, 10, 15, 25, 50, 145)
+DRAWS = 10_000
 GROUPS = ((5, 5), (10, 10), (25, 25), (50, 50), (10, 40))
 DEADLINE = 20  # rounds
 HAZARDS = (0.05, 0.1, 0.2, 0.4)  # chance of a game to end in a round
@@ -91,6 +92,14 @@ def rates_of(n: int) -> Shares:
     x = np.arange(n + 1)
     low, high = wilson_of_mean(x / n, np.full(n + 1, n))
     return [covering(binom.pmf(x, n, p), low, high, p) for p in SHOWN_RATES]
+
+
+def numbers_of(n: int, name: str) -> tuple[Shares, Shares]:
+    """Return size and coverage for n paired numbers whose differences have the mean 0 and the law `name`."""
+    random = np.random.default_rng(n)
+    draws = random.exponential(size=(DRAWS, n)) - 1 if name == "skewed" else random.normal(size=(DRAWS, n))
+    low, high, p = np.array([paired_mean(np.zeros(n), row) for row in draws]).T
+    return [float((p < 0.05).mean())], [float(((low <= 0) & (high >= 0)).mean())]
 
 
 def covering(weights: Floats, low: Floats, high: Floats, value: float) -> float:
@@ -324,6 +333,11 @@ def differences() -> Iterator[str]:
     yield "| simulations | largest size of the test (5%) | least coverage (95%) | mean coverage |\n|---|---|---|---|"
     rows = [(f"{n} pairs", pairs_of(n)) for n in PAIRS]
     rows += [(f"{n} and {m}, not paired", groups_of(n, m)) for n, m in GROUPS]
+    rows += [
+        (f"{n} pairs of numbers, {name} differences", numbers_of(n, name))
+        for name in ("normal", "skewed")
+        for n in (5, 10, 25, 50)
+    ]
     for name, (sizes, covered) in rows:
         yield f"| {name} | {max(sizes):.1%} | {min(covered):.1%} | {np.mean(covered):.1%} |"
 

@@ -90,8 +90,8 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "values": values,
         "all": _all(row, form),
         "difference": difference,
-        "p": p_text(row["p"]),
-        "p_holm": p_text(row["p_holm"]),
+        "p": _p(row["p"]),
+        "p_holm": _p(row["p_holm"]),
         "test": row["test"],
     }
 
@@ -104,8 +104,7 @@ def _all(row: dict[Any, Any], form: str) -> str:
     return f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
 
 
-def p_text(value: float) -> str:
-    """Return a p value as text."""
+def _p(value: float) -> str:
     if pd.isna(value):
         return "-"
     if value < 1e-300:

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from parley import paths
 from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
 from parley.games import plugin
@@ -380,6 +381,7 @@ def test_what_is_no_game_is_told_in_one_line(
             "evidence = Spec('x', 'curves', 'votes')",
             "figures: x: 'votes': none of its measures; choose one of: con",
         ),
+        ("evidence = Spec('x', 'scatter')", "figures: x: is drawn from the two metrics in regressed of its evidence"),
         ("evidence = Spec('x', 'sweep')", "figures: x: is drawn from sweep() of its evidence; write it"),
     ],
 )
@@ -396,6 +398,38 @@ def test_what_it_says_of_itself_is_checked(write: Write, body: str, words: str) 
         write(module("mine", body, before=before))
     assert str(caught.value).startswith(f"goods.yaml: game: mine:Broken: {words}")
     assert len(str(caught.value).splitlines()) == 1
+
+
+REGRESSED = """
+class Regressed(PublicGoodsEvidence):
+    regressed = ('first', 'earned')
+    def derived(self, metrics):
+        return {'first': 1.5}
+"""
+
+
+def test_what_its_agents_began_with_and_ended_with_has_a_quality(write: Write) -> None:
+    study = write(module("mine", "evidence = Regressed()", before=REGRESSED))
+    played(study)
+    summarize(study)
+    [row] = read_table(study.name, "quality").to_dict("records")
+    [simulation] = read_table(study.name, "simulations").to_dict("records")
+    assert simulation["first"] == 1.5
+    assert (row["simulations"], row["bias"]) == (1, simulation["earned"] - 1.5)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("return {'other': 1.5}", "first: '': what is regressed must be there, and be a number or None"),
+        ("return metrics['gone']", "evidence.derived: KeyError: 'gone'"),
+    ],
+)
+def test_what_follows_from_a_record_is_checked_in_play(write: Write, line: str, words: str) -> None:
+    study = write(module("mine", "evidence = Regressed()", before=REGRESSED.replace("return {'first': 1.5}", line)))
+    with pytest.raises(GameError) as caught:
+        played(study)
+    assert words in str(caught.value)
 
 
 # What breaks the contract in mid-play

@@ -76,6 +76,14 @@ def _means(*columns: Column, counts: tuple[Column, ...] = (_SIMULATIONS,)) -> tu
     )
 
 
+def _median_of(end: str, which: str) -> tuple[Column, ...]:
+    return (
+        Column(f"median_{end}", "double", f"median rounds of the {which}, as in `conditions`", "rounds"),
+        Column(f"median_{end}_low", "double", f"lower limit of its {_INTERVAL}; missing if open", "rounds"),
+        Column(f"median_{end}_high", "double", f"upper limit of its {_INTERVAL}; missing if open", "rounds"),
+    )
+
+
 TABLES = (
     Table(
         "simulations",
@@ -121,6 +129,8 @@ TABLES = (
             Column("<outcome>_low", "double", f"lower limit of its {_INTERVAL} (Wilson)"),
             Column("<outcome>_high", "double", f"upper limit of its {_INTERVAL} (Wilson)"),
             Column("median_rounds", "double", "Kaplan-Meier median of the rounds until a game ended early", "rounds"),
+            Column("median_rounds_low", "double", f"lower limit of its {_INTERVAL}; missing if open", "rounds"),
+            Column("median_rounds_high", "double", f"upper limit of its {_INTERVAL}; missing if open", "rounds"),
             Column("mean_calls", "double", "mean of `calls`", "replies"),
             Column("mean_prompt_tokens", "double", "mean of `prompt_tokens`", "tokens"),
             Column("mean_completion_tokens", "double", "mean of `completion_tokens`", "tokens"),
@@ -294,6 +304,69 @@ TABLES = (
                 "`differs` (p_holm below 0.05), `no difference of <smallest> or more` (the interval is within), "
                 "both, or `open`",
             ),
+        ),
+    ),
+    Table(
+        "endings",
+        "condition, way to end, and round in which a game ended or met its deadline",
+        (
+            _AXES,
+            Column("ending", "string", "outcome with which games ended early; `any`: whichever"),
+            Column("round", "int64", "rounds that were played by then", "rounds"),
+            _SIMULATIONS,
+            Column(
+                "at_risk", "int64", "simulations that had neither ended nor met their deadline before", "simulations"
+            ),
+            Column("count", "int64", "simulations that ended so in this round"),
+            Column("incidence", "double", "cumulative incidence: share that ended so by this round (Aalen-Johansen)"),
+            *_limits("the cumulative incidence"),
+        ),
+    ),
+    Table(
+        "times",
+        "pair of conditions that `contrasts` compares, and way to end",
+        (
+            Column("axis", "string", "axis in which the two differ"),
+            Column("from", "string", "its first value"),
+            Column("to", "string", "its second value"),
+            Column("ending", "string", "`any`: time to the end of all games; else of those alone that ended so"),
+            Column(_AXIS, "string", "value of each other axis, as in `contrasts`"),
+            Column("pairs", "int64", "seeds that both have"),
+            Column("simulations_from", "int64", "simulations of the first"),
+            Column("simulations_to", "int64", "simulations of the second"),
+            Column("ended_from", "int64", "those that ended before their deadline"),
+            Column("ended_to", "int64", "those that ended before their deadline"),
+            *_median_of("from", "first"),
+            *_median_of("to", "second"),
+            Column("difference", "double", "`median_to` - `median_from`", "rounds"),
+            Column("low", "double", f"lower limit of the {_INTERVAL} of the difference; missing if open", "rounds"),
+            Column("high", "double", f"upper limit of the {_INTERVAL} of the difference; missing if open", "rounds"),
+            Column("ratio", "double", "`median_to` / `median_from`"),
+            Column("ratio_low", "double", f"lower limit of the {_INTERVAL} of the ratio; missing if open"),
+            Column("ratio_high", "double", f"upper limit of the {_INTERVAL} of the ratio; missing if open"),
+            Column(
+                "test",
+                "string",
+                "`paired log-rank`, or `log-rank` without shared seeds; empty unless `ending` is `any`",
+            ),
+            Column("p", "double", "two-sided p of the test"),
+            Column("p_holm", "double", "p, corrected by Holm over the same `axis` and `ending`"),
+        ),
+    ),
+    Table(
+        "quality",
+        "condition, in games whose agents begin with numbers and agree on one",
+        (
+            _AXES,
+            Column("simulations", "int64", "simulations that ended in agreement on a value (n)"),
+            Column("slope", "double", "least-squares slope of agreed values on means of initial values"),
+            Column("slope_low", "double", f"lower limit of its {_INTERVAL} (t, HC3)"),
+            Column("slope_high", "double", f"upper limit of its {_INTERVAL} (t, HC3)"),
+            Column("intercept", "double", "intercept of that line"),
+            Column("residual", "double", "standard deviation (n - 2) of agreed values about that line"),
+            Column("bias", "double", "mean of agreed values less means of initial values"),
+            Column("bias_low", "double", f"lower limit of its {_INTERVAL} (t)"),
+            Column("bias_high", "double", f"upper limit of its {_INTERVAL} (t)"),
         ),
     ),
     Table(

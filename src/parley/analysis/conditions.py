@@ -8,6 +8,7 @@ import pandas as pd
 
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
 from parley.analysis.degenerate_rates import condition_cells, with_counts
+from parley.analysis.endings import median_interval
 from parley.analysis.rates import by_condition
 from parley.analysis.stats import censored_median, wilson_interval
 from parley.games.base import Game
@@ -63,6 +64,9 @@ def condition_table(
             row |= {f"{outcome.name}_{part}": v for part, v in zip(_PARTS, values_of, strict=True)}
         row["median_rounds"] = censored_median(
             group["rounds"].to_list(), group["finished_early"].astype(bool).to_list()
+        )
+        row["median_rounds_low"], row["median_rounds_high"] = median_interval(
+            group["rounds"], group["finished_early"].astype(bool)
         )
         row["mean_calls"] = group["calls"].mean()
         row["mean_prompt_tokens"] = group["prompt_tokens"].mean()

@@ -279,3 +279,15 @@ def _within(
     counts = [_count(cell.flags[[first]], cell.flags[[second]], every, every)[0] for cell in cells]
     told = [["comparison", "", *names, f"{names[1]} - {names[0]}", *map(str, cell.key)] for cell in cells]
     return _rated(told, by, np.array(counts, dtype=np.int64).reshape(-1, 8))
+
+
+def compared_conditions(
+    keys: Sequence[tuple[Any, ...]], by: Sequence[str], game: type[Game]
+) -> list[tuple[int, int, list[str]]]:
+    """Return the places of the conditions that are compared, and the cells that say which: `axis` to the axes.
+
+    `keys` are the values of the axes of each condition.
+    """
+    nothing = np.empty((0, 0))
+    cells = [_Cell(key, nothing.astype(np.int64), nothing.astype(np.int8), nothing) for key in keys]
+    return [(place[1], place[2], _where(cells, place, by)) for place in _places(cells, by, game)]

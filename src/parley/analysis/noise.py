@@ -31,14 +31,14 @@ def noise_table(rows: pd.DataFrame, by: Sequence[str], game: type[Game]) -> pd.D
         for kind, what, values in _measured(group, game):
             times = _times(group, values)
             change = times[:, 1] - times[:, 0]
-            spread = _spread(times)
+            spread = spread_of(times)
             pairs = int((~np.isnan(change)).sum())
             if pairs and not np.isnan(spread):
                 table.append([*key, kind, what, pairs, float(np.nanmean(change)), spread, band(spread, pairs)])
     return pd.DataFrame(table, columns=names_of("noise", by, game))
 
 
-def _spread(times: Floats) -> float:
+def spread_of(times: Floats) -> float:
     """Return the standard deviation of the difference of two repeats: a row per seed, a column per repeat."""
     known = (~np.isnan(times)).sum(axis=1)
     several = times[known > 1]

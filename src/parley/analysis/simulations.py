@@ -26,6 +26,7 @@ _TELEMETRY = (
 def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
     """Return one row of the simulations table: axes, seed, outcome, the game's metrics, telemetry, digest."""
     outcome, axes_of = summary.outcome, simulation.condition.axes
+    derived = simulation.condition.game.evidence.derived(outcome["metrics"])
     row = {
         **axes_of,
         "threat_model": simulation.condition.threat_model,
@@ -35,7 +36,7 @@ def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
         "diagnosis": outcome["diagnosis"],
         "rounds": outcome["rounds"],
         "finished_early": outcome["finished_early"],
-        **{key: _cell(value) for key, value in outcome["metrics"].items()},
+        **{key: _cell(value) for key, value in {**outcome["metrics"], **derived}.items()},
         **{key: summary.telemetry[key] for key in _TELEMETRY},
         **simulation_cells(summary.telemetry, bool(simulation.condition.models)),
         **_seconds(summary.telemetry),

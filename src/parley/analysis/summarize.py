@@ -14,8 +14,10 @@ from parley.analysis.averages import Averages, player_table, round_table, thresh
 from parley.analysis.conditions import condition_table, impossible_outcomes
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.degenerate_rates import with_counts
+from parley.analysis.endings import ending_table, times_table
 from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
 from parley.analysis.noise import REPEAT, noise_table
+from parley.analysis.quality import quality_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.simulations import simulation_row
@@ -80,6 +82,9 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "quantities": quantity_table(rows, by, study.game),
         "players": player_table(played, simulations, summaries),
         "contrasts": contrast_table(rows, by, study.game, impossible, noise),
+        "endings": ending_table(rows, by, study.game, impossible),
+        "times": times_table(rows, by, study.game),
+        "quality": quality_table(rows, by, study.game),
         "noise": noise,
         "questions": question_table(rows, study),
         "manifest": manifest_table(study.name, every.simulations, every.summaries),

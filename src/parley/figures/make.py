@@ -23,6 +23,7 @@ from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.rates import quantity_table
 from parley.figures.curves import curves
+from parley.figures.endings import endings
 from parley.figures.indicators import indicators
 from parley.figures.map import quantity_map, rate_map
 from parley.figures.page import (
@@ -53,6 +54,7 @@ from parley.figures.panels import (
     varied,
 )
 from parley.figures.quantities import quantities
+from parley.figures.scatter import scatter
 from parley.figures.sweep import sweep
 from parley.figures.timeline import timelines
 from parley.figures.trajectories import trajectories
@@ -106,6 +108,10 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
         return rate_map(study, spec, conditions[conditions[f"{first}_rate"].notna()])
     if spec.kind == "curves":
         return curves(study, spec, table("rounds"))
+    if spec.kind == "endings":
+        return endings(study, spec, table("endings"))
+    if spec.kind == "scatter":
+        return scatter(study, spec, table("simulations"), table("quality"))
     if spec.kind == "indicators":
         bands = _bands(table("noise"), "indicator").rename(columns={"what": "indicator"})
         return indicators(study, spec, _with_bands(table("rates"), bands))

@@ -125,6 +125,8 @@ def _misfits(game: type[Game], declared: _Declared) -> Iterator[str]:
         hook = _DRAWN_BY.get(figure.kind, "")
         if hook and getattr(type(game.evidence), hook) is getattr(Evidence, hook):
             yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
+        if figure.kind == "scatter" and game.evidence.regressed is None:
+            yield f"figures: {figure.name}: is drawn from the two metrics in regressed of its evidence; name them"
 
 
 def wrong_states(states: Sequence[State]) -> Iterator[str]:
@@ -263,6 +265,7 @@ def _no_json(value: Any) -> str:
 
 def _wrong_metrics(game: Game, metrics: Mapping[str, Any]) -> Iterator[str]:
     """Yield which metrics are not what the game's indicators and quantities say they are."""
+    metrics = {**metrics, **game.evidence.derived(metrics)}
     for indicator in game.evidence.indicators:
         if not isinstance(metrics.get(indicator.name, 0), bool | None):
             yield f"{indicator.name}: an indicator must be there, and be true, false or None"
@@ -279,6 +282,9 @@ def _wrong_metrics(game: Game, metrics: Mapping[str, Any]) -> Iterator[str]:
     for name in game.evidence.paired_by:
         if name not in metrics:
             yield f"{name}: simulations are paired by it; add it"
+    for name in game.evidence.regressed or ():
+        if isinstance(value := metrics.get(name, ""), bool) or not isinstance(value, int | float | None):
+            yield f"{name}: {shown(value)}: what is regressed must be there, and be a number or None"
 
 
 def _groups(game: Game) -> list[Group]:

@@ -90,12 +90,26 @@ class FigureSpec:
     column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
-    shares in `of`, whose labels are those of quantities, by a threshold that `x` names). A figure is drawn for studies
+    shares in `of`, whose labels are those of quantities, by a threshold that `x` names), `endings` (share of games
+    that ended in each way by each round, a line per value of x), `scatter` (the two metrics that are `regressed`, a
+    point per simulation). A figure is drawn for studies
     in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
     """
 
     name: str
-    kind: Literal["rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities", "sweep"]
+    kind: Literal[
+        "rates",
+        "stacked",
+        "trajectories",
+        "timeline",
+        "map",
+        "curves",
+        "indicators",
+        "quantities",
+        "sweep",
+        "endings",
+        "scatter",
+    ]
     title: str
     caption: str
     x: str = ""
@@ -216,6 +230,14 @@ OUTCOMES_BY_BYZANTINE = FigureSpec(
     "outcome.",
     x="b",
 )
+ENDINGS = FigureSpec(
+    name="endings",
+    kind="endings",
+    title="Time to stop",
+    caption="Share of simulations that ended in each way by each round: cumulative incidence of competing risks, with "
+    "Wilson intervals. A simulation that met its deadline ended in none.",
+    x="prompt",
+)
 
 
 class Evidence(Generic[P, R]):
@@ -232,6 +254,8 @@ class Evidence(Generic[P, R]):
     columns: GameColumns = GameColumns()  # what its metrics mean, and what each agent did by round
     comparisons: tuple[tuple[str, str], ...] = ()  # pairs of indicators, compared in the same simulations
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
+    # Metrics that are numbers: what agents began with on average, and what they agreed on (the table `quality`).
+    regressed: tuple[str, str] | None = None
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
@@ -241,6 +265,10 @@ class Evidence(Generic[P, R]):
         It is asked before anything is played: a figure that shows nothing of any condition is not made.
         """
         return True
+
+    def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return metrics that follow from those of a record: older records have them, too."""
+        return {}
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.

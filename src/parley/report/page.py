@@ -31,6 +31,7 @@ from parley.play.provenance import warnings
 from parley.play.record import Summary
 from parley.play.usable import Records, read_records
 from parley.policies import FAILURE_CLASSES
+from parley.report.endings import quality_rows, time_rows
 from parley.report.evidence import contrast_rows, quantity_rows, question_rows, rate_rows
 from parley.study import Study
 from parley.study.axes import axes_text
@@ -73,6 +74,8 @@ def report(study: Study) -> Path:
             frozen=frozen_state(study),
             questions=question_rows(study, tables.read_table(study.name, "questions")),
             contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
+            times=time_rows(tables.read_table(study.name, "times"), by, study.game),
+            quality=quality_rows(tables.read_table(study.name, "quality"), by),
             figures=list(_figures(study)),
             provenance=_provenance(records.summaries),
             warnings=_warnings(records.summaries),

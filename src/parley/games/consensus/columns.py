@@ -19,6 +19,12 @@ _METRICS = (
     Column("honest_shares", "string", "`final_honest_share` after each round", JSON),
     Column("honest_spreads", "string", "`final_honest_spread` after each round", JSON),
     *FACTS,
+    # Not in the records: they follow from what is.
+    Column("initial_mean", "double", "mean of the values that honest agents began with"),
+    Column("value_position", "double", "place of `consensus_value` in the range of these values: 0 lowest, 1 highest"),
+    Column("value_shift", "double", "`consensus_value` - `initial_mean`"),
+    Column("distance_to_mean", "double", "distance of `consensus_value` from `initial_mean`"),
+    Column("distance_to_median", "double", "distance of `consensus_value` from the median of these values"),
 )
 
 _TURNS = (

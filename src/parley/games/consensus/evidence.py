@@ -1,12 +1,13 @@
 """What the consensus game shows: the measure of agreement, and the figures (after Figures 2 to 4 of the paper)."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean, median
 from typing import Any
 
 from parley.games.consensus.columns import COLUMNS
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.state import Round
-from parley.games.evidence import Evidence, FigureSpec, Measure, Trajectory
+from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Measure, Quantity, Trajectory
 from parley.text import by_number
 
 FIGURES = (
@@ -54,6 +55,14 @@ FIGURES = (
         needs=("topology",),
         of=("agreement",),
     ),
+    ENDINGS,
+    FigureSpec(
+        name="final_on_initial",
+        kind="scatter",
+        title="Agreed on initial values",
+        caption="The value that honest agents agreed on by the mean of their initial values, a point per simulation "
+        "that ended in agreement, with the least-squares line. On the dashed line they are equal.",
+    ),
     FigureSpec(
         name="trajectories",
         kind="trajectories",
@@ -62,15 +71,44 @@ FIGURES = (
         "dashed. The band is the honest initial range, the vertical line the stop (after Figure 4 of the paper).",
     ),
 )
+QUANTITIES = (
+    Quantity("value_position", "agreed value in the initial range (0 lowest, 1 highest)", signed=True),
+    Quantity("value_shift", "agreed value less the initial mean", signed=True),
+    Quantity("distance_to_mean", "distance of the agreed value from the initial mean"),
+    Quantity("distance_to_median", "distance of the agreed value from the initial median"),
+)
 
 
 class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
-    """Agreement by round, and the values of single simulations."""
+    """Agreement by round, the quality of an agreement, and the values of single simulations."""
 
     columns = COLUMNS
 
     figures = FIGURES
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
+    quantities = QUANTITIES
+    regressed = ("initial_mean", "consensus_value")
+
+    def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return where the agreed value lies among the values that honest agents began with.
+
+        All are None without agreement; `value_position` is also None if all began with one value, and outside [0, 1]
+        for a value outside their range.
+        """
+        initial, value = list(metrics["initial_values"].values()), metrics["consensus_value"]
+        if not initial:
+            return {"initial_mean": None, **{quantity.name: None for quantity in QUANTITIES}}
+        mean = fmean(initial)
+        if value is None:
+            return {"initial_mean": mean, **{quantity.name: None for quantity in QUANTITIES}}
+        low, high = min(initial), max(initial)
+        return {
+            "initial_mean": mean,
+            "value_position": (value - low) / (high - low) if high > low else None,
+            "value_shift": value - mean,
+            "distance_to_mean": abs(value - mean),
+            "distance_to_median": abs(value - median(initial)),
+        }
 
     def trajectory(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Trajectory:
         """Return each agent's value by round (round 0: the initial ones), for the paper's Figure 4."""

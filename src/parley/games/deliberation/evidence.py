@@ -7,7 +7,7 @@ from parley.games.deliberation.borne_out import check_verdict
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Round
-from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
+from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
 from parley.games.parameters import Group
 
 MEASURES = (
@@ -118,6 +118,7 @@ FIGURES = (
         x="n",
         of=("seconds", "seconds_initial", "seconds_reflect"),
     ),
+    ENDINGS,
     FigureSpec(
         name="outcomes_by_byzantine",
         kind="stacked",

@@ -1,0 +1,247 @@
+"""The tables `endings` and `times`: when games ended and how, and how that differs between conditions."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+from parley.analysis.endings import (
+    ANY,
+    ending_table,
+    incidences,
+    log_rank,
+    median_interval,
+    paired_log_rank,
+    resampled_medians,
+    times_table,
+    ways_to_end,
+)
+from parley.analysis.stats import censored_median, wilson_interval
+from parley.games.consensus.game import ConsensusGame
+from parley.games.stag_hunt.game import StagHuntGame
+
+VALID, INVALID, NONE = "valid_consensus", "invalid_consensus", "no_consensus"
+OF = {"v": VALID, "i": INVALID, "-": NONE}
+
+
+def rows(*conditions: str, seeds: Sequence[int] | None = None, axis: str = "n") -> pd.DataFrame:
+    """Return simulations from texts such as "3v 5i 8-": rounds and outcome, where "-" met its deadline."""
+    return pd.DataFrame(
+        [
+            {
+                axis: number,
+                "seed": seeds[place] if seeds else place,
+                "rounds": int(game[:-1]),
+                "outcome": OF[game[-1]],
+                "finished_early": game[-1] != "-",
+            }
+            for number, games in enumerate(conditions)
+            for place, game in enumerate(games.split())
+        ]
+    )
+
+
+def curve(table: pd.DataFrame, ending: str) -> list[Any]:
+    here = table[table["ending"] == ending]
+    return [tuple(row) for row in here[["round", "at_risk", "count", "incidence"]].itertuples(index=False)]
+
+
+# Cumulative incidence
+
+
+def test_without_early_deadlines_the_incidence_is_a_share_with_its_wilson_interval() -> None:
+    table = ending_table(rows("2v 2i 3v 5v 8- 8- 8- 8-"), ["n"], ConsensusGame)
+    assert curve(table, VALID) == [(2, 8, 1, 1 / 8), (3, 6, 1, 2 / 8), (5, 5, 1, 3 / 8), (8, 4, 0, 3 / 8)]
+    assert curve(table, INVALID) == [(2, 8, 1, 1 / 8), (3, 6, 0, 1 / 8), (5, 5, 0, 1 / 8), (8, 4, 0, 1 / 8)]
+    assert [share for *_, share in curve(table, ANY)] == [2 / 8, 3 / 8, 4 / 8, 4 / 8]
+    last = table[(table["ending"] == VALID) & (table["round"] == 8)].iloc[0]
+    assert (last["low"], last["high"]) == pytest.approx(wilson_interval(3, 8))
+    assert set(table["simulations"]) == {8}
+
+
+def test_with_deadlines_within_a_condition_by_hand() -> None:
+    # 6 play; one valid in round 1 (1/6); one deadline in 2; of 4 left one invalid in 3 (5/6 * 1/4);
+    # then of 3 left one valid in 4 (5/6 * 3/4 * 1/3).
+    table = ending_table(rows("1v 2- 3i 4v 5- 5-"), ["n"], ConsensusGame)
+    shares = {ending: [share for *_, share in curve(table, ending)] for ending in (VALID, INVALID, ANY)}
+    assert shares[VALID] == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 6 + 5 / 24, 1 / 6 + 5 / 24])
+    assert shares[INVALID] == pytest.approx([0, 0, 5 / 24, 5 / 24, 5 / 24])
+    assert shares[ANY] == pytest.approx([1 / 6, 1 / 6, 9 / 24, 14 / 24, 14 / 24])
+    assert [at_risk for _, at_risk, *_ in curve(table, ANY)] == [6, 5, 4, 3, 2]
+
+
+def made(random: np.random.Generator, n: int, censored: bool = True) -> tuple[Any, Any]:
+    """Return times and ways to end, of two, of games with deadlines of their own."""
+    time, way = random.geometric(0.15, n), random.integers(1, 3, n)
+    deadline = random.integers(2, 15, n) if censored else np.full(n, 12)
+    return np.minimum(time, deadline), np.where(time <= deadline, way, 0)
+
+
+def test_the_interval_is_as_wide_as_the_bootstrap_says() -> None:
+    random = np.random.default_rng(3)
+    time, way = made(random, 400)
+    first = incidences(time, way, 2)[0]
+    again = []
+    for _ in range(400):
+        chosen = random.integers(0, 400, 400)
+        curve = incidences(time[chosen], way[chosen], 2)[0]
+        again.append(curve.share[np.searchsorted(curve.times, 6)])
+    at = int(np.searchsorted(first.times, 6))
+    assert (first.high - first.low)[at] == pytest.approx(2 * 1.96 * np.std(again), rel=0.1)
+
+
+def test_limits_hold_where_nobody_is_left_or_nothing_happened() -> None:
+    # The standard error is not defined where all that are left end: those at risk are the size.
+    [curve] = incidences([1, 2, 3, 3], [1, 0, 1, 1], 1)
+    assert curve.share.tolist() == pytest.approx([0.25, 0.25, 1])
+    assert (curve.low[-1], curve.high[-1]) == pytest.approx(wilson_interval(2, 2))
+    [never] = incidences([5, 5, 5], [0, 0, 0], 1)
+    assert (never.share[0], never.low[0], never.high[0]) == pytest.approx((0, *wilson_interval(0, 3)))
+
+
+def test_what_a_condition_cannot_have_has_no_rows() -> None:
+    table = ending_table(rows("2v 8-", "3v 3i"), ["n"], ConsensusGame, {(0,): frozenset({INVALID})})
+    assert set(table[table["n"] == 0]["ending"]) == {VALID, ANY}
+    assert set(table[table["n"] == 1]["ending"]) == {VALID, INVALID, ANY}
+
+
+def test_games_that_always_last_their_time_have_no_endings() -> None:
+    never = rows("8- 8- 8-", "8- 8- 8-")
+    assert ways_to_end(never, ConsensusGame) == []
+    assert ending_table(never, ["n"], StagHuntGame).empty
+    assert times_table(never, ["n"], StagHuntGame).empty
+    assert "incidence" in ending_table(never.iloc[:0], ["n"], ConsensusGame)
+
+
+# Medians
+
+
+def test_the_interval_of_the_median_by_hand() -> None:
+    # Of 10 games k have ended by a round; Wilson: [0.24, 0.76] of 5 holds one half, as do 2 (up to 0.51) and 8 (0.49).
+    times = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert median_interval(times, [True] * 10) == (2, 9)
+    # With the deadline at 8 the upper limit is not reached.
+    assert median_interval([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], [True] * 8 + [False] * 2)[0] == 2
+    assert math.isnan(median_interval([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], [True] * 8 + [False] * 2)[1])
+    assert all(math.isnan(limit) for limit in median_interval([8] * 9, [False] * 9))
+    assert all(math.isnan(limit) for limit in median_interval([], []))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_resampled_medians_with_equal_weights_are_the_median(seed: int) -> None:
+    time, way = made(np.random.default_rng(seed), 51)
+    [median] = resampled_medians(time.astype(float), way > 0, np.ones((1, 51)))
+    assert median == censored_median(time.tolist(), (way > 0).tolist())
+
+
+def test_a_median_that_is_not_reached_is_infinite() -> None:
+    assert resampled_medians(np.array([3.0, 9, 9]), np.array([True, False, False]), np.ones((1, 3))) == [np.inf]
+    assert resampled_medians(np.array([9.0]), np.array([False]), np.ones((2, 1))).tolist() == [np.inf, np.inf]
+
+
+# Conditions that differ in one axis
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_log_rank_test_is_that_of_scipy(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    (time, way), (other, ways) = made(random, 30), made(random, 40)
+    first, second = (
+        scipy.stats.CensoredData(uncensored=t[w > 0], right=t[w == 0]) for t, w in ((time, way), (other, ways))
+    )
+    p = log_rank(np.r_[time, other], np.r_[way, ways] > 0, [0] * 30 + [1] * 40)
+    assert p == pytest.approx(scipy.stats.logrank(first, second).pvalue)
+
+
+def test_the_log_rank_test_by_hand() -> None:
+    # Round 1: one of two in each group, and only the first's ends: 1 - 1/2, variance 1/4. Then the second is alone.
+    assert log_rank([1, 2], [True, True], [0, 1]) == pytest.approx(2 * scipy.stats.norm.sf(1))
+
+
+def test_the_paired_log_rank_test_by_hand() -> None:
+    # Round 1: two of four end, so a score of 1 - 1/2 for both of them; round 2: the other two, 1 - 1/2 - 1. The pairs
+    # differ by -1 and -1: z = -2 / sqrt(2).
+    p = paired_log_rank([[1, 2], [1, 2]], [[True, True], [True, True]])
+    assert p == pytest.approx(2 * scipy.stats.norm.sf(math.sqrt(2)))
+    assert math.isnan(paired_log_rank([[3, 3]], [[True, True]]))
+    assert math.isnan(paired_log_rank([[8, 8]], [[False, False]]))
+    assert math.isnan(paired_log_rank([], []))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_paired_log_rank_test_by_all_exchanges(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    time, way = made(random, 24)
+    pairs, ended = time.reshape(12, 2), (way > 0).reshape(12, 2)
+
+    def excess(exchanged: np.ndarray[Any, Any]) -> float:
+        """Return how many more of the second games end than the log-rank test expects."""
+        t, e = (np.where(exchanged[:, None], each[:, ::-1], each) for each in (pairs, ended))
+        more = 0.0
+        for moment in np.unique(t[e]):
+            at_risk, ending = (t >= moment).sum(axis=0), ((t == moment) & e).sum(axis=0)
+            more += ending[1] - ending.sum() * at_risk[1] / at_risk.sum()
+        return more
+
+    every = np.array(list(itertools.product([False, True], repeat=12)))
+    excesses = np.array([excess(row) for row in every])
+    z = excesses[0] / excesses.std()
+    assert paired_log_rank(pairs, ended) == pytest.approx(2 * scipy.stats.norm.sf(abs(z)))
+
+
+def test_a_tiny_p_is_not_zero() -> None:
+    times = [*range(1, 101), *range(201, 301)]
+    assert 0 < log_rank(times, [True] * 200, [0] * 100 + [1] * 100) < 1e-20
+
+
+@pytest.mark.parametrize(
+    ("times", "ended", "second"),
+    [([2, 2, 2, 2], [1, 1, 1, 1], [0, 0, 1, 1]), ([8, 8], [0, 0], [0, 1]), ([1, 2], [1, 1], [0, 0])],
+)
+def test_nothing_to_test_has_no_p(times: list[int], ended: list[int], second: list[int]) -> None:
+    assert math.isnan(log_rank(times, ended, second))
+
+
+def test_a_half_of_the_time_is_found() -> None:
+    random = np.random.default_rng(8)
+    slow = [int(round_) for round_ in random.integers(10, 31, 60)]
+    games = [" ".join(f"{round_}v" for round_ in rounds) for rounds in (slow, [round_ // 2 for round_ in slow])]
+    [row] = (
+        times_table(rows(*games, axis="prompt"), ["prompt"], ConsensusGame).query("ending == 'any'").to_dict("records")
+    )
+    assert (row["from"], row["to"], row["pairs"], row["median_to"]) == ("0", "1", 60, row["median_from"] // 2)
+    # In pairs the ratio is the same for every draw, but for rounding down.
+    assert row["ratio_low"] > 0.45
+    assert row["ratio_high"] <= 0.5
+    assert row["high"] < 0
+    assert row["p"] < 1e-6
+
+
+def test_other_seeds_are_no_pairs_and_say_less() -> None:
+    games = [" ".join(f"{round_}v" for round_ in range(start, start + 40)) for start in (10, 12)]
+    widths = {}
+    for name, seeds in (("paired", list(range(40))), ("apart", list(range(40, 80)))):
+        two = [rows(games[0]), rows(games[1], seeds=seeds).assign(n=1)]
+        [row] = times_table(pd.concat(two), ["n"], ConsensusGame).query("ending == 'any'").to_dict("records")
+        widths[name] = row["high"] - row["low"]
+        assert row["pairs"] == (40 if name == "paired" else 0)
+        assert row["test"] == ("paired log-rank" if name == "paired" else "log-rank")
+    assert widths["paired"] == 0  # each game takes two rounds more
+    assert widths["apart"] > 5
+
+
+def test_a_way_to_end_is_compared_among_those_that_ended_so() -> None:
+    table = times_table(rows("2v 4v 6v 3i 8-", "8v 8v 3i 3i 8-"), ["n"], ConsensusGame)
+    of = {row["ending"]: row for row in table.to_dict("records")}
+    assert (of[VALID]["median_from"], of[VALID]["median_to"], of[VALID]["ratio"]) == (4, 8, 2)
+    assert (of[VALID]["simulations_from"], of[VALID]["simulations_to"], of[VALID]["pairs"]) == (3, 2, 2)
+    assert (of[ANY]["ended_from"], of[ANY]["simulations_from"]) == (4, 5)
+    assert math.isnan(of[VALID]["p"])
+    assert of[VALID]["test"] == ""
+    assert math.isnan(of[VALID]["low"])  # of three and two games
+    assert of[ANY]["p_holm"] == of[ANY]["p"]

@@ -1,0 +1,53 @@
+"""The tables of coverage and size in docs/explanation/statistics.md."""
+
+import re
+
+import numpy as np
+import pytest
+
+from benchmarks import coverage
+
+
+def section(name: str) -> list[list[str]]:
+    """Return the cells of the rows that stand between two marks of the page."""
+    text = coverage.PAGE.read_text(encoding="utf-8")
+    rows = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0].strip().splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+@pytest.mark.parametrize(("name", "cases"), [("coverage", coverage.INTERVALS), ("size", coverage.TESTS)])
+def test_the_page_has_every_case_for_every_size(name: str, cases: tuple[coverage.Case, ...]) -> None:
+    rows = section(name)
+    assert [row[0] for row in rows] == [case for case, _ in cases]
+    assert all(re.fullmatch(r"\d+\.\d%( \(\d+\.\d%\))?", cell) for row in rows for cell in row[1:])
+    assert {len(row) for row in rows} == {1 + len(coverage.SIZES)}
+
+
+def test_what_is_enumerated_is_what_the_page_says() -> None:
+    [rates, *_] = section("coverage")
+    wanted = [coverage.rates_of(n) for n in coverage.SIZES]
+    assert rates[1:] == [f"{min(each):.1%} ({np.mean(each):.1%})" for each in wanted]
+    page = {row[0]: row[1:] for row in section("differences")}
+    sizes, covered = coverage.pairs_of(25)
+    assert page["25 pairs"] == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
+
+
+@pytest.mark.parametrize("case", dict([*coverage.INTERVALS, *coverage.TESTS]))
+def test_every_case_can_be_simulated(case: str) -> None:
+    shares = dict([*coverage.INTERVALS, *coverage.TESTS])[case](10, 4, np.random.default_rng(1))
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_only_what_stands_between_the_marks_changes() -> None:
+    page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
+    assert coverage.rewrite(page, "x", "new") == "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n"
+
+
+def test_the_rounds_of_scripted_games_have_the_median_that_is_looked_for() -> None:
+    random = np.random.default_rng(2)
+    for hazard in coverage.HAZARDS:
+        time, ended = coverage.geometric(random, hazard, 100_000)
+        assert np.median(time) == coverage.median_of(hazard)
+        assert np.mean(ended) == pytest.approx(1 - (1 - hazard) ** coverage.DEADLINE, abs=0.01)
+    pairs = coverage.two(random, 0.2, 0.2, 20_000, paired=True)
+    assert 0.35 < np.corrcoef(pairs[0][0], pairs[1][0])[0, 1] < 0.6

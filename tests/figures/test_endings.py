@@ -1,0 +1,71 @@
+"""Figures of when games ended and how, and of what agents agreed on by what they began with."""
+
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from parley.analysis.tables import read_table
+from parley.figures.make import draw
+from parley.figures.page import own_style
+from parley.study import Study
+from support.measured import played
+from support.panels import panels_of, text_of
+from support.studies import StudyFactory
+
+RULES: dict[str, Any] = {"model": ["majority", "random"], "n": 5}
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return played(study_factory(RULES, seeds=6, parameters={"max_rounds": 4}))
+
+
+def drawn(study: Study, name: str) -> Figure:
+    [spec] = [spec for spec in study.figures if spec.name == name]
+    with own_style():
+        return draw(study, spec, lambda table: read_table(study.name, table))
+
+
+def test_each_way_to_end_has_a_panel_and_each_condition_a_step_line(study: Study) -> None:
+    figure = drawn(study, "endings")
+    table = read_table(study.name, "endings")
+    ways = [way for way in dict.fromkeys(table["ending"]) if way != "any"]
+    labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
+    assert [ax.get_ylabel().replace("\n", " ") for ax in panels_of(figure)] == [labels[way] for way in ways]
+    valid = panels_of(figure)[ways.index("valid_consensus")]
+    lines = {tuple(line.get_ydata()) for line in valid.lines}
+    here = table[(table["ending"] == "valid_consensus") & (table["model"] == "majority")]
+    assert (0.0, *here["incidence"], here["incidence"].iloc[-1]) in lines  # goes on: all of them ended
+    assert {line.get_drawstyle() for line in valid.lines} == {"steps-post"}
+    assert {ax.get_xlim() for ax in panels_of(figure)} == {(0.0, float(table["round"].max()))}
+    assert len(valid.collections) == 2  # an interval for each
+    assert "95% Wilson interval" in text_of(figure)
+
+
+def test_under_the_panels_stand_those_that_still_play(study: Study) -> None:
+    texts = [text.get_text() for text in panels_of(drawn(study, "endings"))[0].texts]
+    assert "n=6" in texts  # of both conditions in round 1
+    assert "0" in texts  # majorities end in round 2
+
+
+def test_games_that_do_not_end_have_nothing_to_draw(study_factory: StudyFactory) -> None:
+    never = played(study_factory({"model": "stubborn", "n": 3}, seeds=2, parameters={"max_rounds": 2}))
+    assert "no game ended before its deadline" in text_of(drawn(never, "endings"))
+    assert "no simulation ended in agreement" in text_of(drawn(never, "final_on_initial"))
+
+
+def test_a_point_for_each_agreement_and_its_line_in_numbers(study: Study) -> None:
+    figure = drawn(study, "final_on_initial")
+    rows = read_table(study.name, "simulations").dropna(subset=["consensus_value"])
+    points = {
+        (x, y)
+        for ax in panels_of(figure)
+        for line in ax.lines
+        if line.get_linestyle() == "None"
+        for x, y in zip(*line.get_data(), strict=True)
+    }
+    assert points == set(zip(rows["initial_mean"], rows["consensus_value"], strict=True))
+    row = read_table(study.name, "quality").iloc[0]
+    assert f"{row['simulations']} sims slope {row['slope']:.2g} [" in text_of(figure)
+    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in panels_of(figure)}) == 1

@@ -299,6 +299,26 @@ def test_a_damaged_record_is_refused_or_reads_as_before(path: Path, part: str) -
     assert refused > 20
 
 
+def test_a_footer_with_a_wrong_bit_is_not_parsed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over some bits pyarrow ends the process: nobody could be told which record it was."""
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    monkeypatch.setattr(pq, "ParquetFile", None)
+    for at in range(footer, len(content) - 8, 7):
+        changed = bytearray(content)
+        changed[at] ^= 1 << at % 8
+        path.write_bytes(changed)
+        assert "its footer is damaged" in refusal(path)
+
+
+def test_a_record_from_before_footers_had_a_checksum_is_read(path: Path) -> None:
+    content, expected = path.read_bytes(), read_record(path)
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[: footer - 46] + content[footer:])
+    assert content[footer - 46 : footer].startswith(b"parley-footer:")
+    assert read_record(path) == expected
+
+
 def test_a_footer_that_makes_bytes_of_texts_is_refused(path: Path) -> None:
     """Eight bits of the footer tell the type of a column, which no checksum covers."""
     content = path.read_bytes()

@@ -23,6 +23,9 @@ MAX_FOOTER_BYTES = 256 * 2**20
 _MAX_OF_A_LIST = 100  # columns, row groups, pairs of metadata: Parquet's own limit is a million of each
 _FOOTER_END = 8  # the footer's length and the closing magic
 _MAGIC = b"PAR1"
+# Before the footer, with its SHA-256: pyarrow may end the process over a footer with a wrong bit, so none is parsed.
+_SEAL = b"parley-footer:"
+_SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
 
 
 class BadParquetError(ValueError):
@@ -35,6 +38,7 @@ class ParquetFile:
 
     content: bytes
     footer: pq.FileMetaData
+    data_bytes: int
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -49,22 +53,35 @@ class ParquetFile:
     @property
     def data(self) -> memoryview:
         """All of the file before its footer: the pages."""
-        return memoryview(self.content)[: len(self.content) - _FOOTER_END - self.footer.serialized_size]
+        return memoryview(self.content)[: self.data_bytes]
 
 
 def parquet_file(content: bytes) -> ParquetFile:
-    """Return the file that `content` is; raises ValueError or pyarrow's exceptions if it is none."""
+    """Return the file that `content` is; raises ValueError or pyarrow's exceptions if it is none.
+
+    The footer of one that `finished` made must be as it was written. Others are parsed as they are.
+    """
     footer = int.from_bytes(content[-_FOOTER_END:-4], "little")
     if content[-4:] != _MAGIC or footer + _FOOTER_END > len(content):
         raise BadParquetError("its end is missing")
     if footer > MAX_FOOTER_BYTES:
         raise BadParquetError(f"its footer is larger than {MAX_FOOTER_BYTES // 2**20} MiB")
+    end = len(content) - _FOOTER_END - footer
+    seal = content[max(0, end - _SEAL_BYTES) : end]
+    if seal.startswith(_SEAL):
+        if seal != _seal(content[end:]):
+            raise BadParquetError("its footer is damaged")
+        end -= _SEAL_BYTES
     file = pq.ParquetFile(
         pa.BufferReader(content),
         thrift_string_size_limit=MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    return ParquetFile(content, file.metadata)
+    return ParquetFile(content, file.metadata, end)
+
+
+def _seal(footer: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(footer).digest()
 
 
 def write_parquet(table: pa.Table) -> tuple[bytes, pq.FileMetaData]:
@@ -82,7 +99,8 @@ def finished(data: bytes, footer: pq.FileMetaData, schema: pa.Schema) -> bytes:
     own = pq.read_metadata(pa.BufferReader(empty.getvalue()))
     own.append_row_groups(footer)
     own.write_metadata_file(whole)
-    return data + bytes(whole.getvalue().to_pybytes()[4:])  # without the magic of a file that is a footer alone
+    end = bytes(whole.getvalue().to_pybytes()[4:])  # without the magic of a file that is a footer alone
+    return data + _seal(end) + end
 
 
 def read_rows(file: ParquetFile, most_rows: int, most_bytes: int, names: Sequence[str] | None = None) -> pa.Table:

@@ -27,6 +27,8 @@ TABLES = (
     "players",
     "contrasts",
     "noise",
+    "margins",
+    "effects",
     "manifest",
 )
 

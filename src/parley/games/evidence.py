@@ -83,12 +83,15 @@ class FigureSpec:
     column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
-    shares in `of`, whose labels are those of quantities, by a threshold that `x` names). A figure is drawn for studies
+    shares in `of`, whose labels are those of quantities, by a threshold that `x` names), `effects` (those of all axes,
+    which every study that compares conditions has). A figure is drawn for studies
     in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
     """
 
     name: str
-    kind: Literal["rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities", "sweep"]
+    kind: Literal[
+        "rates", "stacked", "trajectories", "timeline", "map", "curves", "indicators", "quantities", "sweep", "effects"
+    ]
     title: str
     caption: str
     x: str = ""
@@ -208,6 +211,13 @@ OUTCOMES_BY_BYZANTINE = FigureSpec(
     caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of the first "
     "outcome.",
     x="b",
+)
+EFFECTS = FigureSpec(
+    name="effects",
+    kind="effects",
+    title="Effects of all axes",
+    caption="What each value of an axis changes in the rate of an outcome, in percentage points, by a binomial model "
+    "over all axes (GEE, clustered by seed).",
 )
 
 

@@ -26,7 +26,8 @@ def plan_of(study: Study) -> str:
         for condition in study.conditions
     ]
     ledger = study.ledger.model_dump(mode="json")
-    return digest([study.name, study.title, study.shard_size, ledger, conditions])[:8]
+    more = [study.shown_besides] if study.shown_besides else []
+    return digest([study.name, study.title, study.shard_size, ledger, conditions, *more])[:8]
 
 
 def require_plan(study: Study, plan: str | None) -> None:

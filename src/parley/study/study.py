@@ -15,7 +15,7 @@ from parley import paths
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import GameError, UsageError
 from parley.games.base import Game
-from parley.games.evidence import FigureSpec
+from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
@@ -23,12 +23,14 @@ from parley.study.budget import Budget, check_prices
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.expand import NOBODY, Expander
 from parley.study.ledger_settings import LedgerSettings
+from parley.study.margins import Effects, PaperRate, check_rates
 from parley.study.study_file import SAME, StudyFile
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 _PLAIN_LEDGER = LedgerSettings()
+_PLAIN_EFFECTS = Effects()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -46,6 +48,8 @@ class Study:
     models: Mapping[str, ModelEntry]
     budget: Budget | None = None
     ledger: LedgerSettings = _PLAIN_LEDGER
+    paper: tuple[PaperRate, ...] = ()
+    effects: Effects = _PLAIN_EFFECTS
 
     @cached_property
     def axes(self) -> list[str]:
@@ -109,19 +113,25 @@ class Study:
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:
-        """The figures of the game that this study has the axes for, and conditions to show in, or to compare."""
+        """The figures of the game that this study has the axes for, and conditions to show in, or to compare.
+
+        Where conditions differ in one axis alone, effects are among them.
+        """
         values: dict[str, set[Any]] = {}
         for condition in self.conditions:
             for axis, value in condition.axes.items():
                 values.setdefault(axis, set()).add(value)
         varying = {axis for axis, found in values.items() if len(found) > 1}
-        return tuple(
+        found = tuple(
             spec
             for spec in self.game.evidence.figures
             if varying.issuperset(spec.needs)
             and (spec.x not in spec.needs or self._compares(spec.x))
             and any(self.game.evidence.shows(spec, each.parameters, each.seating) for each in self.conditions)
         )
+        named = {spec.name for spec in self.game.evidence.figures}
+        compared = EFFECTS.name not in named and any(self._compares(axis) for axis in varying)
+        return (*found, EFFECTS) if compared else found
 
     def _compares(self, axis: str) -> bool:
         """Return whether any two conditions differ in this axis alone; along b, what goes with it may differ too."""
@@ -139,10 +149,19 @@ class Study:
 
     @cached_property
     def plan(self) -> str:
-        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations."""
+        """Eight hexadecimal digits that name what tables and figures show: the title and the set of simulations.
+
+        So do rates of a paper and the model of effects, where the study has them.
+        """
         with paths.rooted(Path()):  # the same wherever the results are read from
             records = [str(simulation.record(self.name)) for simulation in self.simulations()]
-        return digest([self.title, *records])[:8]
+        return digest([self.title, *records, *self.shown_besides])[:8]
+
+    @property
+    def shown_besides(self) -> list[Any]:
+        """What tables show that no record has: the rates of a paper, and which model of effects the study names."""
+        effects = [] if self.effects == _PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
+        return [*(each.model_dump(mode="json") for each in self.paper), *effects]
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -245,7 +264,7 @@ def load_study(
     conditions = _repeated(once, content, where)
     used = (name for c in conditions for name in c.models if models[name] is not recorded.get(name))
     check_prices(content.budget, used, models, where, models_file)
-    return Study(
+    study = Study(
         name=file.stem,
         file=file,
         models_file=models_file,
@@ -256,4 +275,10 @@ def load_study(
         models=models,
         budget=content.budget,
         ledger=content.ledger or _PLAIN_LEDGER,
+        paper=tuple(content.paper),
+        effects=content.effects or _PLAIN_EFFECTS,
     )
+    check_rates(study.paper, study.effects, game, study.axes, where)
+    for each in study.paper:
+        study.fitting(each.where)
+    return study

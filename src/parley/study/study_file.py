@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.policies.own_code import names_own_code
 from parley.study.budget import Budget
 from parley.study.ledger_settings import LedgerSettings
+from parley.study.margins import Effects, PaperRate
 from parley.text.yamlfile import Slug, is_slug, tag
 
 SAME = "same"  # Byzantine agents are played by what plays the honest ones
@@ -163,4 +164,10 @@ class StudyFile(BaseModel):
     budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
     ledger: LedgerSettings | None = Field(
         default=None, description="How its ledger is made, if its game keeps one; not part of the identity."
+    )
+    paper: list[PaperRate] = Field(
+        default_factory=list, max_length=200, description="Rates of a paper, shown beside the study's own."
+    )
+    effects: Effects | None = Field(
+        default=None, description="The model over all axes: which outcome, and which axes interact."
     )

@@ -105,6 +105,8 @@ def apart(first: Standardized, second: Standardized) -> tuple[float, float]:
     fewer than MIN_SEEDS seeds.
     """
     (a, b), (c, d) = rate_limits(first), rate_limits(second)
+    if math.isnan(a) or math.isnan(c):
+        return math.nan, math.nan
     change = second.rate - first.rate
     low, high = math.hypot(second.rate - c, b - first.rate), math.hypot(d - second.rate, first.rate - a)
     return max(-1.0, change - low), min(1.0, change + high)

@@ -161,6 +161,8 @@ def margin_table(
     found = pd.DataFrame(table, columns=[name for name in names if name != "p_holm"])
     families = found.groupby(["what", "axis"], sort=False)["p"]
     found["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float))).astype(float)
+    texts = ["value", "from", "test", "source"]
+    found[texts] = found[texts].astype(object).fillna("")
     counts = ["conditions", "left_out", "simulations", "seeds", "pairs", "only_from", "only_value"]
     return found.astype(dict.fromkeys(counts, "Int64"))[names]
 

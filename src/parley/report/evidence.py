@@ -89,13 +89,14 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "discordant": f"{row['only_first']} only first, {row['only_second']} only second" if discordant else "",
         "values": values,
         "difference": difference,
-        "p": _p(row["p"]),
-        "p_holm": _p(row["p_holm"]),
+        "p": p_text(row["p"]),
+        "p_holm": p_text(row["p_holm"]),
         "test": row["test"],
     }
 
 
-def _p(value: float) -> str:
+def p_text(value: float) -> str:
+    """Return a p value as text."""
     if pd.isna(value):
         return "-"
     if value < 1e-300:

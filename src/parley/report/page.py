@@ -32,6 +32,7 @@ from parley.play.record import Summary
 from parley.play.usable import Records, read_records
 from parley.policies import FAILURE_CLASSES
 from parley.report.evidence import contrast_rows, quantity_rows, rate_rows
+from parley.report.margins import effect_rows, margin_rows
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.text import one_line
@@ -47,6 +48,7 @@ def report(study: Study) -> Path:
     records = read_records(study)
     models = answered(records.simulations, records.summaries)
     by, outcomes = study.axes, outcomes_of(conditions, study.game)
+    effects = tables.read_table(study.name, "effects")
     page = (
         _environment()
         .get_template("report.html")
@@ -70,6 +72,8 @@ def report(study: Study) -> Path:
             rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
             quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
             contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
+            margins=margin_rows(tables.read_table(study.name, "margins"), effects, study.game),
+            effects=effect_rows(effects, study.game),
             figures=list(_figures(study)),
             provenance=_provenance(records.summaries),
             warnings=_warnings(records.summaries),

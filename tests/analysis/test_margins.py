@@ -10,10 +10,14 @@ import pytest
 import scipy
 
 from parley.analysis.margins import CLUSTERED, STRATIFIED, margin_table
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
+from parley.play.simulate import simulate
 from parley.study.margins import PaperRate
 from support.alike import AXES, PAPER, VALID, condition, paper
 from support.measured import MeasuredGame
+from support.studies import StudyFactory
 
 
 def margins(*conditions: list[dict[str, Any]], **more: Any) -> pd.DataFrame:
@@ -162,3 +166,39 @@ def test_what_section_4_1_says_is_found() -> None:
         )
     assert np.mean(found, axis=0) == pytest.approx(list(truths.values()), abs=0.03)
     assert 0.92 < inside / (studies * (len(truths) + len(changes))) < 0.99
+
+
+@pytest.mark.slow
+def test_a_scripted_study_whose_answers_are_known_is_found_through_all_of_it(study_factory: StudyFactory) -> None:
+    """Solvers who are right with a known chance, each by itself: all n agree on the right answer in accuracy ** n."""
+    solver = {"name": "solver", "conformity": 0.0}
+    study = study_factory(
+        {"model": [solver, {**solver, "accuracy": 0.9}], "n": [3, 5], "prompt": "improve"},
+        game="deliberation",
+        seeds=60,
+        parameters={"problems": {"kind": "arithmetic", "steps": 2, "digits": 1}, "turns": 2},
+        paper=[{"what": "correct_consensus", "where": {"n": 3}, "rate": 0.536, "source": "0.7 and 0.9, cubed"}],
+        effects={"interactions": [["model", "n"]]},
+    )
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
+    by_model = [(accuracy**3 + accuracy**5) / 2 for accuracy in (0.7, 0.9)]
+    by_n = [(0.7**n + 0.9**n) / 2 for n in (3, 5)]
+    table = read_table(study.name, "margins")
+    table = table[table["what"] == "correct_consensus"]
+    for axis, truths in (("model", by_model), ("n", by_n)):
+        first, second = table[table["axis"] == axis].to_dict("records")
+        assert first["low"] < truths[0] < first["high"]
+        assert second["low"] < truths[1] < second["high"]
+        assert second["difference_low"] < truths[1] - truths[0] < second["difference_high"]
+        assert second["p"] < 0.05
+    [named] = table[table["paper"].notna()].to_dict("records")
+    assert (named["value"], named["paper"], named["low"] < 0.536 < named["high"]) == ("n=3", 0.536, True)
+    effects = read_table(study.name, "effects")
+    truths_of_effects = [
+        by_model[1] - by_model[0], by_n[1] - by_n[0], 0.9**3 - 0.7**3, 0.9**5 - 0.7**5,
+        0.9**5 - 0.7**5 - (0.9**3 - 0.7**3), 0.7**5 - 0.7**3, 0.9**5 - 0.9**3,
+    ]  # fmt: skip
+    inside = (effects["low"] < truths_of_effects) & (truths_of_effects < effects["high"])
+    assert inside.all()

@@ -189,7 +189,7 @@ class Results(Shown):
 
         >>> import parley
         >>> parley.load("demo").results().figures
-        ['outcome_rates', 'outcomes_by_byzantine', 'trajectories']
+        ['outcome_rates', 'outcomes_by_byzantine', 'trajectories', 'effects']
         """
         return [spec.name for spec in self._planned.figures]
 

@@ -39,7 +39,8 @@ def drawn(random: np.random.Generator, rates: Floats, seeds: int, alike: tuple[f
     whole, apart = alike
     common, favor = np.sqrt(whole - apart) * random.normal(size=seeds), np.sqrt(apart) * random.normal(size=seeds)
     level = np.stack([common + favor, common - favor]) + np.sqrt(1 - whole) * random.normal(size=(*rates.shape, seeds))
-    return (level < scipy.stats.norm.ppf(rates)[..., None]).astype(float)
+    below: Floats = (level < scipy.stats.norm.ppf(rates)[..., None]).astype(float)
+    return below
 
 
 def both_rates(answers: Floats) -> list[Standardized]:

@@ -12,7 +12,7 @@ import pytest
 import scipy
 from statsmodels.genmod.generalized_estimating_equations import GEE
 
-from parley.analysis.effects import _gee, design, effect_table, separated_rates
+from parley.analysis.effects import _gee, design, effect_table, points, separated_rates
 from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import Effects
@@ -230,3 +230,8 @@ def test_a_fit_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_to_compare_has_no_rows() -> None:
     assert effects(pd.DataFrame(condition("yynnn"))).empty
     assert effects(pd.DataFrame(columns=[*AXES, "seed", "outcome"])).empty
+
+
+@pytest.mark.parametrize(("change", "told"), [(12.4, "+12"), (-3.6, "-4"), (-0.2, "0"), (0.0, "0")])
+def test_points_have_a_sign_which_zero_has_not(change: Any, told: str) -> None:
+    assert points(change) == told

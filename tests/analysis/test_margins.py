@@ -79,6 +79,20 @@ def test_along_b_honest_agents_are_alike_as_in_figures() -> None:
     assert list(table[(table["axis"] == "n") & (table["what"] == VALID)]["value"]) == ["4", "8"]
 
 
+def test_along_b_games_without_byzantine_agents_stand_beside_each_adversary() -> None:
+    rows = [
+        *condition("yyyyn", n=5, byzantine="none"),
+        *condition("yynnn", n=5, b=1, byzantine="random"),
+        *condition("ynnnn", n=5, b=1, byzantine="silent"),
+    ]
+    table = margin_table(pd.DataFrame(rows), [*AXES, "byzantine"], ConsensusGame)
+    none, one = of(table, "b", 0), of(table, "b", 1)
+    assert (none["rate"], none["conditions"], none["simulations"]) == (0.8, 1, 5)
+    assert (one["rate"], one["conditions"], one["pairs"], one["difference"]) == (0.3, 2, 10, -0.5)
+    assert [of(table, "byzantine", kind)["rate"] for kind in ("random", "silent")] == [0.4, 0.2]
+    assert "none" not in set(table["value"])
+
+
 def test_an_outcome_that_cannot_be_leaves_its_conditions_out() -> None:
     conditions = [condition("yyyyy"), condition("ynnnn", prompt="q"), condition("nnnnn", n=8)]
     impossible = {("a", 8, 0, "p"): frozenset({VALID})}

@@ -1,14 +1,12 @@
 """The figure of effects: a row per effect, in percentage points."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from parley.analysis.effects import effect_table
-from parley.figures.effects import MAX_EFFECTS, effects, points
+from parley.analysis.effects import effect_table, points
+from parley.figures.effects import MAX_EFFECTS, effects
 from parley.figures.page import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS
@@ -76,8 +74,3 @@ def test_few_rows_of_many_are_shown(study: Study) -> None:
 
 def test_nothing_to_draw_says_so(study: Study) -> None:
     assert "Nothing to draw" in " ".join(texts(drawn(study, table().iloc[:0])))
-
-
-@pytest.mark.parametrize(("change", "told"), [(12.4, "+12"), (-3.6, "-4"), (-0.2, "0"), (0.0, "0")])
-def test_points_have_a_sign_which_zero_has_not(change: Any, told: str) -> None:
-    assert points(change) == told

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis.effects import CHANGES
+from parley.analysis.effects import CHANGES, points
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import empty, line_style, page, wrapped
 from parley.games.evidence import FigureSpec
@@ -67,11 +67,6 @@ def _forest(ax: Axes, table: pd.DataFrame) -> None:
     reach = 105 * float(np.nanmax(table[["effect", "low", "high"]].abs().to_numpy(), initial=0.0))
     ax.set_xlim(-max(reach, 5.0), max(reach, 5.0))
     ax.set_xlabel("percentage points")
-
-
-def points(change: float) -> str:
-    """Return percentage points with their sign, which 0 has not."""
-    return f"{round(change):+d}" if round(change) else "0"
 
 
 def _label(row: dict[Any, Any]) -> str:

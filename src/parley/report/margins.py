@@ -4,8 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.effects import CHANGES
-from parley.figures.effects import points
+from parley.analysis.effects import CHANGES, points
 from parley.games.base import Game
 from parley.report.evidence import p_text
 from parley.study.margins import labels_of_rates

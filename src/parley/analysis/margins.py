@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -113,6 +112,8 @@ def blocks(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[G
     the other axes has several of them, directly or by way of others; then in all combinations that have all of them.
     Along b, games are alike with as many agents, or as many honest ones, as in figures.
     """
+    import networkx as nx  # a quarter of a second, which `import parley` need not take
+
     table, others = keys.assign(**{_CELL: range(len(keys))})[known], [str(name) for name in keys if name != axis]
     if axis == "b":
         if "n" in others:

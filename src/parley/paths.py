@@ -30,6 +30,8 @@ TABLES = (
     "times",
     "quality",
     "noise",
+    "margins",
+    "effects",
     "questions",
     "manifest",
 )

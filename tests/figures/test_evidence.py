@@ -66,7 +66,7 @@ def by_round(**lines: list[tuple[int, int, float]]) -> pd.DataFrame:
 def test_all_kinds_are_drawn_from_a_study_and_twice_alike(study: Study) -> None:
     played(study)
     first = {path: path.read_bytes() for path in figures.figures(study)}
-    assert len(first) == 6
+    assert len(first) == 8  # with that of effects
     assert {path: path.read_bytes() for path in figures.figures(study)} == first
     for spec, words in (
         (BY_ROUND, ["share that agrees", "share that votes to stop", "round", "n=2"]),

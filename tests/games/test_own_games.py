@@ -140,7 +140,8 @@ def test_the_example_has_tables_figures_and_a_report(monkeypatch: pytest.MonkeyP
     table = summarize(study, strict=True)
     assert len(table) == len(study.conditions) == 6
     drawn = {path.stem for path in figures(study)}
-    assert drawn == {figure.name for figure in study.game.evidence.figures} >= {"contributions", "timeline"}
+    own = {figure.name for figure in study.game.evidence.figures}
+    assert drawn == own | {"effects"} > {"contributions", "timeline"}
     page = report(study).read_text()
     assert f"{OWN}, protocol version 1" in page
     assert "earnings of an honest agent per round" in page

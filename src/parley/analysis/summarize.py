@@ -14,7 +14,9 @@ from parley.analysis.averages import Averages, player_table, round_table, thresh
 from parley.analysis.conditions import condition_table, impossible_outcomes
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.degenerate_rates import with_counts
+from parley.analysis.effects import effect_table
 from parley.analysis.endings import ending_table, times_table
+from parley.analysis.margins import margin_table
 from parley.analysis.metrics import outcome_table, write_empty_metrics, write_metrics
 from parley.analysis.noise import REPEAT, noise_table
 from parley.analysis.quality import quality_table
@@ -85,6 +87,8 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "endings": ending_table(rows, by, study.game, impossible),
         "times": times_table(rows, by, study.game),
         "quality": quality_table(rows, by, study.game),
+        "margins": margin_table(rows, by, study.game, impossible, study.paper),
+        "effects": effect_table(rows, by, study.game, study.effects, impossible),
         "noise": noise,
         "questions": question_table(rows, study),
         "manifest": manifest_table(study.name, every.simulations, every.summaries),

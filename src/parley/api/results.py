@@ -190,7 +190,7 @@ class Results(Shown):
 
         >>> import parley
         >>> parley.load("demo").results().figures
-        ['outcome_rates', 'outcomes_by_byzantine', 'endings', 'final_on_initial', 'trajectories']
+        ['outcome_rates', 'outcomes_by_byzantine', 'endings', 'final_on_initial', 'trajectories', 'effects']
         """
         return [spec.name for spec in self._planned.figures]
 

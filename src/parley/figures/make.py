@@ -23,6 +23,7 @@ from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.rates import quantity_table
 from parley.figures.curves import curves
+from parley.figures.effects import effects
 from parley.figures.endings import endings
 from parley.figures.indicators import indicators
 from parley.figures.map import quantity_map, rate_map
@@ -99,6 +100,8 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
         return trajectories(study, spec)
     if spec.kind == "sweep":
         return sweep(study, spec, table("thresholds"))
+    if spec.kind == "effects":
+        return effects(study, spec, table("effects"))
     if spec.kind == "timeline":
         return timelines(study, spec)
     if spec.kind == "map" and spec.of:

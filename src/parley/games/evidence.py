@@ -92,7 +92,8 @@ class FigureSpec:
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
     shares in `of`, whose labels are those of quantities, by a threshold that `x` names), `endings` (share of games
     that ended in each way by each round, a line per value of x), `scatter` (the two metrics that are `regressed`, a
-    point per simulation). A figure is drawn for studies
+    point per simulation), `effects` (those of all axes, which every study that compares conditions has). A figure is
+    drawn for studies
     in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
     """
 
@@ -109,6 +110,7 @@ class FigureSpec:
         "sweep",
         "endings",
         "scatter",
+        "effects",
     ]
     title: str
     caption: str
@@ -237,6 +239,13 @@ ENDINGS = FigureSpec(
     caption="Share of simulations that ended in each way by each round: cumulative incidence of competing risks, with "
     "Wilson intervals. A simulation that met its deadline ended in none.",
     x="prompt",
+)
+EFFECTS = FigureSpec(
+    name="effects",
+    kind="effects",
+    title="Effects of all axes",
+    caption="What each value of an axis changes in the rate of an outcome, in percentage points, by a binomial model "
+    "over all axes (GEE, clustered by seed).",
 )
 
 

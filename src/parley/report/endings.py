@@ -7,8 +7,7 @@ import pandas as pd
 
 from parley.analysis.endings import ANY
 from parley.games.base import Game
-from parley.report.evidence import MAX_CONTRASTS
-from parley.report.evidence import _p as p_text
+from parley.report.evidence import MAX_CONTRASTS, p_text
 
 
 def time_rows(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
-            "by_seed": _p(row["p_by_seed"]),
+            "by_seed": p_text(row["p_by_seed"]),
             "answer": row["answer"],
         }
         for row in questions.to_dict("records")
@@ -122,9 +122,9 @@ def _contrast(row: dict[Any, Any], labels: dict[str, str], number: bool) -> dict
         "all": _all(row, form),
         "difference": difference,
         "noise": _noise(row, form if number else ".0f", times, unit),
-        "p": _p(row["p"]),
-        "p_holm": _p(row["p_holm"]),
-        "p_bh": _p(row.get("p_bh", math.nan)),
+        "p": p_text(row["p"]),
+        "p_holm": p_text(row["p_holm"]),
+        "p_bh": p_text(row.get("p_bh", math.nan)),
         "test": row["test"],
     }
 
@@ -146,7 +146,8 @@ def _noise(row: dict[Any, Any], form: str, times: int, unit: str) -> str:
     return f"{below}: ±{times * noise:{form}}{unit}"
 
 
-def _p(value: float) -> str:
+def p_text(value: float) -> str:
+    """Return a p value as text."""
     if pd.isna(value):
         return "-"
     if value < 1e-300:

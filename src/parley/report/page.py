@@ -33,6 +33,7 @@ from parley.play.usable import Records, read_records
 from parley.policies import FAILURE_CLASSES
 from parley.report.endings import quality_rows, time_rows
 from parley.report.evidence import contrast_rows, quantity_rows, question_rows, rate_rows
+from parley.report.margins import effect_rows, margin_rows
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.frozen import frozen_state
@@ -49,6 +50,7 @@ def report(study: Study) -> Path:
     records = read_records(study)
     models = answered(records.simulations, records.summaries)
     by, outcomes = study.axes, outcomes_of(conditions, study.game)
+    effects = tables.read_table(study.name, "effects")
     page = (
         _environment()
         .get_template("report.html")
@@ -76,6 +78,8 @@ def report(study: Study) -> Path:
             contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
             times=time_rows(tables.read_table(study.name, "times"), by, study.game),
             quality=quality_rows(tables.read_table(study.name, "quality"), by),
+            margins=margin_rows(tables.read_table(study.name, "margins"), effects, study.game),
+            effects=effect_rows(effects, study.game),
             figures=list(_figures(study)),
             provenance=_provenance(records.summaries),
             warnings=_warnings(records.summaries),

@@ -27,8 +27,8 @@ def plan_of(study: Study) -> str:
         for condition in study.conditions
     ]
     ledger = study.ledger.model_dump(mode="json")
-    questions = study.questions_json
-    return digest([study.name, study.title, study.shard_size, ledger, conditions, *questions])[:8]
+    more = [*study.questions_json, *study.shown_besides]
+    return digest([study.name, study.title, study.shard_size, ledger, conditions, *more])[:8]
 
 
 def require_plan(study: Study, plan: str | None) -> None:

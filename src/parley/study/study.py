@@ -16,7 +16,7 @@ from parley import paths
 from parley.engine.models import ModelEntry, load_models
 from parley.errors import GameError, UsageError
 from parley.games.base import Game
-from parley.games.evidence import FigureSpec
+from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
@@ -24,6 +24,7 @@ from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition
 from parley.study.drawn import KINDS, MOST_DRAWN, Choices
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
+from parley.study.margins import Effects, PaperRate, check_rates
 from parley.study.questions import Comparison, Question, compared
 from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, LedgerSettings, StudyFile
 from parley.text import one_line
@@ -34,6 +35,7 @@ SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a proce
 # Raised when the same records give other tables, figures or reports: what is there is made again.
 TABLES_VERSION = 2
 _PLAIN_LEDGER = LedgerSettings()
+_PLAIN_EFFECTS = Effects()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
 
 
@@ -53,6 +55,8 @@ class Study:
     ledger: LedgerSettings = _PLAIN_LEDGER
     drawn: Choices = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
+    paper: tuple[PaperRate, ...] = ()
+    effects: Effects = _PLAIN_EFFECTS
 
     @cached_property
     def axes(self) -> list[str]:
@@ -116,19 +120,25 @@ class Study:
 
     @cached_property
     def figures(self) -> tuple[FigureSpec, ...]:
-        """The figures of the game that this study has the axes for, and conditions to show in, or to compare."""
+        """The figures of the game that this study has the axes for, and conditions to show in, or to compare.
+
+        Where conditions differ in one axis alone, effects are among them.
+        """
         values: dict[str, set[Any]] = {}
         for condition in self.conditions:
             for axis, value in condition.axes.items():
                 values.setdefault(axis, set()).add(value)
         varying = {axis for axis, found in values.items() if len(found) > 1}
-        return tuple(
+        found = tuple(
             spec
             for spec in self.game.evidence.figures
             if varying.issuperset(spec.needs)
             and (spec.x not in spec.needs or self._compares(spec.x))
             and any(self.game.evidence.shows(spec, each.parameters, each.seating) for each in self.conditions)
         )
+        named = {spec.name for spec in self.game.evidence.figures}
+        compared = EFFECTS.name not in named and any(self._compares(axis) for axis in varying)
+        return (*found, EFFECTS) if compared else found
 
     def _compares(self, axis: str) -> bool:
         """Return whether any two conditions differ in this axis alone; along b, what goes with it may differ too."""
@@ -150,7 +160,7 @@ class Study:
 
         And how they are made: tables of an earlier version of Parley are made again.
         """
-        return digest([TABLES_VERSION, self._shown, *self.questions_json])[:8]
+        return digest([TABLES_VERSION, self._shown, *self.questions_json, *self.shown_besides])[:8]
 
     @cached_property
     def _shown(self) -> str:
@@ -172,6 +182,12 @@ class Study:
             for place, question in enumerate(self.questions)
             for comparison in compared(question, self.first_repeat.conditions, f"{self.file}: questions[{place}]")
         )
+
+    @property
+    def shown_besides(self) -> list[Any]:
+        """What tables show that no record has: the rates of a paper, and which model of effects the study names."""
+        effects = [] if self.effects == _PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
+        return [*(each.model_dump(mode="json") for each in self.paper), *effects]
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -356,9 +372,14 @@ def load_study(
         ledger=content.ledger or _PLAIN_LEDGER,
         drawn=content.figures,
         questions=tuple(content.questions),
+        paper=tuple(content.paper),
+        effects=content.effects or _PLAIN_EFFECTS,
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played
+    check_rates(study.paper, study.effects, game, study.axes, where)
+    for each in study.paper:
+        study.fitting(each.where)
     return study
 
 

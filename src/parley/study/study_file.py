@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from parley.policies.own_code import names_own_code
 from parley.study.drawn import Drawn
 from parley.study.growing import GrowingSeeds
+from parley.study.margins import Effects, PaperRate
 from parley.study.questions import Question
 from parley.text.yamlfile import Slug, is_slug, tag
 
@@ -232,4 +233,10 @@ class StudyFile(BaseModel):
     )
     ledger: LedgerSettings | None = Field(
         default=None, description="How its ledger is made, if its game keeps one; not part of the identity."
+    )
+    paper: list[PaperRate] = Field(
+        default_factory=list, max_length=200, description="Rates of a paper, shown beside the study's own."
+    )
+    effects: Effects | None = Field(
+        default=None, description="The model over all axes: which outcome, and which axes interact."
     )

@@ -1,0 +1,139 @@
+"""Rates over several conditions whose simulations share seeds: standardized, with intervals that know of the seeds.
+
+A rate is a mean of the rates of conditions, so no condition counts more because it was played more often. All
+simulations of a seed are a cluster: what a seed deals makes them alike. docs/explanation/statistics.md has the
+coverage of the intervals.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from parley.analysis.stats import CONFIDENCE, Floats, wilson_of_mean
+
+MIN_SEEDS = 5  # with fewer nobody can say how much seeds differ
+_NOTHING = 1e-18  # a variance that is none but for rounding
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """A rate over conditions: the estimate, what each seed adds to its error, and how many simulations it is of.
+
+    `influence` has a number per seed of the study, 0 for seeds without a simulation here; `seeds` counts the others.
+    """
+
+    rate: float
+    influence: Floats
+    simulations: int
+    seeds: int
+
+
+def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Floats) -> Standardized:
+    """Return the mean of the rates of conditions, by their `weights` (a number per condition, adding up to 1).
+
+    `answers` are 1, 0, or NaN for none, one for each simulation; `cells` and `seeds` are the numbers of its condition
+    and seed, from 0. Each condition with a weight must have an answer. The influence of a seed is the sum of its
+    simulations' deviations from the rate of their condition, as in the linearized variance of a stratified sample of
+    clusters (Binder, International Statistical Review 51, 1983, pp. 279-292).
+    """
+    used = ~np.isnan(answers) & (weights[cells] > 0)
+    y, cell, seed = answers[used], cells[used], seeds[used]
+    size = np.bincount(cell, minlength=len(weights))
+    rates = np.bincount(cell, y, len(weights)) / np.maximum(size, 1)
+    number = int(seeds.max(initial=-1)) + 1
+    parts = (y - rates[cell]) * weights[cell] / size[cell]
+    influence = np.bincount(seed, parts, number).astype(float)
+    return Standardized(
+        float(weights @ rates), influence, len(y), int((np.bincount(seed, minlength=number) > 0).sum())
+    )
+
+
+def rate_limits(of: Standardized) -> tuple[float, float]:
+    """Return the interval of a rate: Wilson's, of the effective number of simulations, with the quantile of t.
+
+    That number is the one of which a plain rate would have the variance found between seeds, at most all simulations
+    (Franco, Little, Louis and Slud, J. Survey Statistics and Methodology 7, 2019, pp. 334-364). A rate of 0 or 1
+    counts as one simulation per seed: nothing says how alike those of a seed are. NaN with fewer than MIN_SEEDS seeds.
+    """
+    if of.seeds < MIN_SEEDS:
+        return math.nan, math.nan
+    rate = min(max(of.rate, 0.0), 1.0)
+    spread = rate * (1 - rate)
+    variance = of.seeds / (of.seeds - 1) * float(of.influence @ of.influence)
+    if spread < 1e-12:  # but for rounding
+        rate, size = float(round(rate)), float(of.seeds)
+    else:
+        size = min(spread / variance if variance > 0 else math.inf, float(of.simulations))
+    # Wilson's limits with another quantile are those at another level.
+    quantile = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, of.seeds - 1)
+    level = 2 * float(scipy.stats.norm.cdf(quantile)) - 1
+    low, high = wilson_of_mean(rate, size, level)
+    return float(low), float(high)
+
+
+def difference(first: Standardized, second: Standardized) -> tuple[float, float, float]:
+    """Return limits and two-sided p of the second rate minus the first, where simulations of a seed are pairs.
+
+    The test is McNemar's for clustered pairs (Durkalski, Palesch, Lipsitz and Rust, Statistics in Medicine 22, 2003,
+    pp. 2417-2428) with weights: the squared difference by the sum of squares of what each seed adds to it, which has
+    one degree of freedom. With one condition on each side it is McNemar's score test. The interval holds what the
+    test does not refuse, so the two never contradict each other. Where all seeds say the same there is no variance:
+    then it is `apart`. NaN if either has fewer than MIN_SEEDS seeds.
+    """
+    if min(first.seeds, second.seeds) < MIN_SEEDS:
+        return math.nan, math.nan, math.nan
+    change, seeds = second.rate - first.rate, max(first.seeds, second.seeds)
+    parts = second.influence - first.influence
+    variance = float(parts @ parts)
+    under_null = variance + change * change / seeds
+    p = float(scipy.stats.chi2.sf(change * change / under_null, 1)) if under_null > _NOTHING else 1.0
+    if variance < _NOTHING:
+        return *apart(first, second), p
+    z = float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    half = z * math.sqrt(variance / (1 - z * z / seeds))
+    return max(-1.0, change - half), min(1.0, change + half), p
+
+
+def apart(first: Standardized, second: Standardized) -> tuple[float, float]:
+    """Return the interval of the second rate minus the first, where no seed says anything of their correlation.
+
+    Square-and-add from the limits of both (Newcombe, Statistics in Medicine 17, 1998, pp. 873-890). NaN if either has
+    fewer than MIN_SEEDS seeds.
+    """
+    (a, b), (c, d) = rate_limits(first), rate_limits(second)
+    if math.isnan(a) or math.isnan(c):
+        return math.nan, math.nan
+    change = second.rate - first.rate
+    low, high = math.hypot(second.rate - c, b - first.rate), math.hypot(d - second.rate, first.rate - a)
+    return max(-1.0, change - low), min(1.0, change + high)
+
+
+def pooled_discordant(first: tuple[Floats, Indices], second: tuple[Floats, Indices]) -> tuple[int, int, int]:
+    """Return how many pairs there are, and in how many only the first and only the second has it.
+
+    Each of the two has answers (1, 0, NaN) and the numbers of the pairs that they belong to, each number once.
+    """
+    (x, of_x), (y, of_y) = ((a[~np.isnan(a)], pair[~np.isnan(a)]) for a, pair in (first, second))
+    _, here, there = np.intersect1d(of_x, of_y, assume_unique=True, return_indices=True)
+    x, y = x[here], y[there]
+    return len(x), int(((x == 1) & (y == 0)).sum()), int(((x == 0) & (y == 1)).sum())
+
+
+def mantel_haenszel(tables: NDArray[np.int64]) -> float:
+    """Return the two-sided p of the Cochran-Mantel-Haenszel test, without continuity correction.
+
+    `tables` has a 2 by 2 table per stratum (its first index): first and second sample, yes and no. Strata of which
+    nothing can be learned are left out: less than two simulations, or all alike (Mantel and Haenszel, Journal of the
+    National Cancer Institute 22, 1959). NaN if none is left.
+    """
+    from statsmodels.stats.contingency_tables import StratifiedTable  # a second, and few studies need it
+
+    known = (tables.sum(axis=2) > 0).all(axis=1) & (tables.sum(axis=1) > 0).all(axis=1)
+    if not known.any():
+        return math.nan
+    found = StratifiedTable(tables[known].transpose(1, 2, 0).astype(float))
+    return float(found.test_null_odds(correction=False).pvalue)

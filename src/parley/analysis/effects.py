@@ -1,0 +1,267 @@
+"""The table `effects`: one model over all axes, as effects in the rate of an outcome.
+
+A binomial model of the simulations of all conditions, fitted by generalized estimating equations (GEE; Liang and
+Zeger, Biometrika 73, 1986, pp. 13-22): simulations that share a seed are correlated. An effect is what the model says
+of the rate, not of log odds: the mean difference over the conditions that the table `margins` compares, too.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from parley.analysis.attacked import with_group_size
+from parley.analysis.clustered import MIN_SEEDS
+from parley.analysis.columns import names_of
+from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
+from parley.analysis.margins import Answers, Block, answers_of, blocks
+from parley.analysis.stats import CONFIDENCE, Floats
+from parley.games.base import Game
+from parley.study.margins import Effects
+from parley.text import one_line
+
+CHANGES = " -> "  # in `at`: how an effect changes from one value of another axis to the next
+_LONGEST_NOTE = 200
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What the model says of each condition: its rate, and how that follows from the coefficients.
+
+    `slopes` has a row per condition: the derivative of its rate by each coefficient, whose covariance is `covariance`.
+    The rate of a `separated` condition is 0 or 1, which no coefficient reaches: its row is 0. Rates are NaN where
+    nothing could be fitted.
+    """
+
+    rates: Floats
+    slopes: Floats
+    covariance: Floats
+    separated: NDArray[np.bool_]
+    seeds: int
+    correlation: float
+    note: str
+
+
+def effect_table(
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    game: type[Game],
+    effects: Effects,
+    impossible: Impossible = NONE_IMPOSSIBLE,
+) -> pd.DataFrame:
+    """Return a row per axis and value but the first: what it changes in the rate of one outcome or indicator.
+
+    `rows` is the table of simulations, `by` its axes; `effects` names what is modeled and which axes interact. For
+    those there are also the effects at each value of the other axis, and how they change along it. Effects are
+    differences of rates; there is no interval with fewer seeds than 5, and none where a condition that is compared has
+    the outcome always, or never (`separated`): then a model has no finite coefficient for it.
+    """
+    wanted = effects.outcome or game.outcomes[0].name
+    table = []
+    for kind, what, answers in answers_of(rows, by, game, impossible):
+        compared = {axis: blocks(answers.keys, axis, answers.answered, game) for axis in by} if what == wanted else {}
+        if any(block.strata for found in compared.values() for block in found):
+            model = _Model(answers, compared, effects.interactions, game)
+            table += [{"kind": kind, "what": what, **row} for row in model.rows()]
+    found = pd.DataFrame(table, columns=names_of("effects", by, game))
+    return found.astype(dict.fromkeys(("conditions", "separated"), "Int64"))
+
+
+@dataclass(frozen=True)
+class _Model:
+    answers: Answers
+    compared: dict[str, list[Block]]
+    interactions: Sequence[tuple[str, str]]
+    game: type[Game]
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The model, fitted once."""
+        return fitted(self.answers, design(self.answers.keys, self.interactions, self.game))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for axis, found in self.compared.items():
+            for block in found:
+                if block.strata:
+                    yield from self._of_axis(axis, block)
+        for one, two in self.interactions:
+            for axis, other in ((one, two), (two, one)):
+                for block in self.compared[axis]:
+                    yield from self._by_other(axis, block, other, changes=axis == one)
+
+    def _of_axis(self, axis: str, block: Block) -> Iterator[dict[str, Any]]:
+        first, everywhere = block.values[0], range(len(block.strata))
+        for value in block.values[1:]:
+            yield self._row(axis, first, value, "", [(block, value, everywhere, 1.0)])
+
+    def _by_other(self, axis: str, block: Block, other: str, changes: bool) -> Iterator[dict[str, Any]]:
+        """Yield the effects of an axis at each value of another, and with `changes` how they change along it."""
+        places: dict[Any, dict[tuple[Any, ...], int]] = {}
+        keys = self.answers.keys
+        at = list(keys).index(other)
+        rest = [str(name) for name in keys if name not in (axis, other)]
+        for place, cell in enumerate(block.cells[block.values[0]]):
+            key = tuple(keys.iloc[cell][rest])
+            places.setdefault(keys.iat[cell, at], {})[key] = place
+        base = next(iter(places), None)
+        for value in block.values[1:]:
+            for there, found in places.items():
+                told = f"{other}={there}"
+                yield self._row(axis, block.values[0], value, told, [(block, value, list(found.values()), 1.0)])
+            for there, found in places.items() if changes else ():
+                both = [key for key in found if key in places[base]]
+                if there != base and both:
+                    parts = [
+                        (block, value, [places[x][key] for key in both], s) for x, s in ((there, 1.0), (base, -1.0))
+                    ]
+                    yield self._row(axis, block.values[0], value, f"{other}={base}{CHANGES}{there}", parts)
+
+    def _row(
+        self, axis: str, first: Any, value: Any, at: str, parts: Sequence[tuple[Block, Any, Sequence[int], float]]
+    ) -> dict[str, Any]:
+        """Return the row of a sum of effects, each of some strata of a block and with its sign."""
+        fit, weights = self.fit, np.zeros(len(self.answers.keys))
+        for block, to, places, sign in parts:
+            for place in places:
+                weights[block.cells[to][place]] += sign / len(places)
+                weights[block.cells[block.values[0]][place]] -= sign / len(places)
+        used = weights != 0
+        separated = int((used & fit.separated).sum())
+        effect = float(weights[used] @ fit.rates[used])
+        row = {"axis": axis, "from": str(first), "to": str(value), "at": at, "conditions": len(parts[0][2])}
+        row |= {"effect": effect, "separated": separated, "correlation": fit.correlation, "note": fit.note}
+        slope = weights @ fit.slopes
+        variance = float(slope @ fit.covariance @ slope)
+        if separated or math.isnan(effect) or fit.seeds < MIN_SEEDS or not variance > 0:
+            return row | dict.fromkeys(("low", "high", "p"), math.nan)
+        error, most = math.sqrt(variance), float(len(parts))
+        t = scipy.stats.t(fit.seeds - 1)
+        half = float(t.ppf(0.5 + CONFIDENCE / 2)) * error
+        return row | {
+            "low": max(-most, effect - half),
+            "high": min(most, effect + half),
+            "p": 2 * float(t.sf(abs(effect) / error)),
+        }
+
+
+def design(keys: pd.DataFrame, interactions: Sequence[tuple[str, str]], game: type[Game]) -> Floats:
+    """Return the design matrix of the conditions, a row each: a column per value of each axis, but what follows.
+
+    Each value of an axis is a level of its own: no axis is taken to be straight. Where a study adds Byzantine agents
+    to a fixed number of honest ones, that number is the axis, not n, which grows with b. Columns that follow from
+    those before them are left out: they say nothing.
+    """
+    axes = list(keys.columns)
+    names = {axis: axis for axis in axes}
+    if {"n", "b"} <= set(axes):
+        keys, others, _ = with_group_size(keys, [axis for axis in axes if axis != "b"], game.roles[0])
+        names["n"] = next((name for name in others if name not in axes), "n")
+    levels = {axis: pd.get_dummies(keys[name].astype(object), dtype=float).to_numpy() for axis, name in names.items()}
+    columns = [np.ones((len(keys), 1)), *levels.values()]
+    columns += [(levels[a][:, :, None] * levels[b][:, None, :]).reshape(len(keys), -1) for a, b in interactions]
+    return _independent(np.hstack(columns))
+
+
+def _independent(matrix: Floats) -> Floats:
+    """Return the columns that do not follow from those before them."""
+    basis, kept = np.zeros((len(matrix), 0)), []
+    for place, column in enumerate(matrix.T):
+        left = column - basis @ (basis.T @ column)
+        left -= basis @ (basis.T @ left)  # once more, for rounding
+        size = float(np.linalg.norm(left))
+        if size > 1e-8:
+            basis = np.hstack([basis, left[:, None] / size])
+            kept.append(place)
+    return matrix[:, kept]
+
+
+def separated_rates(matrix: Floats, rates: Floats) -> Floats:
+    """Return 0 or 1 for the conditions whose fitted rate is that, with a coefficient beyond all bounds; else NaN.
+
+    `matrix` has a row per condition, `rates` their observed rates. Found by linear programs (Konis, DPhil thesis,
+    Oxford 2007): is there a direction in which no simulation becomes less likely, and some condition more? What is
+    found is taken away, and the rest asked again (Geyer, Electronic J. of Statistics 3, 2009, pp. 259-289).
+    """
+    found = np.full(len(rates), np.nan)
+    while (left := np.flatnonzero(np.isnan(found))).size:
+        x, rate = _independent(matrix[left]), rates[left]
+        sign = np.where(rate == 1, 1.0, np.where(rate == 0, -1.0, 0.0))
+        towards, mixed = sign[:, None] * x, sign == 0
+        bounds = {"A_ub": -towards, "b_ub": 0 * rate, "A_eq": x[mixed], "b_eq": 0 * rate[mixed]}
+        direction: Floats = np.asarray(scipy.optimize.linprog(-towards.sum(axis=0), **bounds, bounds=(-1, 1)).x)
+        moved = towards @ direction > 1e-7
+        if not moved.any():
+            break
+        found[left[moved]] = rate[moved]
+    return found
+
+
+def fitted(answers: Answers, matrix: Floats) -> Fit:
+    """Return the model of these answers; `matrix` has a row per condition."""
+    known = ~np.isnan(answers.values)
+    y, cells, seeds = answers.values[known], answers.cells[known], answers.seeds[known]
+    size = np.bincount(cells, minlength=len(matrix))
+    observed = np.bincount(cells, y, len(matrix)) / np.maximum(size, 1)
+    rates = np.full(len(matrix), np.nan)
+    there = np.flatnonzero(size)
+    rates[there] = separated_rates(matrix[there], observed[there])
+    separated = ~np.isnan(rates)
+    free = (size > 0) & ~separated
+    slopes, covariance, correlation, note = np.zeros((len(matrix), 0)), np.zeros((0, 0)), math.nan, ""
+    if free.any():
+        x, used = _independent(matrix[free]), free[cells]
+        place = np.cumsum(free) - 1
+        beta, covariance, correlation, note = _gee(y[used], x[place[cells[used]]], seeds[used])
+        rates[free] = scipy.special.expit(x @ beta)
+        slopes = np.zeros((len(matrix), x.shape[1]))
+        slopes[free] = (rates[free] * (1 - rates[free]))[:, None] * x
+    return Fit(rates, slopes, covariance, separated, len(np.unique(seeds)), correlation, note)
+
+
+def _gee(y: Floats, x: Floats, seeds: NDArray[np.int64]) -> tuple[Floats, Floats, float, str]:
+    """Return coefficients, their robust covariance, the working correlation, and in one line what the fit warned of.
+
+    The covariance is that between seeds, times seeds / (seeds - 1).
+    """
+    from statsmodels.genmod.cov_struct import Exchangeable, Independence  # they take a second to import
+    from statsmodels.genmod.families import Binomial
+    from statsmodels.genmod.generalized_estimating_equations import GEE
+
+    number = len(np.unique(seeds))
+    alone = number == len(y)  # nothing shares a seed: there is no correlation to estimate
+    order = np.argsort(seeds, kind="stable")
+    said: list[str] = []
+    for structure in [Independence] if alone else [Exchangeable, Independence]:
+        with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+            warnings.simplefilter("always")
+            try:
+                working = structure()
+                model = GEE(y[order], x[order], groups=seeds[order], family=Binomial(), cov_struct=working)
+                found = model.fit(maxiter=100)
+                beta = np.asarray(found.params, dtype=float)
+                covariance = np.asarray(found.cov_robust, dtype=float) * number / max(1, number - 1)
+            except (np.linalg.LinAlgError, ValueError, FloatingPointError) as error:
+                said.append(str(error))
+                continue
+        said += [str(warning.message) for warning in caught]
+        if np.isfinite(beta).all() and np.isfinite(covariance).all():
+            correlation = float(working.dep_params) if structure is Exchangeable else 0.0
+            return beta, covariance, correlation, _line(said)
+    size = x.shape[1]
+    return np.full(size, np.nan), np.full((size, size), np.nan), math.nan, _line(said or ["no fit was found"])
+
+
+def _line(said: Sequence[str]) -> str:
+    return one_line("; ".join(dict.fromkeys(said)), _LONGEST_NOTE)
+
+
+def points(change: float) -> str:
+    """Return percentage points as text with their sign, which 0 has not."""
+    return f"{round(change):+d}" if round(change) else "0"

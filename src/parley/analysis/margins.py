@@ -1,0 +1,227 @@
+"""The table `margins`: rates over several conditions, for each value of each axis, standardized over the other axes.
+
+It answers what a study asks of an axis as a whole: how often do games end well with this prompt, whatever the model
+and the number of agents? docs/explanation/statistics.md says what is computed, and why.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parley.analysis.attacked import with_group_size, with_undisturbed
+from parley.analysis.clustered import (
+    Indices,
+    Standardized,
+    apart,
+    difference,
+    mantel_haenszel,
+    pooled_discordant,
+    rate_limits,
+    standardized,
+)
+from parley.analysis.columns import names_of
+from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
+from parley.analysis.rates import by_condition, flags
+from parley.analysis.stats import Floats, holm
+from parley.games.base import Game
+from parley.study.axes import axes_text, axis_names
+from parley.study.margins import PaperRate, rates_of
+
+CLUSTERED, STRATIFIED = "clustered McNemar", "Cochran-Mantel-Haenszel"
+_CELL = "_cell"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What simulations have: an answer for each (1, 0, NaN), the numbers of its condition, its seed and its pair."""
+
+    keys: pd.DataFrame  # a row per condition: the values of its axes
+    values: Floats
+    cells: Indices
+    seeds: Indices
+    pairs: Indices
+
+    @cached_property
+    def answered(self) -> NDArray[np.bool_]:
+        """Which conditions have an answer."""
+        return np.bincount(self.cells[~np.isnan(self.values)], minlength=len(self.keys)) > 0
+
+    def over(self, cells: Sequence[int] | Indices) -> Standardized:
+        """Return the rate over conditions, each with the weight of how often it is among `cells`."""
+        weights = np.bincount(np.asarray(cells, dtype=np.int64), minlength=len(self.keys)) / len(cells)
+        return standardized(self.values, self.cells, self.seeds, weights)
+
+    def of(self, cell: int) -> tuple[Floats, Indices]:
+        """Return the answers of one condition and the pairs that they belong to."""
+        here = self._order[slice(*self._ends[cell : cell + 2])]
+        return self.values[here], self.pairs[here]
+
+    @cached_property
+    def _order(self) -> Indices:
+        return np.argsort(self.cells, kind="stable")
+
+    @cached_property
+    def _ends(self) -> Indices:
+        return np.searchsorted(self.cells[self._order], np.arange(len(self.keys) + 1))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Values of an axis that are compared: for each, the conditions that have it, alike in the other axes by place."""
+
+    values: tuple[Any, ...]
+    cells: dict[Any, list[int]]  # none where no combination of the other axes has all values
+    strata: list[tuple[Any, ...]]  # the values of the other axes, in the order of the cells
+
+
+def answers_of(
+    rows: pd.DataFrame, by: Sequence[str], game: type[Game], impossible: Impossible = NONE_IMPOSSIBLE
+) -> Iterator[tuple[str, str, Answers]]:
+    """Yield kind, name and answers of each outcome and contrasted indicator that some simulation can have.
+
+    `rows` is the table of simulations, `by` its axes. Conditions that cannot have an outcome have no answer.
+    """
+    groups = list(by_condition(rows, by))
+    rows = pd.concat([group for _, group in groups]) if groups else rows
+    keys = pd.DataFrame([key for key, _ in groups], columns=list(by))
+    cells = np.repeat(np.arange(len(groups)), [len(group) for _, group in groups]).astype(np.int64)
+    paired = [name for name in ("seed", *game.evidence.paired_by) if name in rows]
+    seeds = np.unique(rows["seed"].to_numpy(), return_inverse=True)[1].astype(np.int64)
+    pairs = rows.groupby(paired, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
+    for name, kind in rates_of(game).items():
+        if kind == "outcome":
+            values = (rows["outcome"] == name).to_numpy().astype(float)
+            never = [name in impossible.get(key, frozenset()) for key, _ in groups]
+            values[np.array(never, dtype=bool)[cells]] = np.nan
+        else:
+            found = flags(rows, name)
+            values = np.where(found >= 0, found, np.nan).astype(float)
+        if not np.isnan(values).all():
+            yield kind, name, Answers(keys, values, cells, seeds, pairs)
+
+
+def blocks(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[Game]) -> list[Block]:
+    """Return the values of an axis that can be compared with each other, and the conditions to compare them in.
+
+    `keys` has a row per condition, `known` says which of them count. Values are compared where some combination of
+    the other axes has several of them, directly or by way of others; then in all combinations that have all of them.
+    Along b, games are alike with as many agents, or as many honest ones, as in figures.
+    """
+    import networkx as nx  # a quarter of a second, which `import parley` need not take
+
+    table, others = keys.assign(**{_CELL: range(len(keys))})[known], [str(name) for name in keys if name != axis]
+    if axis == "b":
+        if "n" in others:
+            table, others, _ = with_group_size(table, others, game.roles[0])
+        table = with_undisturbed(table, others)
+    places: dict[tuple[Any, ...], dict[Any, int]] = {}
+    columns = [table[name].tolist() for name in others]
+    strata = list(zip(*columns, strict=True)) if columns else [()] * len(table)
+    for stratum, value, cell in zip(strata, table[axis].tolist(), table[_CELL].tolist(), strict=True):
+        places.setdefault(stratum, {})[value] = cell
+    graph = nx.Graph()
+    for found in places.values():
+        nx.add_path(graph, found)
+    order = {value: place for place, value in enumerate(dict.fromkeys(keys[axis]))}
+    compared = []
+    for component in sorted(nx.connected_components(graph), key=lambda values: min(order[v] for v in values)):
+        if len(component) > 1:
+            values = tuple(sorted(component, key=order.__getitem__))
+            complete = [stratum for stratum, found in places.items() if found.keys() >= component]
+            cells = {value: [places[stratum][value] for stratum in complete] for value in values}
+            compared.append(Block(values, cells, complete))
+    return compared
+
+
+def margin_table(
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    game: type[Game],
+    impossible: Impossible = NONE_IMPOSSIBLE,
+    paper: Sequence[PaperRate] = (),
+) -> pd.DataFrame:
+    """Return rates by outcome or indicator: over all conditions, and for each value of an axis that can be compared.
+
+    `rows` is the table of simulations, `by` its axes. A rate of a value is the mean of the rates of the conditions
+    that have it, over those combinations of the other axes that all compared values have. The first row of each
+    outcome and indicator is over all conditions; those that follow are over the conditions that the study names for
+    the rates of a `paper`.
+    """
+    table = []
+    for kind, what, answers in answers_of(rows, by, game, impossible):
+        table += [{"kind": kind, "what": what, **row} for row in _named(answers, what, game, paper)]
+        for axis in by:
+            for block in blocks(answers.keys, axis, answers.answered, game):
+                table += [{"kind": kind, "what": what, **row} for row in _of_block(answers, axis, block)]
+    names = names_of("margins", by, game)
+    found = pd.DataFrame(table, columns=[name for name in names if name != "p_holm"])
+    families = found.groupby(["what", "axis"], sort=False)["p"]
+    found["p_holm"] = families.transform(lambda p: holm(p.to_numpy(dtype=float))).astype(float)
+    texts = ["value", "from", "test", "source"]
+    found[texts] = found[texts].astype(object).fillna("")
+    counts = ["conditions", "left_out", "simulations", "seeds", "pairs", "only_from", "only_value"]
+    return found.astype(dict.fromkeys(counts, "Int64"))[names]
+
+
+def _named(answers: Answers, what: str, game: type[Game], paper: Sequence[PaperRate]) -> Iterator[dict[str, Any]]:
+    """Yield the rate over all conditions, and over those that stand beside a paper's rate."""
+    given = [each for each in paper if each.what == what]
+    for each in [None, *(each for each in given if each.where)]:
+        fits = answers.answered.copy()
+        for axis, value in each.where.items() if each else ():
+            fits &= answers.keys[axis].astype(str).isin(axis_names(game, axis, str(value))).to_numpy()
+        beside = each or next((each for each in given if not each.where), None)
+        row = {"axis": "", "value": axes_text(each.where) if each else "", "left_out": 0}
+        if fits.any():
+            row |= _rate(answers.over(np.flatnonzero(fits)), int(fits.sum()))
+        yield row | ({"paper": beside.rate, "source": beside.source} if beside else {})
+
+
+def _rate(of: Standardized, conditions: int) -> dict[str, Any]:
+    low, high = rate_limits(of)
+    counted = {"conditions": conditions, "simulations": of.simulations, "seeds": of.seeds}
+    return counted | {"rate": of.rate, "low": low, "high": high}
+
+
+def _of_block(answers: Answers, axis: str, block: Block) -> Iterator[dict[str, Any]]:
+    """Yield a row per value of an axis: its rate, and all but the first its difference from the first."""
+    first = block.values[0]
+    start = answers.over(block.cells[first]) if block.strata else None
+    for value in block.values:
+        cells = block.cells[value]
+        has_it = answers.answered & (answers.keys[axis] == value).to_numpy()
+        row = {"axis": axis, "value": str(value), "left_out": int(has_it.sum()) - len(set(cells))}
+        if start is None:  # a chain: each two share a combination, but none has all
+            yield row | {"conditions": 0, "simulations": 0, "seeds": 0}
+            continue
+        here = answers.over(cells)
+        row |= _rate(here, len(set(cells)))
+        if value != first:
+            row |= {"from": str(first), "difference": here.rate - start.rate}
+            row |= _tested(answers, (start, here), (block.cells[first], cells))
+        yield row
+
+
+def _tested(
+    answers: Answers, rates: tuple[Standardized, Standardized], cells: tuple[list[int], list[int]]
+) -> dict[str, Any]:
+    """Return interval and test of a difference: of pairs where the conditions of each combination share seeds."""
+    counts = np.array([pooled_discordant(answers.of(i), answers.of(j)) for i, j in zip(*cells, strict=True)])
+    pairs, first, second = (int(number) for number in counts.sum(axis=0))
+    row: dict[str, Any] = {"pairs": pairs, "only_from": first, "only_value": second}
+    if counts[:, 0].all():
+        low, high, p = difference(*rates)
+        return row | {"difference_low": low, "difference_high": high, "test": CLUSTERED, "p": p}
+    tables = np.array([[_counts(answers.of(cell)[0]) for cell in both] for both in zip(*cells, strict=True)])
+    low, high = apart(*rates)
+    p = mantel_haenszel(tables)
+    return row | {"difference_low": low, "difference_high": high, "test": STRATIFIED, "p": p}
+
+
+def _counts(values: Floats) -> tuple[int, int]:
+    return int((values == 1).sum()), int((values == 0).sum())

@@ -1,0 +1,184 @@
+"""Rates over conditions that share seeds: by hand, by other means, and by simulation with known rates."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+
+from parley.analysis.clustered import (
+    Standardized,
+    apart,
+    difference,
+    mantel_haenszel,
+    pooled_discordant,
+    rate_limits,
+    standardized,
+)
+from parley.analysis.stats import Floats, unpaired_difference, wilson_interval
+
+
+def over(conditions: list[str], seeds: list[list[int]] | None = None) -> Standardized:
+    """Return the rate over conditions: a text each, a letter per seed, y, n or a blank; each with equal weight."""
+    letters = "".join(conditions)
+    values = np.array([{"y": 1.0, "n": 0.0, " ": math.nan}[letter] for letter in letters])
+    cells = np.repeat(np.arange(len(conditions)), [len(text) for text in conditions])
+    numbers = np.concatenate(seeds or [list(range(len(text))) for text in conditions])
+    return standardized(values, cells, numbers, np.full(len(conditions), 1 / len(conditions)))
+
+
+def test_a_condition_counts_as_much_as_any_other_however_often_it_was_played() -> None:
+    found = over(["yyyyyyyyyy", "nnyn"])
+    assert (found.rate, found.simulations, found.seeds) == ((1 + 0.25) / 2, 14, 10)
+
+
+def test_what_a_seed_adds_by_hand() -> None:
+    # Rates 1/2 and 1/4; a simulation adds half of its deviation by the number of its condition.
+    found = over(["yynn", "ynnn"])
+    by_hand = [(0.5 + 0.75) / 8, (0.5 - 0.25) / 8, (-0.5 - 0.25) / 8, (-0.5 - 0.25) / 8]
+    assert found.influence == pytest.approx(by_hand)
+    assert found.influence.sum() == pytest.approx(0)
+
+
+def test_a_simulation_without_an_answer_does_not_count() -> None:
+    assert over(["yyn nn"]).rate == 0.4
+    assert over(["yyn nn"]).simulations == over(["yyn nn"]).seeds == 5
+
+
+def test_one_condition_has_wilsons_interval_with_the_quantile_of_t() -> None:
+    found = over(["y" * 12 + "n" * 28])
+    t = scipy.stats.t.ppf(0.975, 39)
+    # Variance p (1 - p) / (n - 1), so that the effective number is n - 1.
+    n, p = 39, 0.3
+    center, half = p + t * t / (2 * n), t * math.sqrt(p * (1 - p) / n + t * t / (4 * n * n))
+    assert rate_limits(found) == pytest.approx([(center + s * half) / (1 + t * t / n) for s in (-1, 1)])
+    assert rate_limits(found) == pytest.approx(wilson_interval(12, 40), abs=0.01)
+
+
+def test_conditions_that_end_alike_by_seed_say_no_more_than_one_of_them() -> None:
+    text = "yynnynynnnynyyynnynn"
+    alike, once = rate_limits(over([text] * 4)), rate_limits(over([text]))
+    assert alike == pytest.approx(once)
+    shuffled = rate_limits(over([text, text[5:] + text[:5], text[::-1], text[7:] + text[:7]]))
+    assert shuffled[1] - shuffled[0] < 0.8 * (once[1] - once[0])
+
+
+def test_seeds_that_all_have_one_rate_do_not_make_it_certain() -> None:
+    low, high = rate_limits(over(["yyyyyy", "nnnnnn"]))
+    assert low < 0.25 < 0.75 < high
+
+
+@pytest.mark.parametrize(("letter", "rate"), [("y", 1.0), ("n", 0.0)])
+def test_always_and_never_count_a_simulation_per_seed(letter: str, rate: float) -> None:
+    low, high = rate_limits(over([letter * 20] * 5))
+    assert (low, high)[int(rate)] == rate
+    assert high - low > wilson_interval(0, 20)[1]  # t is wider
+
+
+def test_few_seeds_have_no_interval() -> None:
+    assert all(math.isnan(limit) for limit in rate_limits(over(["yynn"] * 9)))
+    assert not any(math.isnan(limit) for limit in rate_limits(over(["yynny"])))
+    assert all(math.isnan(x) for x in (*difference(over(["yynn"]), over(["yyyy"])), *apart(over(["y"]), over(["n"]))))
+
+
+def test_one_pair_of_conditions_has_mcnemars_score_test_and_its_interval() -> None:
+    # 20 pairs: 7 only first, 2 only second.
+    first, second = over(["y" * 12 + "n" * 8]), over(["y" * 5 + "n" * 7 + "y" * 2 + "n" * 6])
+    low, high, p = difference(first, second)
+    assert p == pytest.approx(scipy.stats.chi2.sf((7 - 2) ** 2 / (7 + 2), 1))
+    # What the test does not refuse, found by trying: the sum of squares of what each pair adds to the difference.
+    adds = np.array([0] * 5 + [-1] * 7 + [1] * 2 + [0] * 6)
+
+    def refuses(shift: float) -> bool:
+        return bool((adds - shift).sum() ** 2 / ((adds - shift) ** 2).sum() > scipy.stats.chi2.ppf(0.95, 1))
+
+    tried = [shift for shift in np.linspace(-1, 1, 20001) if not refuses(shift)]
+    assert (low, high) == pytest.approx((min(tried), max(tried)), abs=2e-4)
+
+
+def test_several_conditions_have_the_test_for_clustered_pairs() -> None:
+    first, second = ["yynnyn", "ynynnn"], ["yyyyyn", "yyynny"]
+    adds = np.array([sum((b[s] == "y") - (a[s] == "y") for a, b in zip(first, second, strict=True)) for s in range(6)])
+    assert list(adds) == [0, 1, 1, 1, 0, 1]
+    p = difference(over(first), over(second))[2]
+    assert p == pytest.approx(scipy.stats.chi2.sf(adds.sum() ** 2 / (adds**2).sum(), 1))
+
+
+def test_interval_and_test_never_contradict_each_other_in_any_table_of_12_pairs() -> None:
+    seen = 0
+    for both in range(13):
+        for first in range(13 - both):
+            for second in range(13 - both - first):
+                neither = 12 - both - first - second
+                one = over(["y" * (both + first) + "n" * (second + neither)])
+                other = over(["y" * both + "n" * first + "y" * second + "n" * neither])
+                low, high, p = difference(one, other)
+                assert (p < 0.05) == (not low <= 0 <= high), (both, first, second)
+                assert low <= other.rate - one.rate <= high
+                seen += 1
+    assert seen == math.comb(15, 3)
+
+
+def test_where_no_seed_differs_there_still_is_an_interval() -> None:
+    low, high, p = difference(over(["y" * 20]), over(["y" * 20]))
+    assert p == 1
+    assert low < -0.1 < 0.1 < high
+    low, high, p = difference(over(["n" * 20]), over(["y" * 20]))
+    assert p < 0.001
+    assert (0.6 < low < 0.9, high) == (True, 1.0)
+
+
+def test_conditions_that_share_no_seed_have_nearly_newcombes_interval() -> None:
+    limits = apart(over(["y" * 12 + "n" * 38]), over(["y" * 30 + "n" * 20]))
+    assert limits == pytest.approx([float(x) for x in unpaired_difference(12, 50, 30, 50)], abs=0.01)
+
+
+def test_pairs_are_counted_where_both_have_an_answer() -> None:
+    first = (np.array([1.0, 1, 0, 0, math.nan, 1]), np.array([3, 1, 2, 5, 4, 9]))
+    second = (np.array([0.0, 1, 1, 1, 0, math.nan]), np.array([1, 2, 3, 4, 5, 9]))
+    assert pooled_discordant(first, second) == (4, 1, 1)
+
+
+def test_cochran_mantel_haenszel_as_in_r() -> None:
+    # mantelhaen.test(array(c(12,5,8,15, 7,9,13,6, 3,1,2,9), dim=c(2,2,3)), correct=FALSE), R 4
+    tables = np.array([[[12, 8], [5, 15]], [[7, 13], [9, 6]], [[3, 2], [1, 9]]])
+    assert mantel_haenszel(tables) == pytest.approx(0.192949289175968, abs=1e-12)
+    # By hand: the sum of a - E(a), squared, by the sum of their variances.
+    n, a = tables.sum(axis=(1, 2)), tables[:, 0, 0]
+    row, column = tables.sum(axis=2)[:, 0], tables.sum(axis=1)[:, 0]
+    variance = row * (n - row) * column * (n - column) / (n**2 * (n - 1))
+    statistic = (a - row * column / n).sum() ** 2 / variance.sum()
+    assert mantel_haenszel(tables) == pytest.approx(scipy.stats.chi2.sf(statistic, 1))
+
+
+def test_strata_that_say_nothing_are_left_out() -> None:
+    told = np.array([[[12, 8], [5, 15]]])
+    silent = np.array([[[0, 4], [0, 5]], [[3, 0], [1, 0]], [[1, 0], [0, 0]]])
+    assert mantel_haenszel(np.concatenate([told, silent])) == mantel_haenszel(told)
+    assert math.isnan(mantel_haenszel(silent))
+
+
+def drawn(random: np.random.Generator, rates: Floats, seeds: int, alike: float) -> tuple[Standardized, Standardized]:
+    """Return the rates over conditions of two values of an axis: `rates` has a row per pair of conditions.
+
+    `alike` is the correlation between simulations of a seed, on the scale of normal numbers.
+    """
+    shared, own = random.normal(size=seeds), random.normal(size=(*rates.shape, seeds))
+    ends_well = np.sqrt(alike) * shared + np.sqrt(1 - alike) * own < scipy.stats.norm.ppf(rates)[..., None]
+    text = [["".join("y" if x else "n" for x in line) for line in side] for side in ends_well.transpose(1, 0, 2)]
+    return over(text[0]), over(text[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [10, 25])
+@pytest.mark.parametrize("alike", [0.0, 0.5])
+def test_intervals_cover_the_truth_and_the_test_has_its_size(seeds: int, alike: float) -> None:
+    random, games = np.random.default_rng(seeds), 400
+    covered, size = np.zeros(2), 0
+    for _ in range(games):
+        first, second = drawn(random, np.array([[0.6, 0.75], [0.2, 0.3], [0.5, 0.5]]), seeds, alike)
+        limits, change = rate_limits(first), difference(first, second)
+        covered += [limits[0] <= 1.3 / 3 <= limits[1], change[0] <= 0.25 / 3 <= change[1]]
+        size += difference(*drawn(random, np.array([[0.6, 0.6], [0.2, 0.2]]), seeds, alike))[2] < 0.05
+    assert covered.min() / games > 0.92  # 0.95 less three standard deviations
+    assert size / games < 0.083

@@ -1,0 +1,71 @@
+"""The keys `paper` and `effects` of a study: checked before anything is played, and no part of any identity."""
+
+from typing import Any
+
+import pytest
+
+from parley.errors import UsageError
+from parley.study.margins import labels_of_rates, rates_of
+from parley.study.planned import plan_of
+from support.measured import MeasuredGame
+from support.studies import StudyFactory
+
+VALID = "valid_consensus"
+GRID = {"n": [3, 4], "prompt": ["may_exist", "none_exist"]}
+
+
+def test_rates_of_a_paper_and_the_model_are_no_part_of_an_identity(study_factory: StudyFactory) -> None:
+    plain = study_factory(GRID)
+    paper = [{"what": VALID, "where": {"n": 3}, "rate": 0.466, "source": "section 4.1"}]
+    told = study_factory(GRID, paper=paper, effects={"outcome": VALID, "interactions": [["prompt", "n"]]})
+    assert [s.id for s in plain.simulations()] == [s.id for s in told.simulations()]
+    assert [c.path for c in plain.conditions] == [c.path for c in told.conditions]
+    assert (told.paper[0].rate, told.paper[0].where) == (0.466, {"n": 3})
+    assert told.effects.interactions == (("prompt", "n"),)
+
+
+def test_tables_are_made_anew_when_they_change(study_factory: StudyFactory) -> None:
+    plain = study_factory(GRID)
+    others = [
+        study_factory(GRID, paper=[{"what": VALID, "rate": 0.5}]),
+        study_factory(GRID, effects={"outcome": "no_consensus"}),
+    ]
+    assert len({study.plan for study in (plain, *others)}) == 3
+    assert len({plan_of(study) for study in (plain, *others)}) == 3
+    assert study_factory(GRID, paper=[], effects={}).plan == plain.plan
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            {"paper": [{"what": "valid_consensu", "rate": 0.5}]},
+            r"paper\[0\].what: 'valid_consensu': no outcome or indicator; did you",
+        ),
+        ({"paper": [{"what": VALID, "rate": 41.6}]}, r"paper\[0\].rate: .*41.6"),
+        ({"paper": [{"what": VALID}]}, r"paper\[0\].rate"),
+        ({"paper": [{"what": VALID, "rate": 0.5, "where": {"m": 3}}]}, "m: not an axis of this study"),
+        ({"paper": [{"what": VALID, "rate": 0.5, "where": {"n": 9}}]}, "no condition has n=9"),
+        ({"effects": {"outcome": "agreement"}}, "effects.outcome: 'agreement': no outcome or indicator"),
+        ({"effects": {"interactions": [["prompt", "size"]]}}, r"effects.interactions\[0\]: 'size': not an axis"),
+        ({"effects": {"interactions": [["n", "n"]]}}, r"effects.interactions\[0\]: 'n' twice; name two axes"),
+        ({"effects": {"interactions": [["n"]]}}, r"effects.interactions\[0\]"),
+    ],
+)
+def test_what_is_wrong_is_one_line(study_factory: StudyFactory, content: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told) as error:
+        study_factory(GRID, **content)
+    assert "\n" not in str(error.value)
+
+
+def test_what_has_a_rate() -> None:
+    kinds = rates_of(MeasuredGame)
+    assert (kinds[VALID], kinds["unanimous"]) == ("outcome", "indicator")
+    assert labels_of_rates(MeasuredGame)["unanimous"] == "all agree"
+
+
+def test_effects_are_a_figure_where_conditions_differ_in_one_axis(study_factory: StudyFactory) -> None:
+    assert [spec.name for spec in study_factory(GRID).figures][-1] == "effects"
+    assert "effects" not in [spec.name for spec in study_factory({}).figures]
+    apart = ({"n": 3, "prompt": "may_exist"}, {"n": 4, "prompt": "none_exist"})
+    assert "effects" not in [spec.name for spec in study_factory(*apart).figures]

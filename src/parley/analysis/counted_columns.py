@@ -1,0 +1,226 @@
+"""Columns of the tables that count and measure: a row per simulation, condition, turn, record or block."""
+
+from parley.analysis.shared_columns import (
+    DEGENERATE,
+    DEGENERATE_RATE,
+    GAME_TURN,
+    ID,
+    INTERVAL,
+    METRIC,
+    OF_AXES,
+    REPLIES,
+    SEED,
+    SIMULATIONS,
+    SPEC,
+    Table,
+    limits,
+    means,
+)
+from parley.columns import Column
+from parley.games.base import BYZANTINE
+
+COUNTED = (
+    Table(
+        "simulations",
+        "simulation",
+        (
+            OF_AXES,
+            Column(
+                "threat_model", "string", "whether the paper allows the adversaries: `none`, `paper`, `beyond: ...`"
+            ),
+            SEED,
+            Column("outcome", "string", "how it ended, in the game's own classes"),
+            Column("detail", "string", "the kind of this outcome, where it has kinds"),
+            Column("diagnosis", "string", "what stood against agreement, where there was none"),
+            Column("rounds", "int64", "rounds that were played", "rounds"),
+            Column("finished_early", "bool", "whether it ended before its deadline"),
+            Column(METRIC, "", "metrics of the game, see below"),
+            Column("calls", "int64", "replies asked for, retries included", "replies"),
+            *REPLIES,
+            Column("prompt_tokens", "int64", "tokens of all questions", "tokens"),
+            Column("completion_tokens", "int64", "tokens of all replies", "tokens"),
+            Column("cached_tokens", "int64", "those of the questions that the engine had computed before", "tokens"),
+            Column("request_seconds", "double", "times of all replies, added up", "s"),
+            *DEGENERATE,
+            Column("seconds", "double", "wall time", "s"),
+            Column("seconds_<phase>", "double", "time of a phase: its slowest agent, added up over rounds", "s"),
+            Column("engine", "string", "what answered: package, version, device, hash of arguments and weights"),
+            SPEC,
+            ID,
+            Column("digest", "string", "content digest: SHA-256 of what was asked, said and decided"),
+        ),
+    ),
+    Table(
+        "conditions",
+        "condition",
+        (
+            OF_AXES,
+            Column("threat_model", "string", "as in `simulations`"),
+            SIMULATIONS,
+            Column(
+                "<outcome>_count", "int64", "simulations with this outcome; missing if the condition cannot have it"
+            ),
+            Column("<outcome>_rate", "double", "their share"),
+            Column("<outcome>_low", "double", f"lower limit of its {INTERVAL} (Wilson)"),
+            Column("<outcome>_high", "double", f"upper limit of its {INTERVAL} (Wilson)"),
+            Column("median_rounds", "double", "Kaplan-Meier median of the rounds until a game ended early", "rounds"),
+            Column("median_rounds_low", "double", f"lower limit of its {INTERVAL}; missing if open", "rounds"),
+            Column("median_rounds_high", "double", f"upper limit of its {INTERVAL}; missing if open", "rounds"),
+            Column("mean_calls", "double", "mean of `calls`", "replies"),
+            Column("mean_prompt_tokens", "double", "mean of `prompt_tokens`", "tokens"),
+            Column("mean_completion_tokens", "double", "mean of `completion_tokens`", "tokens"),
+            *REPLIES,
+            Column("failed_reply_rate", "double", "`failed_replies` as a share of all calls"),
+            *DEGENERATE,
+            DEGENERATE_RATE,
+            Column("engines", "int64", "how many engines answered; more than one is a warning"),
+            Column("left_out", "int64", "simulations whose records are damaged and left out"),
+        ),
+    ),
+    Table(
+        "outcomes",
+        "condition and outcome",
+        (
+            Column("condition", "string", "the axes with their values, as text"),
+            OF_AXES,
+            Column("outcome", "string", "name of the outcome; only those that the condition can have"),
+            SIMULATIONS,
+            Column("count", "int64", "simulations with this outcome"),
+            Column("rate", "double", "their share"),
+            *limits("the rate (Wilson)"),
+            Column("anytime_low", "double", "lower limit that holds for any rule of stopping (beta-binomial mixture)"),
+            Column("anytime_high", "double", "upper limit of the same"),
+            *DEGENERATE,
+            DEGENERATE_RATE,
+        ),
+    ),
+    Table(
+        "turns",
+        "agent and round, in the order of the records",
+        (
+            OF_AXES,
+            SEED,
+            ID,
+            Column("round", "int64", "number of the round, from 1 (deliberation: from 0)"),
+            Column("agent", "string", "name of the agent"),
+            Column("role", "string", f"its role: `honest` or `{BYZANTINE}`"),
+            Column("is_byzantine", "bool", "whether its role is Byzantine"),
+            Column("player", "string", "what plays it: a model or a policy"),
+            Column("silent", "bool", "whether it proposed, did or answered nothing: no usable reply, or it abstained"),
+            Column("message", "string", "stag hunt: its word; deliberation: its argument. Cleaned, on one line"),
+            Column(
+                GAME_TURN, "", "what the game adds; all studies have all of them, empty where it is another game's"
+            ),
+        ),
+    ),
+    Table(
+        "rounds",
+        "condition, measure and round",
+        means(
+            Column("measure", "string", "name of the game's measure"),
+            Column("round", "int64", "number of the round (deliberation: turn)"),
+            counts=(
+                Column(
+                    "simulations", "int64", "simulations in the mean (n): finished ones, too, if the measure stays"
+                ),
+                Column("playing", "int64", "those of them that still play in this round"),
+            ),
+        ),
+    ),
+    Table(
+        "thresholds",
+        "condition, share and threshold",
+        means(
+            Column("share", "string", "name of the quantity that is a share of agents"),
+            Column("threshold", "double", "threshold that tells the kinds of agents apart"),
+        ),
+    ),
+    Table(
+        "players",
+        "condition, quantity and player, in populations that mix players",
+        means(
+            Column("quantity", "string", "name of the quantity that is a share of agents"),
+            Column("player", "string", "model or policy that plays these agents"),
+        ),
+    ),
+    Table(
+        "rates",
+        "condition and indicator",
+        (
+            OF_AXES,
+            Column("indicator", "string", "name of the metric that is true or false"),
+            Column("simulations", "int64", "simulations that have an answer (n)"),
+            Column("count", "int64", "those in which it is true"),
+            Column("rate", "double", "their share; missing without any answer"),
+            *limits("the rate (Wilson)"),
+        ),
+    ),
+    Table(
+        "quantities",
+        "condition and quantity",
+        (
+            OF_AXES,
+            Column("quantity", "string", "name of the metric that is a number"),
+            Column("unit", "string", "its unit; empty for shares and plain counts"),
+            Column("simulations", "int64", "simulations that have the number (n)"),
+            Column("mean", "double", "mean, in `unit`"),
+            Column("sd", "double", "standard deviation (n - 1), in `unit`"),
+            *limits("the mean"),
+            Column("interval", "string", "how the limits were computed: `Wilson` or `t`"),
+            Column("median", "double", "median, in `unit`"),
+        ),
+    ),
+    Table(
+        "manifest",
+        "record that the tables are made from",
+        (
+            Column("path", "string", "path of the record"),
+            ID,
+            Column("digest", "string", "content digest, as in `simulations`"),
+        ),
+    ),
+    Table(
+        "ledger",
+        "block of the ledger; only games that keep one, by `parley ledger build`",
+        (
+            OF_AXES,
+            SEED,
+            Column("height", "int64", "number of the block, from 0"),
+            Column("session", "int64", "number of the deliberation in its simulation, from 0"),
+            Column("agreed", "bool", "whether agents agreed; else the block is empty"),
+            Column("agents", "int64", "agents that took part", "agents"),
+            Column("utterances", "int64", "what was said", "messages"),
+            Column("rounds", "int64", "rounds in which something was said", "rounds"),
+            Column("block_bytes", "int64", "size of the block", "bytes"),
+            Column("announce_messages", "int64", "messages with a hash", "messages"),
+            Column("announce_bytes", "int64", "their size", "bytes"),
+            Column("request_messages", "int64", "messages that ask for what a hash stands for", "messages"),
+            Column("request_bytes", "int64", "their size", "bytes"),
+            Column("data_messages", "int64", "messages with what was said", "messages"),
+            Column("data_bytes", "int64", "their size", "bytes"),
+            Column("flood_bytes", "int64", "size of all messages if nobody sent hashes first", "bytes"),
+            Column("hops", "int64", "most links that something said went over", "links"),
+            Column("unreached", "int64", "agents that something never reached, added up"),
+            Column("nonce", "int64", "number that makes the block's hash small enough"),
+            Column("hash", "string", "SHA-256 of the block"),
+            SPEC,
+            ID,
+        ),
+    ),
+)
+
+UTTERANCES = Table(
+    "utterances",
+    "utterance, as `parley ledger export` writes them",
+    (
+        Column("block", "int64", "number of the block"),
+        Column("simulation", "string", "`id` of the simulation"),
+        Column("session", "int64", "number of the deliberation in its simulation"),
+        Column("utterance", "int64", "number of the utterance in its block"),
+        Column("round", "int64", "round in which it was said"),
+        Column("agent", "string", "who said it"),
+        Column("content.<key>", "", "what was said, by key (JSON lines: one object `content`)"),
+        Column("key", "string", "public key of the agent"),
+        Column("signature", "string", "signature of the utterance"),
+    ),
+)

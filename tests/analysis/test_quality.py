@@ -54,11 +54,11 @@ def rows(*points: tuple[float, float]) -> pd.DataFrame:
 
 
 def test_the_line_by_hand() -> None:
-    # Means 2 and 3; sums of squares 2 and products 2, so slope 1; residuals 1/3 -2/3 1/3 about y = x + 1.
-    [row] = quality_table(rows((1, 2), (2, 3), (3, 4), (2, 3 + 1e-3)), ["n"], ConsensusGame).to_dict("records")
-    assert (row["simulations"], row["slope"]) == (4, pytest.approx(1))
-    assert row["bias"] == pytest.approx(1 + 1e-3 / 4)
-    assert row["residual"] == pytest.approx(1e-3 * math.sqrt(0.75 / 2))
+    # Means 2 and 3; sums of squares 2 and of products 2, so slope 1; two residuals of 1/1000 about y = x + 1.
+    points = ((1, 2), (2, 3), (3, 4), (2, 3 + 1e-3), (2, 3 - 1e-3))
+    [row] = quality_table(rows(*points), ["n"], ConsensusGame).to_dict("records")
+    assert (row["simulations"], row["slope"], row["bias"]) == (5, pytest.approx(1), pytest.approx(1))
+    assert row["residual"] == pytest.approx(1e-3 * math.sqrt(2 / 3))
 
 
 def test_the_line_by_other_means() -> None:
@@ -82,9 +82,9 @@ def test_the_line_by_other_means() -> None:
 @pytest.mark.parametrize(
     ("points", "missing"),
     [
-        ([(1, 2), (2, 3)], {"slope", "slope_low", "residual", "bias_low"}),  # two points are on a line
-        ([(1, 2), (1, 3), (1, 5)], {"slope", "intercept"}),
-        ([(1, 2), (2, 3), (3, 4)], {"slope_low", "slope_high", "bias_low"}),  # nothing says how much they vary
+        ([(1, 2), (2, 4), (3, 3), (4, 4)], {"slope", "slope_low", "residual"}),  # too few
+        ([(1, 2), (1, 3), (1, 5), (1, 6), (1, 7)], {"slope", "intercept"}),
+        ([(x, x + 1) for x in range(5)], {"slope_low", "slope_high", "bias_low"}),  # nothing says how much they vary
     ],
 )
 def test_what_is_not_defined_is_missing(points: list[tuple[float, float]], missing: set[str]) -> None:

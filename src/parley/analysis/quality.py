@@ -16,7 +16,7 @@ from parley.analysis.rates import by_condition, numbers
 from parley.analysis.stats import CONFIDENCE, Floats, paired_mean
 from parley.games.base import Game
 
-_FEWEST = 3  # points that tell how far they are from a line
+_FEWEST = 5  # points: a line through fewer says nothing
 _ROUNDING = 1e-12
 
 
@@ -39,7 +39,7 @@ def line_of(x: Floats, y: Floats) -> list[float]:
     """Return slope, its limits, intercept and the standard deviation about the least-squares line of `y` on `x`.
 
     The limits are t with the standard error HC3 (MacKinnon and White, J. Econometrics 29, 1985, p. 305): what agents
-    agree on scatters more about some initial values than about others. All are NaN for fewer than three points, or if
+    agree on scatters more about some initial values than about others. All are NaN for fewer than five points, or if
     all have the same `x`; the limits also for points on a line.
     """
     from statsmodels.regression.linear_model import OLS

@@ -33,7 +33,6 @@ from parley.figures.page import own_style, save
 from parley.figures.quantities import quantities
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec
-from parley.play import timing
 from parley.report import evidence as report_evidence
 from parley.study import Study
 from support.measured import MeasuredEvidence, measured, played
@@ -133,7 +132,7 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
     "module",
     [
         *(averages, contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
-        *(rates, report_evidence, stats, timing),
+        *(rates, report_evidence, stats),
     ],
 )
 def test_shared_modules_name_no_game(module: object) -> None:

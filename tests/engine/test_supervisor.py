@@ -115,7 +115,7 @@ def test_a_server_whose_endpoint_file_is_gone_or_another_servers_ends(when: str,
         ENDPOINT.with_suffix(".new").rename(ENDPOINT)
     out, _ = server.communicate(timeout=15)
     assert server.returncode == 1
-    assert "nobody asks this server" in out
+    assert "is gone or belongs to another server now" in out
     assert "Traceback" not in out
     assert ENDPOINT.exists() == (how == "another")
     if how == "another":

@@ -79,3 +79,11 @@ def test_growing_seeds_are_not_repeated(study_factory: StudyFactory) -> None:
 def test_a_grid_may_have_its_own(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 3, "seeds": GROWING}, {"n": 4}, seeds=2)
     assert [len(condition.seeds) for condition in study.conditions] == [4, 2]
+
+
+def test_a_condition_that_cannot_end_so_is_refused(study_factory: StudyFactory) -> None:
+    until = {"outcome": "premature_stop", "width": 0.3}
+    with pytest.raises(
+        UsageError, match=r"seeds.until.outcome: premature_stop: .* cannot end so; give its grid seeds"
+    ):
+        study_factory({"n": 2, "b": 1, "byzantine": "random"}, seeds=GROWING | {"until": until})

@@ -69,6 +69,22 @@ def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) 
     }
 
 
+def noise_rows(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> list[dict[str, Any]]:
+    """Return how much each condition differs from itself, as text, in the outcomes that are not always alike."""
+    labels = {outcome.name: outcome.label for outcome in game.outcomes}
+    return [
+        {
+            "axes": [row[axis] for axis in by],
+            "what": labels[row["what"]],
+            "pairs": row["pairs"],
+            "difference": f"{100 * row['difference']:+.0f}",
+            "band": f"±{100 * row['band']:.0f}",
+        }
+        for row in noise.to_dict("records")
+        if row["kind"] == "outcome" and row["band"] > 0
+    ]
+
+
 def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:
     """Return what the questions of a study were answered, as text, in their order."""
     labels, numbers = _labels(study.game)

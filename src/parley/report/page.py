@@ -20,6 +20,7 @@ from parley.analysis import tables
 from parley.analysis.answered import answered, answered_as, answered_warnings
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.precision import anytime_interval
 from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
 from parley.calibration.results import HEADER, calibration_tables
@@ -32,12 +33,13 @@ from parley.play.record import Summary
 from parley.play.usable import Records, read_records
 from parley.policies import FAILURE_CLASSES
 from parley.report.endings import quality_rows, time_rows
-from parley.report.evidence import contrast_rows, quantity_rows, question_rows, rate_rows
+from parley.report.evidence import contrast_rows, noise_rows, quantity_rows, question_rows, rate_rows
 from parley.report.margins import effect_rows, margin_rows
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.frozen import frozen_state
-from parley.text import one_line
+from parley.study.growing import GrowingSeeds
+from parley.text import counted, one_line
 
 
 def report(study: Study) -> Path:
@@ -67,7 +69,14 @@ def report(study: Study) -> Path:
             axes=by,
             outcomes=outcomes,
             confidence=f"{CONFIDENCE:.0%}",
-            conditions=[condition_row(row, by, outcomes) for _, row in conditions.iterrows()],
+            conditions=[
+                condition_row(row, by, outcomes, bool(condition.growing))
+                for condition, (_, row) in zip(
+                    records.first_repeat.study.conditions, conditions.iterrows(), strict=True
+                )
+            ],
+            repeated=len(study.first_repeat.conditions) < len(study.conditions),
+            noise=noise_rows(tables.read_table(study.name, "noise"), by, study.game),
             degenerate=degenerate_rows(conditions, by),
             degenerate_warnings=degenerate_warnings(conditions, by),
             endings=endings(simulations, by),
@@ -110,7 +119,10 @@ def _printable(value: Any) -> Any:
 
 def _facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tuple[str, str]]:
     """Return what the study is, as names and values."""
-    seeds = Counter(_seeds_text(condition.seeds) for condition in study.conditions)
+    first = study.first_repeat.conditions
+    seeds = Counter(_seeds_text(condition.seeds) for condition in first)
+    repeats = len(study.conditions) // len(first)
+    again = f"; each played {repeats} times: tables and figures show the first, “Noise” compares them"
     players = dict.fromkeys(
         ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
         for condition in study.conditions
@@ -123,10 +135,23 @@ def _facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tup
         ("Simulations", str(int(conditions["simulations"].sum()))),
         *([("Records left out", str(len(records.left_out)))] if records.left_out else []),
         *([("Records without a checksum, of an older version", str(records.unchecked))] if records.unchecked else []),
-        ("Seeds", "; ".join(f"{text} ({number} conditions)" for text, number in seeds.items())),
+        (
+            "Seeds",
+            "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
+            + (again if repeats > 1 else ""),
+        ),
+        *(("Seeds grew", text) for text in dict.fromkeys(_growth(c.growing) for c in first if c.growing)),
         ("Played by", "; ".join(players)),
         ("Plan", study.plan),
     ]
+
+
+def _growth(growing: GrowingSeeds) -> str:
+    until = growing.until
+    return (
+        f"from {growing.start} by {growing.by} to at most {growing.to}, until the {CONFIDENCE:.0%} Wilson interval of "
+        f"{until.outcome} was at most {until.width:g} wide. “At any time”: limits that hold for any such rule"
+    )
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:
@@ -175,15 +200,22 @@ def mixed_engines(
     return found
 
 
-def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass]) -> dict[str, Any]:
-    """Return the cells of one condition, as text; of `outcomes`, which it may not all be able to have."""
+def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass], grew: bool = False) -> dict[str, Any]:
+    """Return the cells of one condition, as text; of `outcomes`, which it may not all be able to have.
+
+    Where its seeds `grew`, also the limits that hold whenever one stops.
+    """
     rates = []
     for outcome in outcomes:
         count, rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("count", "rate", "low", "high"))
         if pd.isna(rate):
             rates.append({"rate": "-", "count": "cannot be"})
             continue
-        rates.append({"rate": f"{rate:.0%} [{low:.0%}, {high:.0%}]", "count": f"{count} of {row['simulations']}"})
+        told = f"{count} of {row['simulations']}"
+        if grew:
+            any_low, any_high = anytime_interval(int(count), int(row["simulations"]))
+            told += f"; at any time [{any_low:.0%}, {any_high:.0%}]"
+        rates.append({"rate": f"{rate:.0%} [{low:.0%}, {high:.0%}]", "count": told})
     median, failed = row["median_rounds"], row["failed_reply_rate"]
     return {
         "axes": [row[axis] for axis in by],

@@ -198,6 +198,11 @@ class Expander:
                 self._game.check(parameters, condition.seating)
             except UsageError as error:
                 raise UsageError(f"{where}: {error}") from None
+            if condition.growing and condition.growing.until.outcome not in condition.possible_outcomes:
+                raise UsageError(
+                    f"{where}: seeds.until.outcome: {condition.growing.until.outcome}: {condition.path} cannot end "
+                    "so; give its grid seeds of its own"
+                )
             yield condition
 
     def _check_place(self, population: _Population, where: str) -> None:

@@ -86,7 +86,10 @@ def on_success(run: Run) -> None:
             _log.warning("%s", line)
         played = [*run.unplayed, *run.missing]
         if run.grows and played and all(Path(record).exists() for record in played):
-            restart()
+            if line := changed_since(run.study, run.plan):
+                _log.error("%s", line)
+            else:
+                restart()
 
 
 def refuse_to_replace(records: Iterable[str]) -> None:

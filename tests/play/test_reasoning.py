@@ -16,9 +16,10 @@ from parley.play.record import packed, read_attempts, read_record, read_summary
 from parley.play.record_content import SCHEMA
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
-from parley.study import Study
+from parley.study import Study, load_study
 from support.answering import SERVED, StandInService, as_recorded, completion, service
 from support.commands import Parley, one_line_error
+from support.refusing import refusing
 from support.studies import StudyFactory
 
 KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
@@ -43,7 +44,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
 
 def make(study_factory: StudyFactory, server: StandInService, dialect: Any = None, **content: Any) -> Study:
     source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
-    entry = {"source": source, **({} if dialect is None else {"dialect": dialect})}
+    entry = {"source": source, "limits": {"concurrent": 3}, **({} if dialect is None else {"dialect": dialect})}
     content = {"parameters": {"max_rounds": 2}, "seeds": 1, **content}
     return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models={"tiny": entry}, **content)
 
@@ -149,16 +150,49 @@ def test_records_without_the_columns_are_read_and_replay(
     assert parley("summarize", "small.yaml").status == 0
 
 
+def test_a_refused_key_ends_a_shard_with_one_line_before_the_rest_begins(
+    study_factory: StudyFactory, server: StandInService, parley: Parley
+) -> None:
+    server.answer = refusing(["openai temperature"])
+    study = make(study_factory, server, "openai", seeds=3)
+    [(engine, number)] = set(study.shards().values())
+    ran = parley("simulate-shard", "small.yaml", number, "--engine", engine)
+    assert ran.status == 1
+    said = ran.err.splitlines()[-1]  # before it is what the stand-in says of requests that were given up
+    assert said.startswith("parley: 3 of 3 simulations failed: ")
+    assert "; it takes no temperature: write dialect: {preset: openai, temperature: false} in its entry" in said
+    assert "not started: the service did not answer the ones before" in said
+    assert len(server.bodies) <= 3  # of one simulation
+
+
+def test_a_shown_record_is_the_same_simulation_with_its_dialect(
+    study_factory: StudyFactory, server: StandInService, parley: Parley
+) -> None:
+    study = make(study_factory, server, {"preset": "openai", "reasoning_effort": "low", "reasoning_tokens": 500})
+    record = play(study)
+    Path("again").mkdir()
+    assert parley("show", record, "--study", "again/small.yaml").status == 0
+    again = load_study(Path("again/small.yaml"))
+    assert again.models["tiny"].identity()["dialect"] == {
+        "schema_lengths": False,
+        "reasoning_effort": "low",
+        "reasoning_tokens": 500,
+    }
+    assert [s.id for s in again.simulations()] == [s.id for s in study.simulations()]
+
+
 # Commands that ask again
 
 
 def test_verify_asks_as_the_record_says(study_factory: StudyFactory, server: StandInService, parley: Parley) -> None:
-    record = play(make(study_factory, server, {"preset": "vllm", "schema_lengths": False, "reasoning_effort": "low"}))
+    dialect = {"preset": "vllm", "schema_lengths": False, "reasoning_effort": "low", "reasoning_tokens": 500}
+    record = play(make(study_factory, server, dialect))
     server.bodies.clear()
     ran = parley("verify", record, "--models", "models.yaml")
     assert ran.status == 0, ran.err
     assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
     assert "maxLength" not in str(server.bodies)
+    assert {body["max_tokens"] for body in server.bodies} == {1, 700, 800}  # 1 fills a cache
 
 
 @pytest.mark.parametrize(

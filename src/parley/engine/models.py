@@ -99,6 +99,7 @@ class ModelEntry(BaseModel):
         default=PLAIN,
         description="What a service takes of a request: the name of a known one, or keys. What changes the question "
         "is part of the identity.",
+        json_schema_extra={"default": "vllm"},
     )
     request_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = Field(
         default=None,

@@ -70,10 +70,13 @@ SENT = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_refused_key_is_named_in_one_line_with_the_dialect_that_would_do(server: StandInService, name: str) -> None:
+def test_a_refused_key_is_named_in_one_line_with_the_dialect_that_would_do(
+    server: StandInService, pauses: list[float], name: str
+) -> None:
     server.answer = refusing([name], seedless)
     text = refused(server, SENT.get(name, {}))
-    assert len(server.bodies) == 1, "it was tried again"
+    assert len(server.bodies) == 1
+    assert pauses == []  # it was not tried again, whatever the status
     new = advised(text)
     assert REFUSALS[name][2] in text or name == "lm studio json_object"  # json_schema is what is usual
     assert ask(server.url, new).finish_reason == "stop"
@@ -229,15 +232,15 @@ def test_a_record_says_enough_to_ask_again(preset: str) -> None:
 @pytest.mark.parametrize(
     ("dialect", "words"),
     [
-        ("opnai", "'opnai': unknown preset; did you mean 'openai'?"),
+        ("opnai", "unknown preset; did you mean 'openai'?"),
         ({"preset": "azure"}, "Input should be 'openai'"),
         ({"structured": "xml"}, "Input should be 'json_schema'"),
         ({"seed": "no"}, "should be a valid boolean"),
         ({"temprature": False}, "Extra inputs"),
         ({"reasoning_tokens": -1}, "greater than or equal to 0"),
         ({"highest_temperature": 3}, "less than or equal to 2"),
-        (7, "dialect"),
-        (["openai"], "dialect"),
+        (7, "must be the name of a preset, or a mapping of keys"),
+        (["openai"], "must be the name of a preset"),
     ],
 )
 def test_a_dialect_that_is_none_is_refused(dialect: Any, words: str) -> None:

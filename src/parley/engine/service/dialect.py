@@ -83,11 +83,11 @@ class Dialect(BaseModel):
     )
     think_tags: _Flag = Field(
         default=False,
-        description="Whether <think>...</think> at the beginning of a reply is taken off it as reasoning. Part of the "
-        "identity.",
+        description="Whether `<think>...</think>` at the beginning of a reply is taken off it as reasoning. Part of "
+        "the identity.",
     )
     lists_models: _Flag = Field(
-        default=True, description="Whether GET /models is asked before the first request, for the model's name."
+        default=True, description="Whether `GET /models` is asked before the first request, for the model's name."
     )
 
     @model_validator(mode="before")
@@ -114,8 +114,8 @@ class Dialect(BaseModel):
         }
 
     def longest(self, sampling: Sampling) -> int:
-        """Return the most tokens that a reply may have, with its reasoning."""
-        return sampling.max_tokens + self.reasoning_tokens
+        """Return the most tokens that a reply may have, with its reasoning; one token, as fills a cache, has none."""
+        return sampling.max_tokens + (self.reasoning_tokens if sampling.max_tokens > 1 else 0)
 
     def split(self, text: str) -> tuple[str | None, str]:
         """Return the reasoning that a reply begins with, if its tags are looked for, and the rest of it.
@@ -168,7 +168,7 @@ class Dialect(BaseModel):
     def _put(self, key: str, **change: Any) -> str:
         """Return in words that a key is refused, and the dialect that would do, as its entry writes it."""
         changed = {**self.model_dump(mode="json"), **change}
-        usual = {**_PLAIN, **PRESETS.get(self.preset or "", {}), "preset": None}
+        usual = {**_PLAIN, **PRESETS.get(self.preset or "", {})}
         told = [f"{name}: {_yaml(value)}" for name, value in changed.items() if value != usual[name]]
         return f"it takes no {key}: write dialect: {{{', '.join(told)}}} in its entry"
 
@@ -213,8 +213,10 @@ def _of_name(value: Any) -> Any:
     """Return the dialect that the name of a preset stands for."""
     if isinstance(value, str):
         if value not in PRESETS:
-            raise ValueError(f"{value!r}: unknown preset; {choose(value, get_args(Preset))}")
+            raise ValueError(f"unknown preset; {choose(value, get_args(Preset))}")
         return {"preset": value}
+    if not isinstance(value, Mapping | Dialect):
+        raise ValueError("must be the name of a preset, or a mapping of keys")
     return value
 
 

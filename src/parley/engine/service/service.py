@@ -16,7 +16,7 @@ from parley.engine.service.dialect import PLAIN, Dialect
 from parley.engine.service.fetch import body_text, fetch, no_cookies
 from parley.engine.service.terms import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
-from parley.errors import EngineError, UsageError
+from parley.errors import EngineError, NotReadyError, UsageError
 from parley.text import one_line
 
 PROBE_SECONDS = 30.0
@@ -131,8 +131,10 @@ class Service:
         }
         message = self.redacted(error_message(response))
         remedy = self.remedy(response)
-        told = f"; {remedy}" if remedy else remedies.get(status, "")
-        return EngineError(f"{self.who} answered {status}: {message or 'nothing more'}{told}")
+        told = f"{self.who} answered {status}: {message or 'nothing more'}"
+        if remedy:
+            return NotReadyError(f"{told}; {remedy}")  # it refuses all others, too
+        return EngineError(told + remedies.get(status, ""))
 
     def remedy(self, response: httpx.Response) -> str | None:
         """Return what to change in the entry where an answer refuses a key of the request; None where it does not."""

@@ -86,7 +86,7 @@ def test_a_calibration_of_something_else_is_none(
     if what == "model":
         entry = entry.model_copy(update={"dtype": "float32"})
     elif what == "grammar":
-        monkeypatch.setattr(results, "grammar_name", lambda of_service: "another")
+        monkeypatch.setattr(results, "grammar_name", lambda *_: "another")
     else:
         monkeypatch.setattr("parley.calibration.arms._PLAIN_TASK", "Answer.")
     assert calibrations_of(entry) == []

@@ -19,7 +19,7 @@ from parley.errors import EngineError, RecordError, UsageError
 from parley.games.problems.sources import Arithmetic
 from parley.policies import REPLY_FORMATS
 from parley.text.logs import RateLimit
-from support.answering import completion, standing_in
+from support.answering import SERVED, completion, service, standing_in
 from support.calibrating import RIGHT, answering, question_of
 from support.hearing import heard
 from support.studies import MODELS
@@ -229,3 +229,19 @@ def test_a_service_is_asked_without_an_engine(models: Path, monkeypatch: pytest.
         calibrated(models, None)
     with pytest.raises(UsageError, match="leave it out"):
         calibrated(models, Path("endpoint.json"))
+
+
+def test_a_service_is_asked_in_its_dialect(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with service(lambda body: completion(f"The answer is {RIGHT[question_of(body)]}.")) as server:
+        dialect = {"preset": "deepinfra", "seed": False, "max_tokens_key": "max_completion_tokens"}
+        entry = {"source": {"url": server.url, "served": SERVED}, "dialect": dialect}
+        models.write_text(yaml.safe_dump({"models": {"tiny": entry}}))
+        found = calibrated(models, None)
+    assert rows_of(found)["plain"]["right"] == NUMBER
+    assert {row["unreadable"] for name, row in rows_of(found).items() if name != "plain"} == {1.0}
+    assert found["identity"]["grammar"] == "json_object"
+    formats = [body.get("response_format") for body in server.bodies]
+    assert formats.count(None) == NUMBER
+    assert all(form in (None, {"type": "json_object"}) for form in formats)
+    assert not any("seed" in body or "max_tokens" in body for body in server.bodies)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from parley.engine.grammar import MAX_WHITE_SPACE, OF_OWN_SERVERS, OF_SERVICES, constraint
+from parley.engine.grammar import MAX_WHITE_SPACE, OF_OWN_SERVERS, constraint
 from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
@@ -71,7 +71,7 @@ def test_white_space_is_allowed_and_bounded(between: str, accepted: bool) -> Non
 
 
 def test_what_holds_the_replies_is_identity_where_a_model_is_asked() -> None:
-    for entry, name in ((OWN, OF_OWN_SERVERS), (SERVICE, OF_SERVICES)):
+    for entry, name in ((OWN, OF_OWN_SERVERS), (SERVICE, "json_schema")):
         identity = Player(BY_MODEL, "m", entry).identity()
         assert identity == {"policy": "llm", "version": 1, "model": entry.identity(), "grammar": name}
         assert "grammar" not in entry.identity()

@@ -37,7 +37,8 @@ def identity_of(entry: ModelEntry) -> dict[str, Any]:
     """Return what a calibration is of: the model, the grammar that holds its replies, and all prompts and shapes."""
     every = all_arms(STYLES, REPLY_FORMATS)
     prompts = prompts_digest(questions(Arithmetic(), 1)[0], every)
-    return {"model": entry.identity(), "grammar": grammar_name(entry.is_service), "prompts": prompts}
+    held_by = grammar_name(entry.is_service, entry.dialect.structured)
+    return {"model": entry.identity(), "grammar": held_by, "prompts": prompts}
 
 
 def arm_row(

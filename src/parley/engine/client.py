@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,21 @@ import httpx
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import constraint
 from parley.engine.models import compare_names
+from parley.engine.service.dialect import PLAIN
 from parley.engine.service.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
 from parley.engine.service.hosted import Hosted, Send
 from parley.engine.service.limits import estimated_tokens
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
 from parley.engine.service.terms import OWN_SECONDS, Purse
 from parley.errors import EngineError
-from parley.policies import Ask, Completion, Tokens, said_name, token_count, used_tokens
+from parley.policies import Ask, Completion, Tokens, said_name, used_tokens
+from parley.policies.contract import usage_of
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 0.5
-_CHAT = "/v1/chat/completions"
+_CHAT = "/chat/completions"
 # Finish reasons of Parley's own, of replies that nobody can use.
 TOO_LARGE = "too_large"
 TOO_DEEP = "too_deep"
@@ -57,6 +59,7 @@ class Engine:
         self._told: set[str] = set()  # of names that answered in place of the one asked for
         self._of_service = isinstance(place, Service)
         self._model = place.model if isinstance(place, Service) else self._server.served
+        self._chat = self._server.api + _CHAT
         self._purse = purse
         self._stack = AsyncExitStack()
 
@@ -98,13 +101,18 @@ class Engine:
 
         Requests share vLLM's prefix cache only with those of the same `cache_salt`.
         """
+        dialect, sampling = self._server.dialect, ask.sampling
+        highest = dialect.highest_temperature if dialect.temperature else None
+        if highest is not None and sampling.temperature > highest:
+            raise EngineError(
+                f"{self._server.who} has a temperature of at most {highest:g} by its dialect, and "
+                f"{ask.phase} asks for {sampling.temperature:g}; lower it in the study"
+            )
         body = {
             "model": self._server.served,
             "messages": ask.messages,
-            "temperature": ask.sampling.temperature,
-            "max_tokens": ask.sampling.max_tokens,
-            "seed": seed,
-            **constraint(ask, self._of_service),
+            **dialect.fields(sampling, seed),
+            **constraint(ask, self._of_service, dialect),
         }
         if chat_template_kwargs:  # other servers than vLLM know none of the two
             body["chat_template_kwargs"] = chat_template_kwargs
@@ -112,19 +120,20 @@ class Engine:
             body["cache_salt"] = cache_salt
         # Encoded once: whatever is sent again is the same, byte for byte.
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        most = Tokens(prompt=len(content), completion=ask.sampling.max_tokens)  # no token is less than a byte
+        longest = dialect.longest(sampling)
+        most = Tokens(prompt=len(content), completion=longest)  # no token is less than a byte
         if self._purse is not None:
             await self._purse.require(self._model, most)  # before it waits for limits
         prompt_bytes = sum(len(message["content"].encode()) for message in ask.messages)
         response = await self._server.send(
-            lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, ask.sampling.max_tokens)
+            lambda: self._post(content, most), seed, estimated_tokens(prompt_bytes, longest)
         )
         if response.status_code == 400 and _CONTEXT.search(error_message(response)):
             # The agent's own doing, or its peers': an unusable reply, which ends no simulation.
             return Completion(text="", finish_reason="length")
         if response.status_code != 200:
             raise await self._server.refused(response)
-        return self._completion(response, ask.sampling.max_tokens)
+        return self._completion(response, longest)
 
     def _completion(self, response: httpx.Response, max_tokens: int) -> Completion:
         """Return the reply; one without text where it is larger, or nested deeper, than any that could be used."""
@@ -136,7 +145,7 @@ class Engine:
             return self._unusable(TOO_DEEP, "nested too deep")
         self._check_model(completion)
         most = max_tokens * _TOKEN_BYTES
-        if len(completion.text) > most:
+        if len(completion.text) + len(completion.reasoning or "") > most:
             return self._unusable(TOO_LARGE, f"more than {most:,} characters for {max_tokens:,} tokens")
         return completion
 
@@ -160,10 +169,10 @@ class Engine:
     async def _post(self, content: bytes, most: Tokens) -> httpx.Response:
         """Send a request once, paid from the purse if there is one; `most` is what it can use."""
         if self._purse is None:
-            return await fetch(self._http, "POST", _CHAT, self._server.seconds, content)
+            return await fetch(self._http, "POST", self._chat, self._server.seconds, content)
         async with self._purse.paying(self._model, most) as bill:
             try:
-                response = await fetch(self._http, "POST", _CHAT, self._server.seconds, content)
+                response = await fetch(self._http, "POST", self._chat, self._server.seconds, content)
             except (httpx.ConnectError, httpx.ConnectTimeout):  # it was not sent
                 bill.used = Tokens()
                 raise
@@ -183,6 +192,8 @@ class _OwnServer:
     """A server that Parley started, whose endpoint file says where it listens and how it died."""
 
     strict = False
+    dialect = PLAIN
+    api = "/v1"
 
     def __init__(self, path: Path, seconds: float) -> None:
         self._path = path
@@ -283,19 +294,22 @@ def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Comple
         body = response.json()
         choice = body["choices"][0]
         message = choice["message"]
-        usage = _mapping(body.get("usage"))
-        details = _mapping(usage.get("prompt_tokens_details"))
+        tokens = usage_of(_mapping(body.get("usage")))
         refused = bool(message.get("refusal"))
+        said = str(message.get("refusal") if refused else message.get("content") or "")
+        thought, text = (None, said) if refused else server.dialect.split(said)
         completion = Completion(
-            text=str(message.get("refusal") if refused else message.get("content") or ""),
+            text=text,
             finish_reason="content_filter" if refused else str(choice["finish_reason"]),
-            prompt_tokens=usage.get("prompt_tokens"),
-            completion_tokens=usage.get("completion_tokens"),
-            cached_tokens=details.get("cached_tokens"),
+            prompt_tokens=tokens.prompt,
+            completion_tokens=tokens.completion,
+            cached_tokens=tokens.cached,
             served_model=said_name(body.get("model")),
             system_fingerprint=said_name(body.get("system_fingerprint")),
+            reasoning="\n\n".join(filter(None, (_reasoning(message), thought))) or None,
+            reasoning_tokens=tokens.reasoning,
         )
-        told = " ".join(map(str, astuple(completion)))
+        told = " ".join(map(str, [*astuple(completion), body.get("usage")]))
     except RecursionError:
         raise
     except NOT_AS_ASKED:
@@ -304,12 +318,15 @@ def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Comple
         ) from None
     if server.holds_key(told) or server.holds_key(one_line(told)):  # what is shown of it is cleaned
         raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")
-    return replace(
-        completion,
-        prompt_tokens=token_count(completion.prompt_tokens),
-        completion_tokens=token_count(completion.completion_tokens),
-        cached_tokens=token_count(completion.cached_tokens),
-    )
+    return completion
+
+
+def _reasoning(message: Mapping[str, Any]) -> str | None:
+    """Return the reasoning that came beside a reply: vLLM calls it `reasoning`, llama.cpp and older ones otherwise."""
+    for key in ("reasoning", "reasoning_content"):
+        if isinstance(text := message.get(key), str) and text:
+            return text
+    return None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

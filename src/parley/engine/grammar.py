@@ -7,33 +7,54 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from parley.engine.service.dialect import JSON_SCHEMA, PLAIN, Dialect, Structured
 from parley.policies import Ask
 
 MAX_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
 OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MAX_WHITE_SPACE}"
-OF_SERVICES = "json_schema"
 
 
-def grammar_name(of_service: bool) -> str:
+def grammar_name(of_service: bool, structured: Structured = JSON_SCHEMA) -> str:
     """Return what an identity and a record say of the grammar of a model's replies."""
-    return OF_SERVICES if of_service else OF_OWN_SERVERS
+    return structured if of_service else OF_OWN_SERVERS
 
 
-def constraint(ask: Ask, of_service: bool) -> Mapping[str, Any]:
+def constraint(ask: Ask, of_service: bool, dialect: Dialect = PLAIN) -> Mapping[str, Any]:
     """Return the fields of a request that hold the model to the form that is asked for.
 
-    Services get OpenAI's `response_format`. Servers of ours get xgrammar's structural tag, which leaves a model the
-    white space that it would write by itself, and bounds it; JSON without any damages replies. Free text is held by
-    nothing: a model that may not stop before its last line goes on after its end (docs/explanation/reply-formats.md).
+    Services get OpenAI's `response_format`, as far as their dialect has it. Servers of ours get xgrammar's structural
+    tag, which leaves a model the white space that it would write by itself, and bounds it; JSON without any damages
+    replies. Free text is held by nothing: a model that may not stop before its last line goes on after its end
+    (docs/explanation/reply-formats.md).
     """
-    if ask.reply_format != "json":
+    if ask.reply_format != "json" or (of_service and dialect.structured == "none"):
         return {}
+    if of_service and dialect.structured == "json_object":
+        return {"response_format": {"type": "json_object"}}
     schema = json_schema(ask.reply_model)
     if of_service:
+        schema = schema if dialect.schema_lengths else _strict(schema)
         named = {"name": ask.phase, "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     form = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_WHITE_SPACE}
     return {"structured_outputs": {"structural_tag": json.dumps({"type": "structural_tag", "format": form})}}
+
+
+# Keywords that OpenAI refuses; what they say is checked when the reply is parsed.
+_NOT_STRICT = frozenset(("minLength", "maxLength", "default", "uniqueItems"))
+
+
+def _strict(schema: Any) -> Any:
+    """Return a schema in the part of JSON Schema that OpenAI takes: no lengths of texts, and no property left out."""
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {key: _strict(part) for key, part in schema.items() if key not in _NOT_STRICT}
+    if "properties" in schema:  # their names are no keywords
+        found["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
+        found["required"] = list(schema["properties"])
+    return found
 
 
 @cache

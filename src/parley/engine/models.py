@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from parley.engine.arguments import check_arguments, check_concern_the_machine
+from parley.engine.service.dialect import PLAIN, DialectField
 from parley.engine.service.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
 from parley.errors import UsageError
@@ -94,6 +95,12 @@ class ModelEntry(BaseModel):
     limits: ServiceLimits = Field(
         default=ServiceLimits(), description="How much of a service may be used; not part of the identity."
     )
+    dialect: DialectField = Field(
+        default=PLAIN,
+        description="What a service takes of a request: the name of a known one, or keys. What changes the question "
+        "is part of the identity.",
+        json_schema_extra={"default": "vllm"},
+    )
     request_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = Field(
         default=None,
         description=f"How long a request may take until its whole reply is there; by default {SERVICE_SECONDS:.0f} "
@@ -146,6 +153,8 @@ class ModelEntry(BaseModel):
                     )
         elif self.strict_model:
             raise ValueError("strict_model is for a service; a server that Parley starts has the model named here")
+        elif self.dialect != PLAIN:
+            raise ValueError("dialect is for a service; a server that Parley starts takes all that is sent; remove it")
         elif self.limits != ServiceLimits():
             raise ValueError(
                 "limits are for a service; a server that Parley starts takes what it can and queues the rest; "
@@ -204,6 +213,8 @@ class ModelEntry(BaseModel):
             key: without_folders(value) if isinstance(value, str) else value
             for key, value in found["engine_args"].items()
         }
+        if dialect := self.dialect.identity():
+            found["dialect"] = dialect
         return {**found, "deterministic": True} if self.deterministic else found
 
 
@@ -221,7 +232,7 @@ def recorded_entry(identity: Mapping[str, Any]) -> ModelEntry:
     return ModelEntry.model_validate(identity)
 
 
-# What only concerns the machine, the reader or the bill; the last two are identity only where they are set.
+# What only concerns the machine, the reader or the bill; the last three are identity only where they are set.
 _NO_IDENTITY = {
     "server_args",
     "gpus",
@@ -235,6 +246,7 @@ _NO_IDENTITY = {
     "note",
     "deterministic",
     "quantization",
+    "dialect",
 }
 
 _Entries = dict[Slug, ModelEntry]

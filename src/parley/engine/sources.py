@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from parley.text.yamlfile import tag
 
-_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1", re.ASCII)
+_SERVICE_URL = re.compile(r"https?://[^\s/?#@\\]+(?:/[^\s?#@\\]+)?/v1(?:/openai)?", re.ASCII)
 _NUMBER = re.compile(r"\{(?::0(\d))?\}")  # {} or {:02}: the number of a part
 
 _Gguf = Annotated[str, Field(max_length=200, pattern=r"^[^/\\]+\.gguf$")]
@@ -168,7 +168,10 @@ class FolderSource(BaseModel):
 
 def _check_url(url: str) -> str:
     if not _SERVICE_URL.fullmatch(url):
-        raise ValueError("must be http://HOST:PORT/v1 or https://HOST/v1, without user, password, query or fragment")
+        raise ValueError(
+            "must be http://HOST:PORT/v1 or https://HOST/v1 (or end in /v1/openai), without user, password, query "
+            "or fragment"
+        )
     import httpx  # here, since most studies have no service
 
     try:
@@ -188,7 +191,7 @@ class ServiceSource(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Annotated[str, AfterValidator(_check_url)] = Field(
-        description="Where it answers, ending in /v1; not part of the identity."
+        description="Where it answers, ending in /v1 or /v1/openai; not part of the identity."
     )
     served: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$",

@@ -50,8 +50,10 @@ class Entry:
     cached_tokens: int | None
     started: float  # seconds since the epoch
     seconds: float
-    served_model: str | None = None  # these two are not in older journals
+    served_model: str | None = None  # these four are not in older journals
     system_fingerprint: str | None = None
+    reasoning: str | None = None
+    reasoning_tokens: int | None = None
 
     @property
     def key(self) -> tuple[int, str, str, int]:
@@ -65,7 +67,7 @@ class Entry:
 
 
 _FIELDS = tuple(field.name for field in fields(Entry))
-_LATER = frozenset(("served_model", "system_fingerprint"))
+_LATER = frozenset(("served_model", "system_fingerprint", "reasoning", "reasoning_tokens"))
 
 
 class Journal:

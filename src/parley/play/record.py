@@ -134,6 +134,7 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
 _REPLAYED = (
     *("round", "phase", "agent", "attempt", "seed", "ask", "text", "finish_reason"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "seconds", "served_model", "system_fingerprint"),
+    *("reasoning", "reasoning_tokens"),
 )
 
 

@@ -16,6 +16,7 @@ from parley.study.condition import Condition, Player, PlayerGroup, Simulation
 _NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
 _FEW = pa.dictionary(pa.int8(), pa.string())
 _SINCE_3 = "0.1.0, records of format 3"
+_SINCE_DIALECTS = "0.1.0, services with a dialect"
 COLUMNS = (
     Column("id", _FEW, "simulation: SHA-256 of all that can change it", required=True, since=_SINCE_3),
     Column("simulation_seed", pa.int64(), "seed of the simulation", required=True, since=_SINCE_3),
@@ -26,8 +27,19 @@ COLUMNS = (
     Column("player", _NAME, "what played it: a model, or a policy", required=True),
     Column("attempt", pa.int8(), "0, and one more for each time that it was asked again", required=True),
     Column("request_seed", pa.int64(), "seed that the reply was sampled with (format 2: `seed`)", required=True),
-    Column("temperature", pa.float32(), "temperature that the reply was sampled with", required=True),
-    Column("max_tokens", pa.int32(), "longest reply that was allowed", "tokens", required=True),
+    Column(
+        "temperature",
+        pa.float32(),
+        "temperature that the study asks for; a model whose dialect has none has its own",
+        required=True,
+    ),
+    Column(
+        "max_tokens",
+        pa.int32(),
+        "longest reply that was allowed, without the tokens for reasoning of a dialect",
+        "tokens",
+        required=True,
+    ),
     Column("ask", pa.string(), "SHA-256 of the messages and the sampling", required=True),
     Column("system", pa.string(), "system message", required=True),
     Column("user", pa.string(), "user message", required=True),
@@ -36,12 +48,30 @@ COLUMNS = (
     Column("failure", _FEW, "why the reply could not be used, by class; missing if it could"),
     Column("failure_detail", pa.string(), "the same in more words"),
     Column("prompt_tokens", pa.int32(), "length of the question; missing if nobody counted", "tokens"),
-    Column("completion_tokens", pa.int32(), "length of the reply; missing if nobody counted", "tokens"),
+    Column(
+        "completion_tokens",
+        pa.int32(),
+        "length of the reply, its reasoning included; missing if nobody counted",
+        "tokens",
+    ),
     Column("cached_tokens", pa.int32(), "those of the question that the engine had computed before", "tokens"),
     Column("started", pa.timestamp("ms", tz="UTC"), "when it was asked", "UTC", required=True),
     Column("seconds", pa.float32(), "time from the question to the reply", "s", required=True),
     Column("served_model", pa.string(), "what answered, by its own word", since=_SINCE_3),
     Column("system_fingerprint", pa.string(), "version of the service that answered, by its own word", since=_SINCE_3),
+    Column(
+        "reasoning",
+        pa.string(),
+        "what the model wrote before its reply, as it came; no agent sees it; missing if nothing was sent",
+        since=_SINCE_DIALECTS,
+    ),
+    Column(
+        "reasoning_tokens",
+        pa.int32(),
+        "those of `completion_tokens` that were reasoning; missing if nobody counted",
+        "tokens",
+        since=_SINCE_DIALECTS,
+    ),
 )
 SCHEMA = schema(COLUMNS)
 # Older records: other names, and no identity in the rows.
@@ -138,6 +168,8 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
             "seconds": x.entry.seconds,
             "served_model": x.entry.served_model,
             "system_fingerprint": x.entry.system_fingerprint,
+            "reasoning": x.entry.reasoning,
+            "reasoning_tokens": x.entry.reasoning_tokens,
         }
         for x in play.exchanges
     ]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.engine.grammar import OF_SERVICES, grammar_name
+from parley.engine.grammar import grammar_name
+from parley.engine.service.dialect import JSON_SCHEMA, Dialect
 from parley.errors import RecordError, UsageError
 from parley.identity import digest
 from parley.play.record import read_record
@@ -24,6 +25,7 @@ class Recorded:
     model: str
     of_service: bool
     chat_template_kwargs: dict[str, Any]
+    dialect: Dialect  # what it says of the question; not which name a limit has
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
     at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
     attempts: tuple[Exchange, ...]
@@ -59,7 +61,9 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             of_service = set(models[name]["source"]) == {"served"}
             at_once = told.get("requests_at_once")
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
-            found.append(Recorded(path, str(name), of_service, arguments, engine_facts(told), at_once, asked))
+            dialect = Dialect.model_validate(models[name].get("dialect", {}))
+            facts = engine_facts(told)
+            found.append(Recorded(path, str(name), of_service, arguments, dialect, facts, at_once, asked))
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -75,8 +79,8 @@ def _require_grammar(path: Path, groups: Sequence[Mapping[str, Any]]) -> None:
     for group in groups:
         if "model" in group:
             of_service = set(group["model"]["source"]) == {"served"}
-            now = grammar_name(of_service)
-            before = group.get("grammar", OF_SERVICES if of_service else "xgrammar, JSON schema, no white space")
+            now = grammar_name(of_service, group["model"].get("dialect", {}).get("structured", JSON_SCHEMA))
+            before = group.get("grammar", JSON_SCHEMA if of_service else "xgrammar, JSON schema, no white space")
             if before != now:
                 raise RecordError(
                     f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}; now {now}); "

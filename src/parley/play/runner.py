@@ -21,6 +21,7 @@ from parley.policies import Ask, Policy, Reply, said_name, token_count
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
 
+_MAX_REASONING = 250_000  # characters; more than a record has room for in a row would make it unreadable
 _KEPT = 20  # pairs of names in a record: a service may send another one each time
 
 
@@ -183,6 +184,8 @@ async def _request(simulation_id: str, ask: Ask, policy: Policy, attempt: int) -
         seconds=round(seconds, 3),
         served_model=said_name(completion.served_model),
         system_fingerprint=said_name(completion.system_fingerprint),
+        reasoning=None if completion.reasoning is None else valid_unicode(completion.reasoning)[:_MAX_REASONING],
+        reasoning_tokens=token_count(completion.reasoning_tokens),
     )
 
 

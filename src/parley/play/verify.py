@@ -164,10 +164,27 @@ def _place(recorded: Recorded, endpoint: Path | None, models_file: Path) -> Path
     """Return where to ask for a record; None if an engine has to be started."""
     if endpoint is None:
         entry = model_entry(recorded.model, models_file)
-        return service_of(recorded.model, entry) if entry.is_service else None
+        return _as_asked(recorded, service_of(recorded.model, entry)) if entry.is_service else None
     if recorded.of_service:
         raise UsageError(f"{recorded.path}: a service answered it, which needs no --engine; leave it out")
     return endpoint
+
+
+def _as_asked(recorded: Recorded, service: Service) -> Service:
+    """Return the service; raises UsageError if it would be asked something else than the record, or without a seed."""
+    before, now = recorded.dialect.identity(), service.dialect.identity()
+    if before != now:
+        raise UsageError(
+            f"{recorded.path}: {recorded.model} was asked with the dialect {before or 'vllm'}, and its entry has "
+            f"{now or 'vllm'}; give it the recorded one"
+        )
+    drawn = any(not service.dialect.temperature or x.ask.sampling.temperature > 0 for x in recorded.attempts)
+    if drawn and not service.dialect.seed:
+        raise UsageError(
+            f"{recorded.path}: {recorded.model} is asked without a seed by its dialect, so other replies would prove "
+            "nothing; it cannot be verified"
+        )
+    return service
 
 
 async def _told(place: Path | Service, engine_timeout: float) -> Mapping[str, Any]:

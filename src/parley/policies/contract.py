@@ -1,6 +1,7 @@
 """The contract between games and whatever answers for an agent: an ask, the text that comes back, a parsed reply."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
@@ -98,9 +99,9 @@ class Tokens:
 class Completion:
     """One reply as it came, before it is parsed.
 
-    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted, and
-    `seconds` is None for a reply that has just come. `served_model` is what OpenAI's API calls model; it and
-    `system_fingerprint` are None where nobody said.
+    `finish_reason` is OpenAI's ("stop", "length", "content_filter"). Token counts are None where nobody counted; those
+    of the completion have its reasoning in them. `seconds` is None for a reply that has just come. `served_model` is
+    what OpenAI's API calls model; it and `system_fingerprint` are None where nobody said.
     """
 
     text: str
@@ -111,6 +112,8 @@ class Completion:
     seconds: float | None = None
     served_model: str | None = None  # what answered, by the service's own word
     system_fingerprint: str | None = None  # the same of how it is set up
+    reasoning: str | None = None  # what the model wrote before its reply; no agent sees it
+    reasoning_tokens: int | None = None  # of the completion's
 
 
 class Policy(Protocol):
@@ -134,12 +137,41 @@ def said_name(name: object) -> str | None:
     return (without_folders(one_line(name[:10_000], 200)) or None) if isinstance(name, str) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply says that it used; None for what it does not say. The completion has the reasoning in it."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None  # of the prompt
+    reasoning: int | None = None  # of the completion
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """Return what OpenAI's `usage` says; raises AttributeError or TypeError if it is none.
+
+    Services count reasoning among the tokens of the completion (OpenAI, vLLM, DeepInfra) or beside them (xAI, Google);
+    the total tells, or else that there are more of reasoning than of all.
+    """
+    details = [usage.get(f"{part}_tokens_details") for part in ("prompt", "completion")]
+    of_prompt, of_completion = (found if isinstance(found, Mapping) else {} for found in details)
+    prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
+    reasoning = token_count(of_completion.get("reasoning_tokens"))
+    if completion is not None and reasoning:
+        total = token_count(usage.get("total_tokens"))
+        if reasoning > completion or (prompt is not None and total == prompt + completion + reasoning):
+            completion = token_count(completion + reasoning)
+    return Usage(prompt, completion, token_count(of_prompt.get("cached_tokens")), reasoning)
+
+
 def used_tokens(content: bytes) -> Tokens | None:
     """Return what a chat completion, as it came, says that it used; None if it does not say."""
     try:
-        usage = json.loads(content)["usage"]
-        prompt, completion = token_count(usage["prompt_tokens"]), token_count(usage["completion_tokens"])
-        cached = token_count((usage.get("prompt_tokens_details") or {}).get("cached_tokens"))
+        used = usage_of(json.loads(content)["usage"])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    return None if prompt is None or completion is None else Tokens(prompt, completion, cached or 0)
+    return (
+        None
+        if used.prompt is None or used.completion is None
+        else Tokens(used.prompt, used.completion, used.cached or 0)
+    )

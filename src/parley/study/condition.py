@@ -48,7 +48,7 @@ class Player:
         """Return what can change its replies; a model's name in models.yaml cannot."""
         if self.entry is None:
             return self.policy.identity()
-        held_by = grammar_name(self.entry.is_service)
+        held_by = grammar_name(self.entry.is_service, self.entry.dialect.structured)
         return self.policy.identity() | {"model": self.entry.identity(), "grammar": held_by}
 
 
@@ -168,6 +168,8 @@ class Condition:
             if not any(f"_{phase}_" in name for name in self.prompt_digests)
         }
         settings = [x for name, x in dict(self.parameters).items() if isinstance(x, Sampling) and name not in unasked]
+        if any(not entry.dialect.temperature for entry in self.entries.values()):
+            return True  # each samples at a temperature of its own
         return not self.models or any(setting.temperature > 0 for setting in settings)
 
     def count(self, role: str) -> int:

@@ -39,6 +39,8 @@ class Hosted:
         self.served = service.served
         self.seconds = service.seconds
         self.strict = service.strict
+        self.dialect = service.dialect
+        self.api = service.api
         self.http = service.http
         self.redacted = service.redacted
         self.holds_key = service.holds_key
@@ -52,8 +54,10 @@ class Hosted:
 
     async def ready(self, http: httpx.AsyncClient) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
+        if not self.dialect.lists_models:
+            return True  # its first request tells
         try:
-            listed = await self._send(lambda: fetch(http, "GET", "/v1/models", PROBE_SECONDS), 0, None)
+            listed = await self._send(lambda: fetch(http, "GET", f"{self.api}/models", PROBE_SECONDS), 0, None)
             self._service.check_models(listed)
         except EngineError as error:
             raise NotReadyError(str(error)) from error
@@ -99,7 +103,7 @@ class Hosted:
                 if response.status_code not in RETRIED:
                     return response
                 failure = self._service.refused(response)
-                final = has_no_quota(response)
+                final = has_no_quota(response) or self._service.remedy(response) is not None
             except httpx.HTTPError as error:
                 failure, final = self._service.lost(error), is_final(error)
             if final:

@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 
 from parley.engine.models import ModelEntry
+from parley.engine.service.dialect import PLAIN, Dialect
 from parley.engine.service.fetch import body_text, fetch, no_cookies
 from parley.engine.service.terms import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
-from parley.errors import EngineError, UsageError
+from parley.errors import EngineError, NotReadyError, UsageError
 from parley.text import one_line
 
 PROBE_SECONDS = 30.0
@@ -24,6 +25,7 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]{0,63}")
 # where it is echoed, and so not be found.
 _KEY = re.compile(r"[!#-&(-\[\]-~]{8,4096}")
 _SHOWN_MODELS = 10
+_READ_OF_ERROR = 2_000  # characters
 # What it can raise to look into JSON of another shape than the one asked for, or nested too deep.
 NOT_AS_ASKED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
@@ -40,6 +42,12 @@ class Service:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     seconds: float = SERVICE_SECONDS  # for one request and its whole answer
     strict: bool = False  # whether an answer of another model is an error
+    dialect: Dialect = PLAIN
+
+    @property
+    def api(self) -> str:
+        """The end of the URL, which is the beginning of its paths: /v1, or DeepInfra's /v1/openai."""
+        return self.url[self.url.rindex("/v1") :]
 
     @property
     def who(self) -> str:
@@ -58,7 +66,7 @@ class Service:
         """
         try:
             return httpx.AsyncClient(
-                base_url=self.url.removesuffix("/v1"),
+                base_url=self.url.removesuffix(self.api),
                 headers={"Authorization": f"Bearer {self.key}"} if self.key else None,
                 limits=httpx.Limits(max_connections=None),
                 cookies=no_cookies(),
@@ -122,7 +130,18 @@ class Service:
             **dict.fromkeys((301, 302, 303, 307, 308), "; redirects are not followed, put the final URL there"),
         }
         message = self.redacted(error_message(response))
-        return EngineError(f"{self.who} answered {status}: {message or 'nothing more'}{remedies.get(status, '')}")
+        remedy = self.remedy(response)
+        told = f"{self.who} answered {status}: {message or 'nothing more'}"
+        if remedy:
+            return NotReadyError(f"{told}; {remedy}")  # it refuses all others, too
+        return EngineError(told + remedies.get(status, ""))
+
+    def remedy(self, response: httpx.Response) -> str | None:
+        """Return what to change in the entry where an answer refuses a key of the request; None where it does not."""
+        if not 400 <= response.status_code <= 500 or response.status_code in (401, 403, 408, 429):
+            return None
+        # Not all of a text: a prompt may be quoted in it.
+        return self.dialect.remedy(error_message(response)[:_READ_OF_ERROR], _param(response))
 
 
 def service_of(name: str, entry: ModelEntry) -> Service:
@@ -139,7 +158,8 @@ def service_of(name: str, entry: ModelEntry) -> Service:
                 f"{name}: {variable} holds no usable API key; one has at least 8 ASCII characters, and no white "
                 "space, quotes or backslashes"
             )
-    return Service(name, source.served, source.url, key, variable, entry.limits, entry.deadline, entry.strict_model)
+    terms = (entry.limits, entry.deadline, entry.strict_model, entry.dialect)
+    return Service(name, source.served, source.url, key, variable, *terms)
 
 
 def error_message(response: httpx.Response) -> str:
@@ -149,6 +169,14 @@ def error_message(response: httpx.Response) -> str:
         return str(error["message"] if isinstance(error, Mapping) else error)
     except NOT_AS_ASKED:
         return body_text(response)
+
+
+def _param(response: httpx.Response) -> str:
+    """Return the key of the request that an error is about, in OpenAI's form; "" if it does not say."""
+    try:
+        return str(response.json()["error"]["param"] or "")
+    except NOT_AS_ASKED:
+        return ""
 
 
 def has_no_quota(response: httpx.Response) -> bool:

@@ -1,0 +1,223 @@
+"""The dialect of a service: what it takes of a request, and how it sends reasoning.
+
+Services that call themselves OpenAI-compatible differ. What they refuse is not left out unseen: an entry says so, and
+what changes the question is part of the model's identity.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from parley.policies import Sampling
+from parley.text.suggest import choose
+
+Preset = Literal["openai", "openai-reasoning", "anthropic", "deepinfra", "vllm", "llama.cpp"]
+Structured = Literal["json_schema", "json_object", "none"]
+JSON_SCHEMA: Structured = "json_schema"
+
+# Read in 2026; each says where.
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    # platform.openai.com/docs: api-reference/chat (max_tokens is deprecated) and guides/structured-outputs, whose list
+    # of supported keywords has no lengths of strings ("'maxLength' is not permitted": jina-ai/node-DeepResearch#79).
+    "openai": {"max_tokens_key": "max_completion_tokens", "schema_lengths": False},
+    # learn.microsoft.com/azure/ai-services/openai/how-to/reasoning (no temperature, no max_tokens), and OpenAI's
+    # guides/reasoning: room for 25,000 tokens to begin with, which are paid as a reply's.
+    "openai-reasoning": {
+        "max_tokens_key": "max_completion_tokens",
+        "schema_lengths": False,
+        "temperature": False,
+        "reasoning_tokens": 25_000,
+    },
+    # docs.anthropic.com/en/api/openai-sdk: response_format and seed are ignored, a temperature above 1 is capped, and
+    # no reasoning is returned. Its GET /v1/models wants headers of its own (docs.anthropic.com/en/api/models-list).
+    "anthropic": {"structured": "none", "seed": False, "highest_temperature": 1.0, "lists_models": False},
+    # deepinfra.com/docs/advanced/json_mode: {"type": "json_object"} alone; some models write <think> into the reply.
+    "deepinfra": {"structured": "json_object", "think_tags": True},
+    # docs.vllm.ai, serving/openai_compatible_server: takes all that Parley sends; features/reasoning_outputs.
+    "vllm": {},
+    # github.com/ggml-org/llama.cpp, tools/server/README.md: takes all of it; with --reasoning-format none the
+    # thoughts stay in the reply.
+    "llama.cpp": {"think_tags": True},
+}
+_MAX_REASONING = 1_000_000
+_Flag = Annotated[bool, Field(strict=True)]
+
+
+class Dialect(BaseModel):
+    """What a service takes of a request, and how its replies are read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: Preset | None = Field(default=None, description="A known service, whose keys count where none are given.")
+    structured: Structured = Field(
+        default=JSON_SCHEMA,
+        description="What holds a reply in JSON to its form: a schema, any JSON object, or nothing. It is parsed as "
+        "strictly in any case. Part of the identity.",
+    )
+    schema_lengths: _Flag = Field(
+        default=True,
+        description="Whether the schema says how long texts may be, which OpenAI refuses. Part of the identity.",
+    )
+    seed: _Flag = Field(default=True, description="Whether it takes a seed. Part of the identity.")
+    temperature: _Flag = Field(
+        default=True,
+        description="Whether it takes a temperature; without, the model's own counts. Part of the identity.",
+    )
+    highest_temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
+        default=None, description="A higher one ends the simulation, where the service would lower it unseen."
+    )
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = Field(
+        default="max_tokens", description="What it calls the longest reply."
+    )
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
+        default=None, description="How much the model is asked to reason. Part of the identity."
+    )
+    reasoning_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=_MAX_REASONING,
+        description="Tokens for reasoning, added to those of the longest reply. Part of the identity.",
+    )
+    think_tags: _Flag = Field(
+        default=False,
+        description="Whether `<think>...</think>` at the beginning of a reply is taken off it as reasoning. Part of "
+        "the identity.",
+    )
+    lists_models: _Flag = Field(
+        default=True, description="Whether `GET /models` is asked before the first request, for the model's name."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_preset(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and isinstance(preset := value.get("preset"), str):
+            return {**PRESETS.get(preset, {}), **value}
+        return value
+
+    def identity(self) -> dict[str, Any]:
+        """Return what changes the question, or what is taken for the reply; nothing for a service that takes all."""
+        unasked = {"preset", "highest_temperature", "max_tokens_key", "lists_models"}
+        if self.structured != JSON_SCHEMA:
+            unasked.add("schema_lengths")
+        return self.model_dump(mode="json", exclude=unasked, exclude_defaults=True)
+
+    def fields(self, sampling: Sampling, seed: int) -> dict[str, Any]:
+        """Return the fields of a request that say how a reply is sampled."""
+        return {
+            **({"temperature": sampling.temperature} if self.temperature else {}),
+            self.max_tokens_key: self.longest(sampling),
+            **({"seed": seed} if self.seed else {}),
+            **({} if self.reasoning_effort is None else {"reasoning_effort": self.reasoning_effort}),
+        }
+
+    def longest(self, sampling: Sampling) -> int:
+        """Return the most tokens that a reply may have, with its reasoning; one token, as fills a cache, has none."""
+        return sampling.max_tokens + (self.reasoning_tokens if sampling.max_tokens > 1 else 0)
+
+    def split(self, text: str) -> tuple[str | None, str]:
+        """Return the reasoning that a reply begins with, if its tags are looked for, and the rest of it.
+
+        Some chat templates write the first tag into the prompt; a reply without the second is reasoning to its end.
+        """
+        before, closed, after = text.partition("</think>")
+        is_json = before.lstrip().startswith("{")  # the tag is in one of its texts
+        if not self.think_tags or is_json or not (closed or before.lstrip().startswith("<think>")):
+            return None, text
+        return before.strip().removeprefix("<think>").strip() or None, after.lstrip()
+
+    def remedy(self, message: str, param: str = "") -> str | None:
+        """Return what to change in the entry where a service refuses a key, in words; None if it refuses none.
+
+        `message` is what it said, and `param` the key that it named, if it did so apart.
+        """
+        if not _REFUSAL.search(message):
+            return None
+        named = {key: place for key, words in _NAMES.items() if (place := _place(words, message, param)) is not None}
+        for key in sorted(named, key=lambda name: named[name]):
+            if found := self._instead(key, message):
+                return found
+        return None
+
+    def _instead(self, key: str, message: str) -> str | None:
+        if key == "chat_template_kwargs":
+            return "it takes no chat_template_kwargs: remove them from its entry"
+        if key == "reasoning_effort" and self.reasoning_effort is not None:
+            return "it does not take this reasoning_effort: give another one in its dialect, or none"
+        if key == self.max_tokens_key:
+            return self._put(key, max_tokens_key=next(other for other in _LIMITS if other != key))
+        if key in ("temperature", "seed") and getattr(self, key):
+            return self._put(key, **{key: False})
+        if key == "response_format" and self.structured != "none":
+            return self._other_format(message)
+        return None
+
+    def _other_format(self, message: str) -> str:
+        """Return the next best that holds a reply to its form, by what the service says of response_format."""
+        if self.structured == JSON_SCHEMA:
+            if self.schema_lengths and re.search(r"(?:max|min)Length", message):
+                return self._put("length in a schema", schema_lengths=False)
+            named = re.search(r"json_schema|json_object|invalid schema", message, re.IGNORECASE)
+            return self._put("json_schema", structured="json_object" if named else "none")
+        if "json_schema" in message:
+            return self._put("json_object", structured="json_schema")
+        return self._put("json_object", structured="none")
+
+    def _put(self, key: str, **change: Any) -> str:
+        """Return in words that a key is refused, and the dialect that would do, as its entry writes it."""
+        changed = {**self.model_dump(mode="json"), **change}
+        usual = {**_PLAIN, **PRESETS.get(self.preset or "", {})}
+        told = [f"{name}: {_yaml(value)}" for name, value in changed.items() if value != usual[name]]
+        return f"it takes no {key}: write dialect: {{{', '.join(told)}}} in its entry"
+
+
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_PLAIN = Dialect().model_dump(mode="json")
+PLAIN = Dialect()
+# The words of: OpenAI ("Unsupported parameter: 'max_tokens' is not supported with this model", "Unrecognized request
+# argument supplied: ...": langchain_dart#712), Anthropic ("`temperature` is deprecated for this model": picoclaw#2939;
+# "response_format: Extra inputs are not permitted": amrit110/oli#7), DeepInfra ("json_object response format is not
+# supported for model": truefoundry/models#913), pydantic behind vLLM and others ("extra_forbidden":
+# langchain-azure#82), llama.cpp ("response_format type must be one of": llama.cpp#9522), LM Studio, DeepSeek, xAI.
+_REFUSAL = re.compile(
+    r"unsupported|not (?:be )?support|not permitted|not allowed|does not support|un(?:recognized|known|expected)|"
+    r"unavailable|deprecated|forbidden|must be (?:one of|'json_schema')|invalid (?:schema|value)",
+    re.IGNORECASE,
+)
+_NAMES = {
+    "max_tokens": r"max_tokens",
+    "max_completion_tokens": r"max_completion_tokens",
+    "temperature": r"temperature",
+    "seed": r"seed",
+    "response_format": r"response[_ ]format|json_schema|json_object",
+    "reasoning_effort": r"reasoning_effort",
+    "chat_template_kwargs": r"chat_template_kwargs",
+}
+
+
+def _place(words: str, message: str, param: str) -> int | None:
+    """Return where a message names a key; before it all if the service named the key apart."""
+    if re.match(words, param):
+        return -1
+    found = re.search(rf"(?<!\w)(?:{words})(?!\w)", message)
+    return found.start() if found else None
+
+
+def _yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _of_name(value: Any) -> Any:
+    """Return the dialect that the name of a preset stands for."""
+    if isinstance(value, str):
+        if value not in PRESETS:
+            raise ValueError(f"unknown preset; {choose(value, get_args(Preset))}")
+        return {"preset": value}
+    if not isinstance(value, Mapping | Dialect):
+        raise ValueError("must be the name of a preset, or a mapping of keys")
+    return value
+
+
+DialectField = Annotated[Dialect, BeforeValidator(_of_name, json_schema_input_type=Dialect | Preset)]

@@ -84,7 +84,7 @@ def test_what_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no \.jsonl file"):
+    with pytest.raises(UsageError, match=r"holds no \.jsonl"):
         list(FORMAT.read(tmp_path))
 
 

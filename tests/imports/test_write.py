@@ -16,6 +16,7 @@ from parley.imports import games as formats
 from parley.imports.write import Imported, import_games
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
+from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import load_study
 from support.commands import Parley, one_line_error
@@ -207,7 +208,7 @@ def test_a_game_that_is_there_twice_is_imported_once(raw: Path) -> None:
     ("arguments", "told"),
     [
         (("chess", "raw"), "'chess': unknown format; "),
-        (("jsonl", "raw"), "raw: holds no .jsonl file"),
+        (("jsonl", "raw"), "raw: holds no .jsonl"),
         (("jsonl", "none"), "none: no such file or folder"),
     ],
 )
@@ -240,3 +241,19 @@ def test_a_record_without_its_seating_is_refused(raw: Path) -> None:
     forge(path, None, lambda meta: meta["simulation"]["material"]["imported"]["roles"].pop("agent_1"))
     with pytest.raises(RecordError, match="describes no simulation that can be played"):
         replay(path)
+
+
+def test_conditions_of_our_own_stand_beside_them(raw: Path) -> None:
+    file = imported(raw).study
+    content = yaml.safe_load(file.read_text())
+    own = {"model": "grim_trigger", "n": 3, "b": 1, "byzantine": ["betray"], "prompt": "plain", "seeds": 2}
+    file.write_text(yaml.safe_dump({**content, "grids": [*content["grids"], own]}))
+    study = load_study(file)
+    before = {path: path.read_bytes() for path in records()}
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    assert {path: path.read_bytes() for path in before} == before
+    summarize(study)
+    conditions = pd.read_csv(paths.table("theirs", "conditions", ".csv"))
+    assert conditions["simulations"].tolist() == [3, 3, 2]
+    assert conditions["model"].tolist() == ["imported-llama+mixtral+qwen"] * 2 + ["grim_trigger"]

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from parley.errors import UsageError
 from parley.games.parameters import BYZANTINE, HONEST
-from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, reply
+from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.given import GivenReply
 from parley.text import one_line
 
@@ -33,11 +32,7 @@ class ByzantineCheapTalk:
 
     def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
         """Yield the game of each `results.json`, in the order of the paths."""
-        files = [path] if path.is_file() else sorted(path.rglob("results.json"))
-        if not files:
-            raise UsageError(f"{path}: holds no results.json; name the folder results of a copy of {self.source}")
-        for file in files:
-            name = file.relative_to(path).as_posix() if file != path else file.name
+        for file, name in files_below(path, "results.json", f"name the folder results of a copy of {self.source}"):
             try:
                 content = file.read_bytes()
                 found = json.loads(content)
@@ -45,7 +40,7 @@ class ByzantineCheapTalk:
                 yield Defect(UNREADABLE, name, one_line(str(error), 100))
                 continue
             try:
-                yield _game(name, hashlib.sha256(content).hexdigest(), found, str(path / name))
+                yield _game(name, hashlib.sha256(content).hexdigest(), found, str(file))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 yield Defect(NO_GAME, name, one_line(repr(error), 100))
 

@@ -91,10 +91,10 @@ def reply(
     phase: str,
     agent: str,
     text: str,
-    *,
     model: str = "",
     attempt: int = 0,
     finish_reason: str = "stop",
+    *,
     prompts: tuple[str, str] = ("", ""),
     tokens: tuple[int | None, int | None] = (None, None),
     began: float = 0.0,
@@ -107,6 +107,14 @@ def reply(
         *(asked, said, None, began, seconds, said_name(model)),
     )
     return GivenReply(entry, *map(valid_unicode, prompts))
+
+
+def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]:
+    """Return the files that a format reads, each with its name below PATH; raises UsageError if there is none."""
+    files = [path] if path.is_file() else sorted(path.rglob(pattern))
+    if not files:
+        raise UsageError(f"{path}: holds no {pattern.removeprefix('*')}; {remedy}")
+    return [(file, file.name if file == path else file.relative_to(path).as_posix()) for file in files]
 
 
 class Format(Protocol):

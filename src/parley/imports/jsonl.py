@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from parley.errors import UsageError
-from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, reply
+from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
+from parley.play.given import GivenReply
 from parley.text import one_line
 from parley.text.yamlfile import Slug
 
 _OF_GAME = ("game", "seed", "parameters", "players", "byzantine", "links")
-_OF_AGENT = ("role", "player", "model")
+_OF_AGENT = ("role", "player")
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$", max_length=52)]
 _Count = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -73,11 +73,8 @@ class JsonLines:
 
     def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
         """Yield the games of each file, in the order of the paths and of their first lines."""
-        files = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
-        if not files:
-            raise UsageError(f"{path}: holds no .jsonl file; docs/how-to/import.md describes the format")
-        for file in files:
-            yield from _games(file, file.relative_to(path).as_posix() if file != path else file.name)
+        for file, name in files_below(path, "*.jsonl", "docs/how-to/import.md describes the format"):
+            yield from _games(file, name)
 
 
 def _games(file: Path, name: str) -> Iterator[ImportedGame | Defect]:
@@ -111,7 +108,7 @@ def _game(file: str, sha256: str, key: str, lines: list[ReplyLine]) -> ImportedG
     for line in lines:
         agents.setdefault(line.agent, []).append(line)
     # A model may change between two lines of an agent: the checks name it.
-    own = {name: _told(said, _OF_AGENT[:2]) for name, said in agents.items()}
+    own = {name: _told(said, _OF_AGENT) for name, said in agents.items()}
     models = {name: next((line.model for line in said if line.model), "") for name, said in agents.items()}
     default = "+".join(sorted({str(each["player"]) for each in own.values() if each.get("player")}))
     return ImportedGame(
@@ -141,13 +138,10 @@ def _told(lines: list[ReplyLine], names: tuple[str, ...]) -> Mapping[str, Any]:
     return found
 
 
-def _reply(line: ReplyLine) -> Any:
+def _reply(line: ReplyLine) -> GivenReply:
     text = json.dumps(line.reply) if line.text is None else line.text
     return reply(
-        *(line.round, line.phase, line.agent, text),
-        model=line.model or "",
-        attempt=line.attempt,
-        finish_reason=line.finish_reason,
+        *(line.round, line.phase, line.agent, text, line.model or "", line.attempt, line.finish_reason),
         prompts=(line.system, line.user),
         tokens=(line.prompt_tokens, line.completion_tokens),
         began=line.started,

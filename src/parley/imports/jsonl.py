@@ -33,9 +33,7 @@ class ReplyLine(BaseModel):
     agent: Slug = Field(description="Name of the agent, such as `agent_1`.")
     attempt: int = Field(default=0, ge=0, le=100, description="0, and one more for each time that it was asked again.")
     text: str | None = Field(default=None, description="The reply as it came. This or `reply` must be there.")
-    reply: dict[str, Any] | None = Field(
-        default=None, description='What the reply says, by field, such as {"reasoning": "...", "word": "stag"}.'
-    )
+    reply: dict[str, Any] | None = Field(default=None, description="What the reply says, by field.")
     finish_reason: str = Field(default="stop", description="Why the reply ended: `stop`, `length`, `content_filter`.")
     points: int | float | None = Field(default=None, description="Payoff of the agent in this round, as a check.")
     system: str = Field(default="", description="System message that the agent was sent.")
@@ -48,9 +46,7 @@ class ReplyLine(BaseModel):
     player: _Name | None = Field(default=None, description="Of the agent: what played it, in a word, for tables.")
     model: Annotated[str, Field(max_length=200)] | None = Field(default=None, description="Of the agent: its model.")
     game: Slug | None = Field(default=None, description="Of the game: which of Parley's games; default: stag_hunt.")
-    seed: Annotated[int, Field(ge=0, lt=10**9)] | None = Field(
-        default=None, description="Of the game: pairs it with games of other conditions that share it; default: none."
-    )
+    seed: Annotated[int, Field(ge=0, lt=10**9)] | None = Field(default=None, description="Of the game: pairs games.")
     parameters: dict[str, Any] | None = Field(default=None, description="Of the game: its parameters, as in a study.")
     players: _Name | None = Field(default=None, description="Of the game: what played the honest agents, in a word.")
     byzantine: _Name | None = Field(default=None, description="Of the game: what played the Byzantine agents.")

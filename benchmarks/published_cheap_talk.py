@@ -18,7 +18,7 @@ STUDY = "published-games"
 _KEY = ["n", "b", "byzantine", "disclosure", "topology"]
 Key = tuple[Any, ...]
 # Of the paper (arXiv:2606.07790), cohort v1: group cooperation and that of honest players (%), their mean payoff.
-# Tables 1 and 2, that of the soft adversary, and cooperation by round.
+# Tables 1, 2 and 4; cooperation by round is Table 3.
 PAPER: dict[Key, tuple[float, float, float]] = {
     (4, 1, "betray", "none", "complete"): (0, 50, 1.5),
     (4, 2, "betray", "none", "complete"): (0, 43, 1.7),

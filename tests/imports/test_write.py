@@ -217,6 +217,12 @@ def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley, argument
     assert not Path("config/theirs.yaml").exists()
 
 
+@pytest.mark.parametrize("name", ["../theirs", "a/b", "", "theirs.yaml"])
+def test_a_study_lies_under_config(raw: Path, parley: Parley, name: str) -> None:
+    told = one_line_error(parley("import", "byzantine-cheap-talk", raw, "--study", name), 2)
+    assert "becomes a file under config/" in told
+
+
 def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("their_format.py").write_text(
         "from parley.imports.byzantine_cheap_talk import ByzantineCheapTalk\nFORMAT = ByzantineCheapTalk()\n"

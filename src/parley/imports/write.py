@@ -28,8 +28,8 @@ from parley.play.usable import read_own
 from parley.policies.kinds import IMPORTED
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
-from parley.study.study import check_name
 from parley.text import counted, one_line
+from parley.text.yamlfile import is_slug
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +68,9 @@ def import_games(
     `source` and `license_note` are told in place of the format's own. Raises UsageError if the format is unknown, if
     PATH holds no game of it that can be imported, or if there is another study of that name.
     """
+    if not is_slug(study) or study.endswith((".yaml", ".yml")):
+        raise UsageError(f"--study {study}: becomes a file under config/; use letters, digits, '.', '_' and '-'")
     file = paths.study_file(study)
-    check_name(file)
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
     form = format_called(name)

@@ -89,10 +89,12 @@ def test_what_the_rules_cannot_play_is_no_game(tmp_path: Path) -> None:
         reply_lines(["ss"], key="b", game="chess"),
         reply_lines(["ss"], key="c", links=[["agent_1", "agent_7"]]),
         reply_lines(["ss"], key="d", parameters={"rounds": 0}),
+        reply_lines(["ss"], key="e", game="consensus", parameters={}),
     ]
     games, none = check(JSONL.read(write_lines(tmp_path / "a.jsonl", *lines)))
     assert not games
-    assert [defect.kind for defect in none] == [NO_GAME] * 4
+    assert [defect.kind for defect in none] == [NO_GAME] * 5
+    assert "stag_hunt alone can" in none[4].text
     assert "game c: links name agent_7, who plays no part" in none[2].text
 
 

@@ -45,7 +45,7 @@ class ReplyLine(BaseModel):
     role: Literal["honest", "byzantine"] | None = Field(default=None, description="Of the agent; default: honest.")
     player: _Name | None = Field(default=None, description="Of the agent: what played it, in a word, for tables.")
     model: Annotated[str, Field(max_length=200)] | None = Field(default=None, description="Of the agent: its model.")
-    game: Slug | None = Field(default=None, description="Of the game: which of Parley's games; default: stag_hunt.")
+    game: Slug | None = Field(default=None, description="Of the game: stag_hunt, which is the default.")
     seed: Annotated[int, Field(ge=0, lt=10**9)] | None = Field(default=None, description="Of the game: pairs games.")
     parameters: dict[str, Any] | None = Field(default=None, description="Of the game: its parameters, as in a study.")
     players: _Name | None = Field(default=None, description="Of the game: what played the honest agents, in a word.")

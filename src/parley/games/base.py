@@ -74,6 +74,8 @@ class Game(ABC, Generic[P]):
     # tests/games/test_versions.py finds it where it is forgotten.
     protocol_version: ClassVar[int] = 1
     code_sha256: ClassVar[str] = ""  # of the source of a game of the user's own; part of the identity
+    # Whether games of somebody else's code can be imported: not where the seed deals values or problems.
+    importable: ClassVar[bool] = False
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]]
     Parameters: ClassVar[type[GameParameters]] = GameParameters

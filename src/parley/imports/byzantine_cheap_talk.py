@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.given import GivenReply
 from parley.text import one_line
@@ -60,7 +61,7 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> Impor
     return ImportedGame(
         file=file,
         sha256=sha256,
-        game="stag_hunt",
+        game=StagHuntGame.name,
         parameters={
             **_FIXED,
             "rounds": int(meta["rounds"]),

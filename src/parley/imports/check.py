@@ -30,9 +30,6 @@ from parley.policies import said_name
 from parley.policies.kinds import IMPORTED, ChosenPolicy, ImportedGames
 from parley.text import one_line
 
-# The other games draw what they are about by seed, initial values and problems, which nobody else's games had.
-IMPORTABLE = ("stag_hunt",)
-
 
 @dataclass(frozen=True)
 class Checked:
@@ -83,8 +80,8 @@ def played(game: ImportedGame) -> tuple[Play, list[Key]]:
 
 def _new(game: ImportedGame) -> Game:
     rules = game_class(game.game)
-    if game.game not in IMPORTABLE:
-        raise ValueError(f"{game.game}: its games cannot be imported; {' and '.join(IMPORTABLE)} alone can")
+    if not rules.importable:
+        raise ValueError(f"{game.game}: what its games are about is dealt by a seed, so they cannot be imported")
     policy = ChosenPolicy(IMPORTED, ImportedGames(players=game.players))
     groups = [
         Group(HONEST, len(game.agents) - game.byzantine_agents, policy),

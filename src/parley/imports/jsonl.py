@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from parley.games.stag_hunt.game import StagHuntGame
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.given import GivenReply
 from parley.text import one_line
@@ -111,7 +112,7 @@ def _game(file: str, sha256: str, key: str, lines: list[ReplyLine]) -> ImportedG
         file=file,
         sha256=sha256,
         key=key,
-        game=told.get("game", "stag_hunt"),
+        game=told.get("game", StagHuntGame.name),
         parameters=told.get("parameters", {}),
         agents={n: ImportedAgent(o.get("role", "honest"), o.get("player", ""), models[n]) for n, o in own.items()},
         replies=[_reply(line) for line in lines],

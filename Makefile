@@ -17,7 +17,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup demo model second-model test test-fast test-slurm lint format docs bench gpu-check clean
+.PHONY: help setup demo model second-model test test-fast test-slurm lint format docs bench published gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -87,6 +87,12 @@ docs: $(DOCS_VENV)/.installed ## Build the documentation's site, site/index.html
 
 bench: setup ## Measure speed and memory; writes benchmarks/README.md's table
 	python -m benchmarks.run
+
+published: setup ## Import the published games of Byzantine Cheap Talk, beside their paper: make published GAMES=PATH of a copy
+	@test -d "$(GAMES)/results" || { echo "published: give GAMES=PATH of a copy of github.com/saleml/byzantine-cheap-talk"; exit 1; }
+	parley import byzantine-cheap-talk "$(GAMES)/results" --study published-games
+	snakemake --cores all --config study=published-games
+	python -m benchmarks.published_cheap_talk
 
 # Without `setup`, which installs the CPU build: this is for the environment of envs/cuda.txt, and works without a network.
 gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), without weights and without a network

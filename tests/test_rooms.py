@@ -21,6 +21,7 @@ ROOMS = [
     "games",
     "study",
     "play",
+    "imports",
     "analysis",
     "calibration",
     "figures",

@@ -7,6 +7,7 @@ game that has ended keeps its last value of what the game says stays as it is.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -109,7 +110,9 @@ def player_table(study: Study, simulations: Sequence[Simulation], summaries: Seq
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
         if agents := study.game.evidence.of_agents(summary.outcome["metrics"]):
-            averages.add(simulation.condition.path, _by_player(simulation, agents))
+            # Who sat where in a game that was imported is in its record.
+            own = replace(simulation, recorded=summary.simulation.get("material"))
+            averages.add(simulation.condition.path, _by_player(own, agents))
     names = [quantity.name for quantity in study.game.evidence.quantities]
     return averages.table(names, "quantity", "player").drop(columns="playing")
 

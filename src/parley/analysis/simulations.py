@@ -61,6 +61,8 @@ def _cell(value: Any) -> Any:
 
 def engine_label(provenance: Mapping[str, Any]) -> str:
     """Return what answered, in a few words: results of one condition should not mix engines."""
+    if imported := provenance.get("imported"):
+        return f"imported from {imported['format']}"
     engines = provenance.get("engines", {})
     labels = []
     for name in sorted(engines):

@@ -81,7 +81,8 @@ def turn_rows(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of one simulation, in the order of its game; raises RecordError for another game's trace."""
     # What the game is about is in the record: its files may be gone.
-    game = replace(simulation, recorded=summary.simulation.get("material")).game()
+    simulation = replace(simulation, recorded=summary.simulation.get("material"))
+    game = simulation.game()
     players = {name: player.label for name, player in simulation.players(game).items()}
     roles = {seat.name: seat.role for seat in game.seats}
     same = {**simulation.condition.axes, "seed": simulation.seed, "id": simulation.id}

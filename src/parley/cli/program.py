@@ -11,6 +11,9 @@ import click
 
 from parley import __version__
 from parley.cli import (
+    imports as cli_imports,
+)
+from parley.cli import (
     ledger as cli_ledger,
 )
 from parley.cli import (
@@ -116,6 +119,6 @@ def commands(context: click.Context) -> None:
     print_log(context)
 
 
-for module in (cli_stages, cli_ledger, cli_people, cli_plan, cli_studies, cli_prompts, cli_problems):
+for module in (cli_stages, cli_ledger, cli_people, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports):
     for command in module.COMMANDS:
         commands.add_command(command)

@@ -15,6 +15,7 @@ import numpy as np
 
 from parley.errors import UsageError
 from parley.games.evidence import Evidence, OutcomeClass
+from parley.games.imported import split_material
 from parley.games.network.graph import Network
 from parley.games.network.topology import build
 from parley.games.network.topology import check as check_topology
@@ -73,6 +74,8 @@ class Game(ABC, Generic[P]):
     # tests/games/test_versions.py finds it where it is forgotten.
     protocol_version: ClassVar[int] = 1
     code_sha256: ClassVar[str] = ""  # of the source of a game of the user's own; part of the identity
+    # Whether games of somebody else's code can be imported: not where the seed deals values or problems.
+    importable: ClassVar[bool] = False
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]]
     Parameters: ClassVar[type[GameParameters]] = GameParameters
@@ -190,11 +193,15 @@ def new_game(
     order = sorted(range(len(groups)), key=lambda index: game.roles.index(groups[index].role))
     seated = [index for index in order for _ in range(groups[index].count)]
     roles = [groups[index].role for index in seated]
-    names = game.seat_names(parameters, roles, stream("names", seed, len(seated)))
+    seating, material = split_material(material)
+    names = seating.names(roles) if seating else game.seat_names(parameters, roles, stream("names", seed, len(seated)))
     seats = tuple(
         Seat(name, groups[index].role, groups[index].policy, index) for name, index in zip(names, seated, strict=True)
     )
-    network = build(parameters.topology, len(seats), stream("topology", seed, len(seats)))
+    if seating and seating.links is not None:
+        network = seating.network()
+    else:
+        network = build(parameters.topology, len(seats), stream("topology", seed, len(seats)))
     if material is None:
         material = game.draw_material(parameters, seed)
     return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)

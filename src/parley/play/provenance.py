@@ -37,6 +37,13 @@ def warnings(made: Mapping[str, Any]) -> list[str]:
         deterministic = engine.get("deterministic") or {}
         load = hardware.load_warning(deterministic.get("by"), engine.get("requests_at_once"))
         found += [f"{name}: {warning}" for warning in (deterministic.get("warning"), load) if warning]
+    if imported := made.get("imported"):
+        found.append(
+            f"imported: played elsewhere, not by Parley (format {imported['format']}; source: {imported['source']}; "
+            f"license: {imported['license']})"
+        )
+        if imported["defects"]:
+            found.append("imported: damaged games, kept on demand (--keep-damaged); their records name the damage")
     return found
 
 

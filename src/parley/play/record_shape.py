@@ -51,8 +51,18 @@ class _Engine(_Shape):
     deterministic: dict[str, Any] | None = None
 
 
+class _Imported(_Shape):
+    format: str
+    source: str
+    license: str
+    file: str
+    sha256: str
+    defects: list[str]
+
+
 class _Provenance(_Shape):
     git: dict[str, Any] | None = None
+    imported: _Imported | None = None
     engines: dict[str, _Engine] = {}
 
 

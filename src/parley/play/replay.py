@@ -11,11 +11,13 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Game, Group, new_game, scripted_roles
 from parley.games.plugin import changed_source
 from parley.games.registry import game_class
+from parley.play.given import MISSING, GivenReply, play_given
 from parley.play.journal import Entry
-from parley.play.record import Summary, read_record, read_trace
+from parley.play.parquet import values
+from parley.play.record import Summary, read_attempts, read_record, read_trace
 from parley.play.runner import Play, play
 from parley.policies import Ask, Completion
-from parley.policies.kinds import ChosenPolicy, PolicyKind
+from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.plugin import PluginParameters
 from parley.text import one_line
 
@@ -62,6 +64,10 @@ def replay(path: Path) -> Replayed:
     """Play a record again; raises RecordError naming a file that cannot be read or played."""
     summary, entries = read_record(path)
     game = rebuild_game(path, summary)
+    if any(seat.policy.kind is IMPORTED for seat in game.seats):
+        replies = _imported_replies(path, summary, entries)
+        again, _ = play_given(summary.simulation["id"], game, replies)
+        return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
     try:
         again = play_recorded(summary, game, entries)
     except RecordError as error:
@@ -82,6 +88,20 @@ def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
         raise RecordError(
             f"{error} (with other prompts than this version has; use the release that made it)"
         ) from None
+
+
+def _imported_replies(path: Path, summary: Summary, entries: list[Entry]) -> list[GivenReply]:
+    """Return the replies of an imported game with what was asked; raises RecordError if nobody kept that."""
+    _, rows = read_attempts(path, ["system", "user"])
+    prompts = zip(values(rows.column("system")), values(rows.column("user")), strict=True)
+    replies = [GivenReply(entry, system, user) for entry, (system, user) in zip(entries, prompts, strict=True)]
+    if not all(given.user or given.entry.finish_reason == MISSING for given in replies):
+        told = one_line(str(summary.provenance.get("imported", {}).get("format", "elsewhere")), 40)
+        raise RecordError(
+            f"{path}: imported from {told} without its prompts, so it cannot be replayed; its payoffs were checked "
+            "against its actions when it was imported"
+        )
+    return replies
 
 
 def _difference(summary: Summary, entries: list[Entry], trace: list[dict[str, Any]], again: Play) -> str | None:
@@ -132,5 +152,5 @@ def recorded_policy(game: type[Game], group: Mapping[str, Any]) -> ChosenPolicy:
     if "code_sha256" in group:
         kind = PolicyKind(group["policy"], "", Parameters=PluginParameters, fingerprint=group["code_sha256"])
     else:
-        kind = game.policies[group["policy"]]
+        kind = find_kind(game.policies, group["policy"])
     return ChosenPolicy(kind, kind.Parameters.model_validate(parameters))

@@ -19,7 +19,7 @@ from parley.games.base import Game
 from parley.play.provenance import warnings
 from parley.play.record import Summary
 from parley.play.replay import recorded_game, recorded_policy
-from parley.policies.kinds import LLM
+from parley.policies.kinds import IMPORTED, LLM
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.study.expand import NOBODY
 from parley.study.study import check_name
@@ -112,6 +112,8 @@ def study_files(path: Path, summary: Summary) -> StudyFiles:
     """
     simulation = rebuilt(path, summary)
     condition = simulation.condition
+    if any(group.player.policy.kind is IMPORTED for group in condition.groups):
+        raise RecordError(f"{path}: imported: it was played elsewhere, so no study file plays it again")
     parameters = condition.parameters.model_dump(mode="json")
     varied = [axis for axis in condition.axes if axis not in (*BASE_AXES, BYZANTINE_AXIS)]
     grid = {**_population(condition), "prompt": condition.prompt}

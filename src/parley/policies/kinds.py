@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from parley.errors import UsageError
 from parley.identity import digest
 from parley.policies import Ask, Completion
 from parley.text import one_line
@@ -37,7 +38,7 @@ class PolicyKind:
     prompts. `beyond` says what the paper's threat model excludes of it ("" if nothing). `needs` names a parameter of
     the game that must be true where it plays; `misfit` says, from its parameters and the game's, which of them does
     not fit the game ("" if all do). `version` is raised whenever the same view could lead to another reply;
-    `fingerprint` is the SHA-256 of code that is not Parley's own.
+    `fingerprint` is the SHA-256 of code that is not Parley's own. `unlabeled` parameters are left out of its label.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PolicyKind:
     misfit: Callable[[Any, Any], str] | None = None
     version: int = 1
     fingerprint: str = ""
+    unlabeled: tuple[str, ...] = ()
 
     @property
     def is_plugin(self) -> bool:
@@ -66,6 +68,43 @@ class PolicyKind:
 _LONGEST_KIND = 50
 
 LLM = PolicyKind("llm", "A language model with the game's prompts.")
+
+
+class ImportedGames(PolicyParameters):
+    """Games that were played elsewhere: who played them, and which they are."""
+
+    players: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$", max_length=52, description="What played, in a word or a few."
+    )
+    source: str = Field(default="", max_length=200, description="Format that they were imported from.")
+    files: str = Field(
+        default="", pattern=r"^([0-9a-f]{64})?$", description="SHA-256 over the files of the condition, with seeds."
+    )
+
+
+def _played_elsewhere(given: Any) -> Rule:
+    def rule(view: Any, rng: np.random.Generator) -> Mapping[str, Any]:
+        raise UsageError(
+            f"imported: {given.players}: this game was played elsewhere and cannot be played again; `parley import` "
+            "makes its record"
+        )
+
+    return rule
+
+
+# Stands for whoever played a game that was imported (parley.imports); every game has it.
+IMPORTED = PolicyKind(
+    "imported",
+    "A player of a game that was played elsewhere; made by `parley import`.",
+    Parameters=ImportedGames,
+    rule=_played_elsewhere,
+    unlabeled=("source", "files"),
+)
+
+
+def find_kind(policies: Mapping[str, PolicyKind], name: str) -> PolicyKind:
+    """Return the policy called `name` of those of a game, or IMPORTED; raises LookupError if there is none."""
+    return IMPORTED if name == IMPORTED.name else policies[name]
 
 
 def scripted_kind(
@@ -109,6 +148,8 @@ class ChosenPolicy:
         """
         parts = [self.kind.name.rpartition(":")[2]]
         for name, field in self.kind.Parameters.model_fields.items():
+            if name in self.kind.unlabeled:
+                continue
             value = getattr(self.parameters, name)
             if field.is_required():
                 parts.append(_shown(value))

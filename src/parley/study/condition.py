@@ -17,9 +17,10 @@ from parley.engine.models import ModelEntry
 from parley.engine.service.terms import DEFAULT_CONCURRENT
 from parley.games import base
 from parley.games.base import Game, GameParameters, new_game
+from parley.games.imported import Seating, split_material
 from parley.identity import digest
 from parley.policies import Sampling
-from parley.policies.kinds import LLM, ChosenPolicy
+from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
 from parley.study.growing import GrowingSeeds
 
 BASE_AXES = ("model", "n", "b", "prompt")  # in the order of the path
@@ -143,6 +144,8 @@ class Condition:
     @cached_property
     def threat_model(self) -> str:
         """Whether the paper's threat model allows its adversaries: "none", "paper", or what is beyond or unknown."""
+        if any(g.role == self.game.roles[-1] and g.player.policy.kind is IMPORTED for g in self.groups):
+            return "unknown: imported"
         return self.game.threat_model(self.parameters, self.seating)
 
     @cached_property
@@ -219,4 +222,14 @@ class Simulation:
 
     def players(self, game: Game) -> dict[str, Player]:
         """Return what plays each agent of `game`, by the agent's name."""
-        return {seat.name: self.condition.groups[seat.group].player for seat in game.seats}
+        players = {seat.name: self.condition.groups[seat.group].player for seat in game.seats}
+        seating, _ = split_material(self.recorded)
+        return players if seating is None else {name: _own(player, seating, name) for name, player in players.items()}
+
+
+def _own(player: Player, seating: Seating, name: str) -> Player:
+    """Return the player of one agent of an imported game, called by what played this agent, where that is known."""
+    if (own := seating.players.get(name)) is None:
+        return player
+    parameters = player.policy.parameters.model_copy(update={"players": own})
+    return Player(ChosenPolicy(player.policy.kind, parameters))

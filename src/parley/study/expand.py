@@ -14,7 +14,7 @@ from parley.engine.weights import check_source
 from parley.errors import UsageError
 from parley.games.base import Game, GameParameters
 from parley.identity import digest
-from parley.policies.kinds import LLM, ChosenPolicy, PolicyKind
+from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.own_code import entry_points, of_entry_point
 from parley.policies.plugin import ENTRY_POINTS, plugin_kind
 from parley.study.axes import axis_value
@@ -317,15 +317,15 @@ class Expander:
         if not self._is_policy(name):
             remedy = choose(name, self._game.policies, self._installed)
             raise UsageError(f"{where}: {name!r}: unknown policy; {remedy}, or your own module:attribute")
-        if name in self._game.policies:
-            kind = self._game.policies[name]
+        if name in (*self._game.policies, IMPORTED.name):
+            kind = find_kind(self._game.policies, name)
         else:
             kind = plugin_kind(name if ":" in name else self._entry_point(name, where), where)
         self._check_role(kind, role, where)
         return ChosenPolicy(kind, validated(kind.Parameters, parameters, f"{where}: {name}"))
 
     def _is_policy(self, name: str) -> bool:
-        return name in self._game.policies or ":" in name or name in self._installed
+        return name in (*self._game.policies, IMPORTED.name) or ":" in name or name in self._installed
 
     @cached_property
     def _installed(self) -> Mapping[str, tuple[str, ...]]:

@@ -32,6 +32,7 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     name = "stag_hunt"
     protocol_version = 3
+    importable = True
     outcomes = (
         OutcomeClass(COOPERATION, "all honest players hunt the stag, and get it", "#0072B2", ""),
         OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),

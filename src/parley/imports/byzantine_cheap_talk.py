@@ -1,0 +1,118 @@
+"""The raw games of "Byzantine Cheap Talk" (arXiv:2606.07790), as github.com/saleml/byzantine-cheap-talk keeps them.
+
+A game is a file `results.json`; in `rounds_data`, each round has an entry for its words and one for its actions. Of
+adversaries the file names the model whose seat they took; rules played them. Prompts and raw replies were not kept:
+the replies are the reasoning with the word or the action, as the file has them.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from parley.games.parameters import BYZANTINE, HONEST
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
+from parley.play.given import GivenReply
+from parley.text import one_line
+
+_SAMPLING = {"temperature": 0.0, "max_tokens": 512}  # appendix B
+_FIXED = {"stag": 10, "alone": 0, "hare": 3, "show_points": True, "signal": _SAMPLING, "act": _SAMPLING}
+_TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
+_TRIALS = 20  # of the paper's runs; games of another number are a run of their own
+_REASONING = 10_000  # characters: the most that the stag hunt allows
+
+
+class ByzantineCheapTalk:
+    """Reads `results.json` files, wherever they lie below a folder."""
+
+    source = "github.com/saleml/byzantine-cheap-talk"
+    license = "none given in the repository: do not pass the games on"
+
+    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
+        """Yield the game of each `results.json`, in the order of the paths."""
+        for file, name in files_below(path, "results.json", f"name the folder results of a copy of {self.source}"):
+            try:
+                content = file.read_bytes()
+                found = json.loads(content)
+            except (OSError, ValueError, RecursionError) as error:
+                yield Defect(UNREADABLE, name, one_line(str(error), 100))
+                continue
+            try:
+                yield _game(name, hashlib.sha256(content).hexdigest(), found, str(file))
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                yield Defect(NO_GAME, name, one_line(repr(error), 100))
+
+
+def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> ImportedGame:
+    meta, rounds = found["metadata"], found["rounds_data"]
+    adversaries = meta.get("adversary_agents", [])
+    agents = {each["name"]: _agent(each, each["name"] in adversaries, _adversary(meta)) for each in meta["agents"]}
+    if missing := {*adversaries} - {*agents}:
+        raise ValueError(f"no agent is called {min(missing)}")
+    seen = meta.get("visibility_map") or {}
+    links = {(a, b) for a, others in seen.items() for b in others if a < b and a in seen[b]}
+    said = [(entry, name) for entry in rounds for name in entry.get("full_decisions", {})]
+    points = {(entry["round"], name): paid for entry in rounds for name, paid in entry.get("payoffs", {}).items()}
+    trials = re.search(r"_(\d+)_trials", where)
+    run = f"-{trials[1]}-trials" if trials and int(trials[1]) != _TRIALS else ""
+    return ImportedGame(
+        file=file,
+        sha256=sha256,
+        game=StagHuntGame.name,
+        parameters={
+            **_FIXED,
+            "rounds": int(meta["rounds"]),
+            "reasoning_chars": _REASONING,
+            "topology": _TOPOLOGIES[meta.get("topology", "broadcast")],
+            "disclosure": _disclosure(meta["experiment"]),
+        },
+        agents=agents,
+        replies=[_reply(entry, name, meta["agents"], name in adversaries) for entry, name in said],
+        players="+".join(sorted(_word(each["model_family"]) for each in meta["agents"])) + run,
+        byzantine=_adversary(meta),
+        links=sorted(links) if seen else None,
+        points=points,
+    )
+
+
+def _agent(found: Mapping[str, str], is_adversary: bool, adversary: str) -> ImportedAgent:
+    if is_adversary:
+        return ImportedAgent(BYZANTINE, adversary, found["model"])
+    return ImportedAgent(HONEST, _word(found["model_family"]), found["model"])
+
+
+def _adversary(meta: Mapping[str, Any]) -> str:
+    """Return what the adversaries do, in a word: they say "stag" and hunt the hare, always or by chance."""
+    if "defect_prob" in meta:
+        return f"betray-{meta['defect_prob']}"
+    return {True: "betray-hub", False: "betray-spoke", None: "betray"}[meta.get("adversary_is_hub")]
+
+
+def _disclosure(experiment: str) -> str:
+    if experiment.endswith("_silent"):
+        return "silent"
+    return "explicit" if experiment in ("communication_topology", "byzantine_star") else "none"
+
+
+def _word(family: str) -> str:
+    return re.sub(r"[^a-z0-9.-]", "", family.lower().split()[0])
+
+
+def _reply(entry: Mapping[str, Any], name: str, agents: list[Mapping[str, str]], by_rule: bool) -> GivenReply:
+    """Return what one agent said in a phase; a reply that their code could not read is given as it was kept."""
+    decision = entry["full_decisions"][name]
+    reasoning, action = str(decision.get("reasoning", ""))[:_REASONING], decision.get("action")
+    phase, key, kept = ("act", "action", "choice") if "choices" in entry else ("signal", "word", "word")
+    told = entry["choices" if phase == "act" else "communications"].get(name)
+    usable = isinstance(action, dict) and kept in action and told is not None
+    text = json.dumps({"reasoning": reasoning, key: told}) if usable else reasoning
+    family = decision.get("model_family")
+    # The model that the file names at this reply, so that one that changed its seat is found.
+    model = next((each["model"] for each in agents if each["model_family"] == family), str(family or ""))
+    return reply(entry["round"], phase, name, text, model="" if by_rule else model)
+
+
+FORMAT = ByzantineCheapTalk()

@@ -1,0 +1,144 @@
+"""What an importer gives: games as data, and what is wrong with those that are none.
+
+An importer is a plug-in: an object with a `source`, a `license` and `read`, in FORMATS or installed as an entry point
+of the group `parley.formats` (a module:attribute). It says what was said, and checks nothing that `check.py` checks.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from parley.errors import UsageError
+from parley.games.parameters import BYZANTINE, HONEST
+from parley.identity import digest
+from parley.play.given import GivenReply
+from parley.play.journal import Entry
+from parley.policies import said_name, token_count
+from parley.policies.own_code import entry_points, of_entry_point
+from parley.text import one_line, valid_unicode
+from parley.text.suggest import choose
+
+ENTRY_POINTS = "parley.formats"
+FORMATS = {
+    "byzantine-cheap-talk": "parley.imports.byzantine_cheap_talk:FORMAT",
+    "jsonl": "parley.imports.jsonl:FORMAT",
+}
+
+UNREADABLE, NO_GAME = "cannot be read", "not a game of this format"
+CUT_SHORT, MISSING = "cut short", "an agent is missing"
+PAYOFFS, SEATS = "payoffs do not follow from the actions", "a model changed its seat"
+UNASKED, TWICE = "replies that nobody asked for", "the same game twice"
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One thing that is wrong: its kind, the file (as in PATH), and in words what and where."""
+
+    kind: str
+    file: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return one_line(f"{self.file}: {self.kind}{self.text and f': {self.text}'}", 300)
+
+
+@dataclass(frozen=True)
+class ImportedAgent:
+    """An agent: its role, what played it in a word (for tables), and the model of its seat; "" where nobody said."""
+
+    role: str = HONEST
+    player: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedGame:
+    """One game as its file tells it.
+
+    `agents` are in the order of their seats. `players` and `byzantine` say in a word what played the honest and the
+    Byzantine agents of its condition. `links` are pairs of agents who see each other, None for everyone. `points` are
+    payoffs by round and agent. `seed` pairs it with games of the same seed; without, it is drawn from its content.
+    """
+
+    file: str  # below PATH
+    sha256: str
+    game: str
+    parameters: Mapping[str, Any]
+    agents: Mapping[str, ImportedAgent]
+    replies: Sequence[GivenReply]
+    players: str
+    byzantine: str = "adversary"
+    key: str = ""  # of several games in a file, which
+    links: Sequence[tuple[str, str]] | None = None
+    points: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def number(self) -> int:
+        """The seed of its record. Drawn from its content, it is shared with no other game: nothing is paired by it."""
+        return int(digest([self.sha256, self.key])[:12], 16) % 10**9 if self.seed is None else self.seed
+
+    @property
+    def byzantine_agents(self) -> int:
+        """How many of its agents are Byzantine."""
+        return sum(agent.role == BYZANTINE for agent in self.agents.values())
+
+
+def reply(
+    round_number: int,
+    phase: str,
+    agent: str,
+    text: str,
+    model: str = "",
+    attempt: int = 0,
+    finish_reason: str = "stop",
+    *,
+    prompts: tuple[str, str] = ("", ""),
+    tokens: tuple[int | None, int | None] = (None, None),
+    began: float = 0.0,
+    seconds: float = 0.0,
+) -> GivenReply:
+    """Return one attempt of an agent; `prompts` are the system's and the user's, `tokens` those of both and of it."""
+    asked, said = map(token_count, tokens)
+    entry = Entry(
+        *(round_number, phase, agent, attempt, 0, "", valid_unicode(text), one_line(finish_reason, 40)),
+        *(asked, said, None, began, seconds, said_name(model)),
+    )
+    return GivenReply(entry, *map(valid_unicode, prompts))
+
+
+def files_below(path: Path, pattern: str, remedy: str) -> list[tuple[Path, str]]:
+    """Return the files that a format reads, each with its name below PATH; raises UsageError if there is none."""
+    files = [path] if path.is_file() else sorted(path.rglob(pattern))
+    if not files:
+        raise UsageError(f"{path}: holds no {pattern.removeprefix('*')}; {remedy}")
+    return [(file, file.name if file == path else file.relative_to(path).as_posix()) for file in files]
+
+
+class Format(Protocol):
+    """A format of games: where they are from, under which license, and how files are read."""
+
+    source: str
+    license: str
+
+    def read(self, path: Path) -> Iterator[ImportedGame | Defect]:
+        """Yield the games in a file or folder, in order, and what is no game; raises UsageError if PATH has none."""
+        ...
+
+
+def format_called(name: str) -> Format:
+    """Return a format by its name; code of the user's own is imported. Raises UsageError for an unknown one."""
+    where = FORMATS.get(name)
+    if where is None:
+        installed = entry_points(ENTRY_POINTS)
+        if name not in installed:
+            raise UsageError(f"{name!r}: unknown format; {choose(name, FORMATS, installed)}")
+        where = of_entry_point(name, installed[name], ENTRY_POINTS)
+    module, _, attribute = where.partition(":")
+    try:
+        found: Format = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{name}: {where}: cannot be imported: {one_line(str(error), 150)}") from None
+    return found

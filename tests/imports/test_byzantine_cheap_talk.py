@@ -1,0 +1,120 @@
+"""The published raw games become games of ours: seats, roles, words, actions, networks, conditions."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.errors import UsageError
+from parley.imports.byzantine_cheap_talk import FORMAT
+from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
+from support.imported import cheap_talk, write_cheap_talk
+
+RING = {
+    "Agent_1": ["Agent_1", "Agent_2", "Agent_4"],
+    "Agent_2": ["Agent_1", "Agent_2", "Agent_3"],
+    "Agent_3": ["Agent_2", "Agent_3", "Agent_4"],
+    "Agent_4": ["Agent_1", "Agent_3", "Agent_4"],
+}
+
+
+def read(folder: Path, content: Mapping[str, Any]) -> ImportedGame:
+    write_cheap_talk(folder, 1, content)
+    [game] = FORMAT.read(folder)
+    assert isinstance(game, ImportedGame), game
+    return game
+
+
+def test_a_game_has_its_seats_roles_replies_and_payoffs(tmp_path: Path) -> None:
+    game = read(tmp_path, cheap_talk(["ssh", "hhh"], adversary=3))
+    assert {name: (a.role, a.player, a.model) for name, a in game.agents.items()} == {
+        "Agent_1": ("honest", "mixtral", "org/Mixtral-1"),
+        "Agent_2": ("honest", "qwen", "org/Qwen-1"),
+        "Agent_3": ("byzantine", "betray", "org/Llama-1"),
+    }
+    assert [given.entry.key for given in game.replies[:4]] == [
+        (1, "signal", "Agent_1", 0),
+        (1, "signal", "Agent_2", 0),
+        (1, "signal", "Agent_3", 0),
+        (1, "act", "Agent_1", 0),
+    ]
+    assert json.loads(game.replies[3].entry.text) == {"reasoning": "so", "action": "Hunt Stag"}
+    assert [given.entry.served_model for given in game.replies[:3]] == [
+        "org/Mixtral-1",
+        "org/Qwen-1",
+        None,
+    ]  # a rule's
+    assert game.points[1, "Agent_1"] == 0
+    assert game.points[1, "Agent_3"] == 3
+    assert (game.players, game.byzantine, game.links) == ("llama+mixtral+qwen", "betray", None)
+
+
+@pytest.mark.parametrize(
+    ("meta", "topology", "disclosure", "byzantine"),
+    [
+        ({"experiment": "communication_topology", "topology": "ring"}, "ring", "explicit", "betray"),
+        ({"experiment": "communication_topology_silent", "topology": "broadcast"}, "complete", "silent", "betray"),
+        ({"experiment": "byzantine_soft", "defect_prob": 0.5}, "complete", "none", "betray-0.5"),
+        (
+            {"experiment": "byzantine_star", "topology": "star", "adversary_is_hub": True},
+            *("star", "explicit", "betray-hub"),
+        ),
+        (
+            {"experiment": "byzantine_star", "topology": "star", "adversary_is_hub": False},
+            *("star", "explicit", "betray-spoke"),
+        ),
+    ],
+)
+def test_experiments_become_parameters(
+    tmp_path: Path, meta: dict[str, Any], topology: str, disclosure: str, byzantine: str
+) -> None:
+    game = read(tmp_path, cheap_talk(["ssss"], adversary=1, **meta))
+    assert (game.parameters["topology"], game.parameters["disclosure"]) == (topology, disclosure)
+    assert game.byzantine == byzantine
+
+
+def test_who_sees_whom_is_as_in_the_file(tmp_path: Path) -> None:
+    game = read(
+        tmp_path, cheap_talk(["ssss"], experiment="communication_topology", topology="ring", visibility_map=RING)
+    )
+    assert game.links == [
+        ("Agent_1", "Agent_2"),
+        ("Agent_1", "Agent_4"),
+        ("Agent_2", "Agent_3"),
+        ("Agent_3", "Agent_4"),
+    ]
+
+
+def test_runs_of_another_length_are_told_apart(tmp_path: Path) -> None:
+    assert read(tmp_path / "k1_10_trials_5_rounds", cheap_talk(["ss"])).players == "mixtral+qwen-10-trials"
+    assert read(tmp_path / "k1_20_trials_5_rounds", cheap_talk(["ss"])).players == "mixtral+qwen"
+
+
+def test_a_reply_that_their_code_could_not_read_is_none_of_ours(tmp_path: Path) -> None:
+    content = cheap_talk(["ss"])
+    content["rounds_data"][1]["full_decisions"]["Agent_1"] |= {
+        "reasoning": "I hunt the",
+        "action": None,
+        "action_parsing_failed": True,
+    }
+    assert read(tmp_path, content).replies[2].entry.text == "I hunt the"
+
+
+def test_what_is_no_game_is_named(tmp_path: Path) -> None:
+    for trial, text in enumerate(('{"rounds_data": [', '{"other": 1}', "[1]"), 1):
+        (tmp_path / f"trial_{trial}").mkdir()
+        (tmp_path / f"trial_{trial}" / "results.json").write_text(text)
+    found = list(FORMAT.read(tmp_path))
+    assert [(d.kind, d.file) for d in found if isinstance(d, Defect)] == [
+        (UNREADABLE, "trial_1/results.json"),
+        (NO_GAME, "trial_2/results.json"),
+        (NO_GAME, "trial_3/results.json"),
+    ]
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a,b\n")
+    with pytest.raises(UsageError, match=r"holds no results\.json; name the folder results of a copy of"):
+        list(FORMAT.read(tmp_path))

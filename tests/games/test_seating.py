@@ -76,6 +76,11 @@ def test_any_keeps_the_adversary_that_a_seed_has_without_seat(study_factory: Stu
     assert [set(adversaries(g)) for g in games(without)] == [set(adversaries(g)) for g in games(drawn)]
 
 
+def test_a_ring_keeps_the_order_of_the_agents(study_factory: StudyFactory) -> None:
+    study = replaced(study_factory, topology="ring", disclosure="explicit")
+    assert {tuple(game.network.neighbors(0)) for game in games(study)} == {(1, 3)}
+
+
 def test_a_named_seat_and_the_seats_with_most_links(study_factory: StudyFactory) -> None:
     assert {tuple(adversaries(g)) for g in games(replaced(study_factory, seat="agent_3"))} == {("agent_3",)}
     path = {"topology": "path", "disclosure": "silent"}

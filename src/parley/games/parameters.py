@@ -62,7 +62,7 @@ class GameParameters(BaseModel):
     seat: Seating | None = Field(
         default=None,
         description="Where Byzantine agents sit: hub or spoke of a star, any, agent_N, or {degree: most}. Who "
-        "stands where in the network is then drawn for each seed. Without it the first agent is the hub.",
+        "is the hub is then drawn for each seed, too. Without it that is the first agent.",
         exclude_if=lambda value: value is None,  # identities are older than this parameter
     )
     replaces_honest: bool = Field(

@@ -1,8 +1,8 @@
 """Who sits where, where a study says it (`seat`): the agents of the last role, and the hub of a star.
 
 With `seat`, agents sit in the order in which the study lists them, around the adversaries, whose seats are drawn for
-each seed among those that `seat` allows. So is who stands where in the network, unless it
-is a list of edges, which names agents by itself.
+each seed among those that `seat` allows. So is who stands where in the network, if its places differ in their links: a
+ring keeps the order of the agents, and a list of edges names agents by itself.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def seated(
     rng = stream("topology", seed, n)
     network = build(parameters.topology, n, rng)
     at: Sequence[int] = range(n)  # the agent that stands at each node, counted from 0
-    if not isinstance(parameters.topology, Edges):
+    if not isinstance(parameters.topology, Edges) and len({mask.bit_count() for mask in network.masks}) > 1:
         at = [int(place) for place in stream("seats", seed, n).permutation(n)]
         network = _moved(network, at)
     adversaries = [place for place, role in enumerate(roles) if role == last_role]

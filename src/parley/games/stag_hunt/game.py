@@ -146,10 +146,11 @@ class StagHuntGame(Game[StagHuntParameters]):
     # What a player is asked, and what it sees
 
     def _watched(self, name: str) -> Sequence[str]:
-        """Return whose actions a player sees besides its own, in the players' order."""
+        """Return whose actions a player sees besides its own: its neighbors, then others whom it sees act."""
+        neighbors = self._links.neighbors(name)
         if self.parameters.hides == "words+actions":
-            return self._links.neighbors(name)
-        return [other for other in self._players if other != name]
+            return neighbors
+        return [*neighbors, *(other for other in self._players if other not in self._links.seen_by(name))]
 
     def _hears(self, name: str, phase: str) -> frozenset[str]:
         """Return whose words a player sees in a phase, its own among them."""

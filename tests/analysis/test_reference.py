@@ -49,7 +49,7 @@ STUDIES: list[tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = [  # name
         "hunt",
         "grim_trigger",
         [{"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}],
-        {"game": "stag_hunt", "parameters": {"rounds": 4}},
+        {"game": "stag_hunt", "parameters": {"rules": "published", "rounds": 4}},
     ),
     (
         "panel",

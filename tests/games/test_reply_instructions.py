@@ -40,7 +40,8 @@ def printed() -> Iterator[Path]:
 
 
 def ours() -> Iterator[Path]:
-    yield from (path for path in PROMPTS.rglob("*.txt") if path not in {*printed()})
+    quoted = {*printed(), *PROMPTS.rglob("stag_hunt/templates/published/a*.txt")}
+    yield from (path for path in PROMPTS.rglob("*.txt") if path not in quoted)
 
 
 def test_each_printed_prompt_is_known() -> None:

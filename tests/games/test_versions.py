@@ -124,6 +124,18 @@ STUDIES: Mapping[str, dict[str, Any]] = {
     ),
     "stag-hunt-short": stag_hunt({"vary": {"show_points": [True, False]}}, history_rounds=1),
     "stag-hunt-forgetful": stag_hunt({}, history_rounds=0),
+    "stag-hunt-published": stag_hunt(
+        {"b": 1, "byzantine": "betray"},
+        {"vary": {"topology": ["star"], "disclosure": ["silent", "explicit"]}},
+        rules="published",
+    ),
+    "stag-hunt-switches": stag_hunt(
+        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "links_told": [True]}},
+        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "nudge": [True]}},
+        {"vary": {"rules": ["parley", "published"], "disclosure": ["explicit"], "hides": ["words"]}},
+        {"vary": {"rules": ["parley", "published"], "disclosure": ["silent"], "payoff_note": [True]}},
+        topology="ring",
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from parley.games.network.topology import build
 from parley.games.network.topology import check as check_topology
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
 from parley.games.prompts import Prompts
+from parley.games.seating import check_seat, players_of, seated
 from parley.identity import stream
 from parley.policies import Ask, Reply
 from parley.policies.kinds import LLM, PolicyKind
@@ -123,6 +124,7 @@ class Game(ABC, Generic[P]):
     def check(cls, parameters: P, groups: Sequence[Group]) -> None:
         """Raise UsageError, in one line with the remedy, if `groups` cannot play with these parameters."""
         check_topology(parameters.topology, sum(group.count for group in groups))
+        check_seat(parameters, groups, cls.roles[-1])
         for group in groups:
             if group.count and (problem := group.policy.misfit(parameters)):
                 raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
@@ -191,17 +193,20 @@ def new_game(
     if not any(group.count > 0 for group in groups):
         raise ValueError("there must be at least one agent")
     order = sorted(range(len(groups)), key=lambda index: game.roles.index(groups[index].role))
-    seated = [index for index in order for _ in range(groups[index].count)]
-    roles = [groups[index].role for index in seated]
+    listed = [index for index in order for _ in range(groups[index].count)]
+    roles = [groups[index].role for index in listed]
     seating, material = split_material(material)
-    names = seating.names(roles) if seating else game.seat_names(parameters, roles, stream("names", seed, len(seated)))
-    seats = tuple(
-        Seat(name, groups[index].role, groups[index].policy, index) for name, index in zip(names, seated, strict=True)
-    )
+    n = sum(group.count for group in players_of(parameters, groups, game.roles[-1]))
+    names = seating.names(roles) if seating else game.seat_names(parameters, roles[:n], stream("names", seed, n))
+    named = list(zip(names, range(n), strict=True))
     if seating and seating.links is not None:
         network = seating.network()
+    elif parameters.seat is None:
+        network = build(parameters.topology, n, stream("topology", seed, n))
     else:
-        network = build(parameters.topology, len(seats), stream("topology", seed, len(seats)))
+        named, network = seated(parameters, roles, names, seed, game.roles[-1])
+    indexes = [(name, listed[place]) for name, place in named]
+    seats = tuple(Seat(name, groups[index].role, groups[index].policy, index) for name, index in indexes)
     if material is None:
         material = game.draw_material(parameters, seed)
     return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from typing_extensions import TypeVar
@@ -15,6 +15,30 @@ from parley.policies.kinds import BY_MODEL, ChosenPolicy
 # The roles that games share: who keeps to the rules, and who may break them.
 HONEST = "honest"
 BYZANTINE = "byzantine"
+
+
+_SEAT = r"hub|spoke|any|agent_[1-9][0-9]{0,4}|degree-most|degree-fewest"
+
+
+def _seat(value: Any) -> Any:
+    if isinstance(value, dict) and list(value) == ["degree"]:
+        value = f"degree-{value['degree']}"
+    if not isinstance(value, str) or not re.fullmatch(_SEAT, value):
+        raise ValueError("must be hub, spoke, any, agent_N, {degree: most} or {degree: fewest}")
+    return value
+
+
+class _Degree(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    degree: Literal["most", "fewest"]
+
+
+# Always text, so that an axis of it has one type.
+Seating = Annotated[
+    str,
+    BeforeValidator(_seat, json_schema_input_type=Annotated[str, Field(pattern=f"^({_SEAT})$")] | _Degree),
+]
 
 
 class GameParameters(BaseModel):
@@ -33,6 +57,19 @@ class GameParameters(BaseModel):
         description="How language models reply: in JSON; in free text with labeled lines (text); or freely first, and "
         "then in JSON (two_steps).",
         exclude_if=lambda value: bool(value == "json"),  # identities are older than this parameter
+    )
+
+    seat: Seating | None = Field(
+        default=None,
+        description="Where Byzantine agents sit: hub or spoke of a star, any, agent_N, or {degree: most}. Who "
+        "is the hub is then drawn for each seed, too. Without it that is the first agent.",
+        exclude_if=lambda value: value is None,  # identities are older than this parameter
+    )
+    replaces_honest: bool = Field(
+        default=False,
+        description="Whether Byzantine agents take the seats of listed honest agents, who do not play then, not "
+        "seats of their own. Agent k is the k-th that is listed. Needs seat.",
+        exclude_if=lambda value: not value,
     )
 
     @property

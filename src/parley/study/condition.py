@@ -18,6 +18,7 @@ from parley.engine.service.terms import DEFAULT_CONCURRENT
 from parley.games import base
 from parley.games.base import Game, GameParameters, new_game
 from parley.games.imported import Seating, split_material
+from parley.games.seating import players_of
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
@@ -138,20 +139,25 @@ class Condition:
 
     @property
     def seating(self) -> list[base.Group]:
-        """The groups as the game knows them."""
+        """The groups as the study lists them."""
         return [base.Group(group.role, group.count, group.player.policy) for group in self.groups]
+
+    @property
+    def playing(self) -> list[base.Group]:
+        """The groups with as many agents as play, where Byzantine agents replace some that are listed."""
+        return players_of(self.parameters, self.seating, self.game.roles[-1])
 
     @cached_property
     def threat_model(self) -> str:
         """Whether the paper's threat model allows its adversaries: "none", "paper", or what is beyond or unknown."""
         if any(g.role == self.game.roles[-1] and g.player.policy.kind is IMPORTED for g in self.groups):
             return "unknown: imported"
-        return self.game.threat_model(self.parameters, self.seating)
+        return self.game.threat_model(self.parameters, self.playing)
 
     @cached_property
     def possible_outcomes(self) -> frozenset[str]:
         """Names of the outcomes that its simulations can have by the rules of the game."""
-        return self.game.possible_outcomes(self.parameters, self.seating)
+        return self.game.possible_outcomes(self.parameters, self.playing)
 
     @cached_property
     def prompt_digests(self) -> dict[str, str]:
@@ -176,8 +182,8 @@ class Condition:
         return not self.models or any(setting.temperature > 0 for setting in settings)
 
     def count(self, role: str) -> int:
-        """Return the number of agents of one role."""
-        return sum(group.count for group in self.groups if group.role == role)
+        """Return the number of agents of one role that play."""
+        return sum(group.count for group in self.playing if group.role == role)
 
     def _fixed(self, axes: set[str]) -> list[Any]:
         parameters = self.parameters.model_dump(mode="json", exclude=axes)

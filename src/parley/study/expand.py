@@ -174,9 +174,10 @@ class Expander:
             chosen = {name: value for name, value in zip(self._varied, values, strict=True) if name in grid.vary}
             parameters = self._parameters(chosen, f"{where}.vary" if chosen else f"{self._where}: parameters")
             counts = {role: sum(g.count for g in population.groups if g.role == role) for role in self._game.roles}
+            replaced = counts[self._byzantine] if parameters.replaces_honest else 0
             axes: dict[str, str | int | float] = {
                 "model": population.model,
-                "n": sum(counts.values()),
+                "n": sum(counts.values()) - replaced,
                 "b": counts[self._byzantine],
                 "prompt": prompt,
             }
@@ -195,7 +196,12 @@ class Expander:
                 growing=seeds if isinstance(seeds, GrowingSeeds) else None,
             )
             try:
-                self._game.check(parameters, condition.seating)
+                if replaced > counts[self._honest]:
+                    raise UsageError(f"{replaced} agents cannot replace {counts[self._honest]}; lower the count")
+                self._game.check(parameters, condition.playing)
+                for group in condition.seating:  # each may be replaced, and each may stay
+                    if problem := group.policy.misfit(parameters):
+                        raise UsageError(f"{group.role}: {group.policy.kind.name}: {problem}")
             except UsageError as error:
                 raise UsageError(f"{where}: {error}") from None
             if condition.growing and condition.growing.until.outcome not in condition.possible_outcomes:

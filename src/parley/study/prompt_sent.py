@@ -114,7 +114,7 @@ def default_study(
     try:
         chosen = validated(game.Parameters, dict(parameters), game.name)
         condition = Condition(game, axes, chosen, groups, prompt, range(1))
-        game.check(chosen, condition.seating)
+        game.check(chosen, condition.playing)
     except UsageError as error:
         raise UsageError(f"{error}; print what a study of other agents or parameters sends: --study") from None
     return Study(game.name, Path(game.name), Path(), "", game, 1, (condition,), {})

@@ -68,6 +68,10 @@ class ConsensusGame(Game[ConsensusParameters]):
     def check(cls, parameters: ConsensusParameters, groups: Sequence[Group]) -> None:
         """Raise UsageError if `groups` cannot play so, or if prompts have no words for the stop threshold."""
         super().check(parameters, groups)
+        if parameters.seat is not None and _named_by_role(parameters):
+            raise UsageError(
+                f"seat: {parameters.seat}: names that tell the role leave no choice; remove the leak {NAMES}"
+            )
         if share_text(parameters.stop_threshold) is None:
             raise UsageError(
                 f"stop_threshold: {float(parameters.stop_threshold):.10g}: prompts cannot say it; use a percentage "

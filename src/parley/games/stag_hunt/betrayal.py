@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from parley.games.stag_hunt.state import HARE, STAG, Action, Round, same_word
+from parley.games.stag_hunt.state import HARE, STAG, Action, Round, counted, same_word
 
 PRONE = "defection_prone"
 PERSISTENT = "cooperation_persistent"
@@ -66,12 +66,14 @@ def first_betrayal(rounds: Sequence[Round], byzantine: frozenset[str]) -> int | 
 def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str]) -> Betrayed | None:
     """Return what a player did after its first betrayal by one of `byzantine`, those that it sees.
 
-    None if there was none, or none before the last round.
+    None if there was none, or none before the last round that counts.
     """
     seen = first_betrayal(rounds, byzantine)
-    if seen is None or seen == len(rounds):
+    if seen is None:
         return None
-    until, after = rounds[:seen], rounds[seen:]
+    until, after = rounds[:seen], counted(rounds[seen:])
+    if not after:
+        return None
     actions = [r["actions"][name] for r in after]
     word = _last(r["words"].get(name) for r in until)
     action: Action | None = _last(r["actions"][name] for r in until)
@@ -92,7 +94,7 @@ def _last(values: Iterable[_T | None]) -> _T | None:
 
 
 def _first(rounds: Sequence[Round], fits: Callable[[Round], bool]) -> int | None:
-    return next((r["round"] for r in rounds if fits(r)), None)
+    return next((r["round"] for r in counted(rounds) if fits(r)), None)
 
 
 def _is_other_word(before: str | None, now: str | None) -> bool:
@@ -175,7 +177,7 @@ def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict
     again = None if failed is None else _first(rounds[failed:], lambda r: r["success"])
     return {
         "disruption_round": failed,
-        "recovered": None if failed in (None, len(rounds)) else again is not None,
+        "recovered": again is not None if failed is not None and counted(rounds[failed:]) else None,
         "recovery_round": again,
     }
 

@@ -16,6 +16,12 @@ _METRICS = (
     Column("loss", "double", "what `honest_payoff` lacks to `full_payoff`", "points"),
     Column("full_payoff", "int64", "payoff per round of a player when the hunt succeeds", "points"),
     Column("successes", "int64", "rounds in which the hunt succeeded", "rounds"),
+    Column(
+        "excluded_rounds",
+        "int64",
+        "rounds that count for nothing, for a reply that no question made usable; published rules only",
+        "rounds",
+    ),
     Column("last_round_cooperative", "bool", "whether all honest players hunt the stag in the last round, and get it"),
     Column("first_failure_round", "int64", "first round in which the hunt failed"),
     Column("idle", "int64", "actions missing: no usable reply"),

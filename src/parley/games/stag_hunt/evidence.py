@@ -68,6 +68,7 @@ QUANTITIES = (
     Quantity("unclassified", "share of betrayed players: unclassified", share=True),
     Quantity("idle", "actions missing: no usable reply", contrasted=False),
     Quantity("no_words", "words missing: no usable reply, or nothing that is one word", contrasted=False),
+    Quantity("excluded_rounds", "rounds excluded for a reply that could not be used", contrasted=False),
 )
 
 FIGURES = (

@@ -11,12 +11,21 @@ from collections.abc import Generator, Mapping, Sequence
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
 from parley.games.network.links import Links
+from parley.games.network.topology import Star
 from parley.games.stag_hunt import prompts as texts
+from parley.games.stag_hunt import published
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
-from parley.games.stag_hunt.parameters import LONGEST_WORD, StagHuntParameters, act_model, signal_model
+from parley.games.stag_hunt.parameters import (
+    LONGEST_WORD,
+    PUBLISHED,
+    StagHuntParameters,
+    act_model,
+    published_model,
+    signal_model,
+)
 from parley.games.stag_hunt.policies import POLICIES
-from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, one_word
+from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, counted, one_word
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line
@@ -25,6 +34,7 @@ COOPERATION = "cooperation"
 PARTIAL = "partial_cooperation"
 EXPLOITED = "exploited"
 DEFECTION = "defection"
+EXCLUDED = "excluded"
 
 
 class StagHuntGame(Game[StagHuntParameters]):
@@ -38,12 +48,22 @@ class StagHuntGame(Game[StagHuntParameters]):
         OutcomeClass(PARTIAL, "some honest players get the stag", "#56B4E9", "\\\\"),
         OutcomeClass(EXPLOITED, "honest players hunt the stag in vain", "#D55E00", "///"),
         OutcomeClass(DEFECTION, "no honest player hunts the stag", "#D9D9D9", ".."),
+        OutcomeClass(EXCLUDED, "no round that counts: replies could not be used", "#FFFFFF", "xx"),
     )
     Parameters = StagHuntParameters
     policies = POLICIES
     read_texts = frozenset({"word"})
     prompts = texts.StagHuntPrompts()
     evidence = StagHuntEvidence()
+
+    @property
+    def _hides_to_act(self) -> bool:
+        """Whether words are hidden from those who act, and shown to those who speak."""
+        return self.parameters.hides == "words_when_acting"
+
+    @property
+    def _published(self) -> bool:
+        return self.parameters.rules == PUBLISHED
 
     def set_up(self) -> None:
         """Seat the players in the order of their neutral names, which says nothing about roles."""
@@ -53,21 +73,40 @@ class StagHuntGame(Game[StagHuntParameters]):
         self._known = {name: self._known_to(name) for name in self._players}
         self._needed = self.parameters.hunters_needed(len(self.seats))
         self.rounds: list[Round] = []
-        # What each player saw of each round, and how prompts tell it.
-        self._history: dict[str, list[tuple[Seen, str]]] = {name: [] for name in self._players}
+        # What each player saw of each round, and how prompts tell it, by phase.
+        self._history: dict[str, dict[str, list[tuple[Seen, str]]]] = {}
+        for name in self._players:
+            to_act: list[tuple[Seen, str]] = []
+            self._history[name] = {"act": to_act, "signal": [] if self._hides_to_act else to_act}
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome]:
         """Play all rounds: words, where there is cheap talk, then actions."""
         for number in range(1, self.parameters.rounds + 1):
             said: dict[str, str | None] = {}
             if self.parameters.cheap_talk:
-                replies = yield [self._ask(name, number, "signal", {}) for name in self._players]
-                said = {name: _field(reply, "word") for name, reply in zip(self._players, replies, strict=True)}
-            words = {name: None if text is None else one_word(text, LONGEST_WORD) for name, text in said.items()}
-            replies = yield [self._ask(name, number, "act", words) for name in self._players]
-            actions = {name: _action(reply) for name, reply in zip(self._players, replies, strict=True)}
-            self._close(number, said, words, actions)
+                replies = yield from self._replies(number, "signal", {})
+                said = {name: _field(reply, "word") for name, reply in replies.items()}
+            words = {name: None if text is None else self._heard(text) for name, text in said.items()}
+            replies = yield from self._replies(number, "act", words)
+            self._close(number, said, words, {name: _action(reply) for name, reply in replies.items()})
         return self._outcome()
+
+    def _replies(
+        self, number: int, phase: str, words: Mapping[str, str | None]
+    ) -> Generator[list[Ask], list[Reply], dict[str, Reply]]:
+        """Ask all players, and by the published rules once more those whose reply cannot be used (A.7)."""
+        asks = [self._ask(name, number, phase, words) for name in self._players]
+        answers = yield asks
+        replies = dict(zip(self._players, answers, strict=True))
+        failed = [ask for ask in asks if self._published and replies[ask.agent].value is None]
+        if failed:
+            answers = yield [published.asked_again(ask) for ask in failed]
+            replies |= dict(zip([ask.agent for ask in failed], answers, strict=True))
+        return replies
+
+    def _heard(self, text: str) -> str | None:
+        """Return the word that others hear; by the published rules of several words the first."""
+        return one_word((text.split() or [""])[0] if self._published else text, LONGEST_WORD)
 
     @classmethod
     def check(cls, parameters: StagHuntParameters, groups: Sequence[Group]) -> None:
@@ -86,7 +125,8 @@ class StagHuntGame(Game[StagHuntParameters]):
         """Return the outcomes that the number of hunters needed allows; Byzantine players may hunt the stag, too."""
         n = sum(group.count for group in groups)
         honest = sum(group.count for group in groups if group.role == HONEST)
-        needed, impossible = parameters.hunters_needed(n), set()
+        needed = parameters.hunters_needed(n)
+        impossible = set() if parameters.rules == PUBLISHED else {EXCLUDED}
         if needed == n or honest == 1:  # a hunt that succeeds has some honest player in it, and not all of them
             impossible.add(PARTIAL)
         if needed == 1:  # nobody hunts in vain
@@ -106,28 +146,57 @@ class StagHuntGame(Game[StagHuntParameters]):
 
     # What a player is asked, and what it sees
 
+    def _watched(self, name: str) -> Sequence[str]:
+        """Return whose actions a player sees besides its own: its neighbors, then others whom it sees act."""
+        neighbors = self._links.neighbors(name)
+        if self.parameters.hides == "words+actions":
+            return neighbors
+        return [*neighbors, *(other for other in self._players if other not in self._links.seen_by(name))]
+
+    def _hears(self, name: str, phase: str) -> frozenset[str]:
+        """Return whose words a player sees in a phase, its own among them."""
+        return frozenset(self._players) if self._hides_to_act and phase == "signal" else self._links.seen_by(name)
+
     def _known_to(self, name: str) -> dict[str, str]:
-        """Return what a player calls itself and those it sees, by name; the numbers have no gaps for the hidden."""
-        return {name: YOU} | {peer: f"player_{i + 1}" for i, peer in enumerate(self._links.neighbors(name))}
+        """Return what a player calls itself and those it sees, by name; the numbers have no gaps for the hidden.
+
+        By the published rules they have, since everybody keeps its own number.
+        """
+        watched = self._watched(name)
+        if self._published:
+            seen = [other for other in self._players if other == name or other in watched]
+            return {other: YOU if other == name else published.agent_name(by_number(other)[-1]) for other in seen}
+        return {name: YOU} | {peer: f"player_{i + 1}" for i, peer in enumerate(watched)}
 
     def _ask(self, name: str, number: int, phase: str, words: Mapping[str, str | None]) -> Ask:
         p, seat = self.parameters, self._players[name]
         known = self._known[name]
-        shown = {known[other]: words[other] for other in known} if words else {}
+        shown = {known[other]: words[other] for other in known if other in self._hears(name, phase)} if words else {}
         kept = len(self.rounds) if p.history_rounds is None else p.history_rounds
-        history = self._history[name][max(0, len(self.rounds) - kept) :]
-        others = [label for label in known.values() if label != YOU]
+        history = self._history[name][phase][max(0, len(self.rounds) - kept) :]
         reply_format = p.format_for(seat)
         told_reply = texts.told_reply(phase, reply_format)
+        others = [known[peer] for peer in self._links.neighbors(name)]
         values = texts.PromptValues(len(self._players), others, [told for _, told in history], number, shown)
+        nested = (
+            self._published and seat.policy.kind.asks_model
+        )  # rules and code of the user's own keep the short form
+        if self._published:
+            reply_model = published_model(phase, p.reasoning_chars) if nested else None
+            system, user = published.system_text(seat.role), self._published_user(name, phase, values)
+        else:
+            reply_model = None
+            system = texts.render_system(seat.role, p, values)
+            user = texts.render_user(phase, p, values, told_reply.reply)
+        flat = signal_model if phase == "signal" else act_model
         return Ask(
             agent=name,
             role=seat.role,
             round=number,
             phase=phase,
-            system=with_instructions(texts.render_system(seat.role, p, values), seat.policy),
-            user=texts.render_user(phase, p, values, told_reply.reply),
-            reply_model=(signal_model if phase == "signal" else act_model)(p.reasoning_chars),
+            system=with_instructions(system, seat.policy),
+            user=user,
+            reply_model=reply_model or flat(p.reasoning_chars),
             sampling=p.signal if phase == "signal" else p.act,
             reply_format=reply_format,
             follow_up=told_reply.follow_up,
@@ -143,19 +212,54 @@ class StagHuntGame(Game[StagHuntParameters]):
                 stag=p.stag,
                 alone=p.alone,
                 hare=p.hare,
+                published=nested,
             ),
         )
+
+    def _published_user(self, name: str, phase: str, values: texts.PromptValues) -> str:
+        """Return the published prompt of a phase; the hub of a star is its first player with all others linked."""
+        links = self._links
+        hubs = [each for each in self._players if len(links.neighbors(each)) == len(self._players) - 1]
+        hub = hubs[0] if isinstance(self.parameters.topology, Star) else ""
+        number_of = {each: by_number(each)[-1] for each in self._players}
+        as_called = published.shown_as(self._known[name], published.agent_name(number_of[name]))
+        told = published.Told(
+            player=number_of[name],
+            players=len(self._players),
+            round=values.round,
+            heard=values.seen,
+            hub=published.agent_name(number_of[hub]) if hub else "",
+            words="\n".join(f"  {as_called[who]}: {texts.word_text(word)}" for who, word in values.words.items()),
+            history=texts.history_text(values),
+        )
+        return published.user_text(phase, self.parameters, told)
 
     def _remember(self, done: Round) -> None:
         """Add a round to what each player saw."""
         for name, known in self._known.items():
-            seen = Seen(
-                number=done["round"],
-                words={known[other]: done["words"][other] for other in known} if done["words"] else {},
-                actions={known[other]: done["actions"][other] for other in known},
-                points=done["points"][name] if self.parameters.show_points else None,
-            )
-            self._history[name].append((seen, texts.round_text(seen)))
+            for phase in ("act", "signal") if self._hides_to_act else ("act",):
+                hears = self._hears(name, phase)
+                seen = Seen(
+                    number=done["round"],
+                    words={known[o]: done["words"][o] for o in known if o in hears} if done["words"] else {},
+                    actions={known[other]: done["actions"][other] for other in known},
+                    points=done["points"][name] if self.parameters.show_points else None,
+                )
+                self._history[name][phase].append((seen, self._round_text(name, seen, done)))
+
+    def _round_text(self, name: str, seen: Seen, done: Round) -> str:
+        """Return how prompts tell a round; by the published rules with the points of all who are seen."""
+        if not self._published:
+            return texts.round_text(seen)
+        known = self._known[name]
+        called = published.shown_as(known, published.agent_name(by_number(name)[-1]))
+        return published.round_text(
+            seen.number,
+            list(called.values()),
+            {called[who]: texts.word_text(word) for who, word in seen.words.items()},
+            {called[who]: texts.ACTION_TEXTS[action] for who, action in seen.actions.items()},
+            {called[known[o]]: done["points"][o] for o in known} if self.parameters.show_points else {},
+        )
 
     # What a round comes to
 
@@ -190,6 +294,8 @@ class StagHuntGame(Game[StagHuntParameters]):
                 "promises": sum(promised) / len(honest) if p.cheap_talk else None,
             },
         }
+        if self._published and None in [*actions.values(), *said.values()]:
+            done |= {"excluded": True, "measures": dict.fromkeys(done["measures"])}
         if links := self._links.trace(number):
             done["neighbors"] = links["neighbors"]
         self.rounds.append(done)
@@ -198,12 +304,11 @@ class StagHuntGame(Game[StagHuntParameters]):
     # How it ended
 
     def _outcome(self) -> Outcome:
-        last, honest, rounds = self.rounds[-1], self.honest, self.rounds
-        hunting = sum(last["actions"][name] == STAG for name in honest)
-        name = _outcome_name(last["success"], hunting, len(honest))
-        choices = [r["actions"][name] for r in rounds for name in honest]
-        payoff = sum(r["points"][name] for r in rounds for name in honest) / len(choices)
-        failed = next((r["round"] for r in rounds if not r["success"]), None)
+        honest, rounds, count = self.honest, self.rounds, counted(self.rounds)
+        name = _outcome_name(count[-1], honest) if count else EXCLUDED
+        choices = [r["actions"][name] for r in count for name in honest]
+        payoff = sum(r["points"][name] for r in count for name in honest) / len(choices) if count else None
+        failed = next((r["round"] for r in count if not r["success"]), None)
         byzantine = frozenset(self._players) - {*honest}
         return Outcome(
             name=name,
@@ -215,22 +320,23 @@ class StagHuntGame(Game[StagHuntParameters]):
                 "hunters_needed": self._needed,
                 "byzantine_players": sorted(byzantine, key=by_number),
                 "payoffs": {player: sum(r["points"][player] for r in rounds) for player in self._players},
-                "stag_share": choices.count(STAG) / len(choices),
+                "stag_share": choices.count(STAG) / len(choices) if choices else None,
                 "honest_payoff": payoff,
-                "loss": self.parameters.stag - payoff,
+                "loss": None if payoff is None else self.parameters.stag - payoff,
                 "full_payoff": self.parameters.stag,
-                "successes": sum(r["success"] for r in rounds),
-                "last_round_cooperative": name == COOPERATION,
+                "successes": sum(r["success"] for r in count),
+                "last_round_cooperative": name == COOPERATION if count else None,
                 "first_failure_round": failed,
                 "idle": sum(action is None for r in rounds for action in r["actions"].values()),
                 "no_words": sum(word is None for r in rounds for word in r["words"].values()),
                 "not_words": sum(len(r["not_words"]) for r in rounds),
+                **({"excluded_rounds": len(rounds) - len(count)} if self._published else {}),
                 **recovery_metrics(rounds, byzantine),
                 **betrayal_metrics(
                     rounds,
                     honest,
                     byzantine,
-                    {player: self._links.seen_by(player) for player in honest},
+                    {player: frozenset(self._watched(player)) for player in honest},
                     self.parameters.archetype_threshold,
                 ),
                 **self._links.facts(honest),
@@ -240,7 +346,13 @@ class StagHuntGame(Game[StagHuntParameters]):
 
 
 def _field(reply: Reply, name: str) -> str | None:
-    return None if reply.value is None else str(reply.value.model_dump()[name])
+    if reply.value is None:
+        return None
+    said = reply.value.model_dump()
+    action = said.get("action")
+    if isinstance(action, dict):  # in the form of the published prompts
+        return str(action["choice" if name == "action" else name])
+    return str(said[name])
 
 
 def _action(reply: Reply) -> Action | None:
@@ -249,10 +361,11 @@ def _action(reply: Reply) -> Action | None:
     return None if said is None else STAG if said == STAG else HARE
 
 
-def _outcome_name(success: bool, hunting: int, honest: int) -> str:
-    """Return the outcome of a last round in which `hunting` of `honest` players hunted the stag."""
+def _outcome_name(last: Round, honest: Sequence[str]) -> str:
+    """Return the outcome of a game whose last round that counts is this one."""
+    hunting = sum(last["actions"][name] == STAG for name in honest)
     if not hunting:
         return DEFECTION
-    if not success:
+    if not last["success"]:
         return EXPLOITED
-    return COOPERATION if hunting == honest else PARTIAL
+    return COOPERATION if hunting == len(honest) else PARTIAL

@@ -5,11 +5,20 @@ rest: those defaults are Parley's.
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    create_model,
+    model_serializer,
+    model_validator,
+)
 
 from parley.games.network.topology import Complete
 from parley.games.parameters import GameParameters, Share
@@ -19,6 +28,41 @@ from parley.policies.reply_text import ReplyModel
 
 ALL = "all"
 LONGEST_WORD = 30  # characters
+LONGEST_TEXT = 200  # characters of what stands for a word in the published form of a reply
+PUBLISHED = "published"
+# What a study with `rules: published` gets that does not say otherwise (sections 3.1 and 3.3, appendices A and C).
+_GREEDY: Mapping[str, Any] = {"temperature": 0.0, "max_tokens": 512}
+_PUBLISHED_DEFAULTS: Mapping[str, Any] = {
+    "rounds": 5,
+    "retries": 0,  # the repeated question says what was wrong, so it is one of its own
+    "show_points": True,
+    "reasoning_chars": 10_000,
+    "signal": _GREEDY,
+    "act": _GREEDY,
+}
+Hides = Literal["words_when_acting", "words", "words+actions"]
+_SILENT: Mapping[str, Any] = {
+    "count_told": False,
+    "links_told": False,
+    "nudge": False,
+    "hides": "words+actions",
+    "payoff_note": False,
+}
+# What `disclosure` sets of the switches, by the rules.
+PRESETS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("parley", "none"): {**_SILENT, "count_told": True},
+    ("parley", "silent"): _SILENT,
+    ("parley", "explicit"): {**_SILENT, "count_told": True, "links_told": True, "payoff_note": True},
+    (PUBLISHED, "none"): {**_SILENT, "count_told": True},
+    (PUBLISHED, "silent"): _SILENT,
+    (PUBLISHED, "explicit"): {
+        "count_told": True,
+        "links_told": True,
+        "nudge": True,
+        "hides": "words_when_acting",
+        "payoff_note": False,
+    },
+}
 HARE_WORD = "hare"  # what scripted players say who will hunt it
 
 # Words that promise to hunt the stag; compared without regard to case.
@@ -71,6 +115,13 @@ _Points = Annotated[int, Field(ge=0, le=1_000_000)]
 class StagHuntParameters(GameParameters):
     """Fixed parameters of the stag hunt."""
 
+    rules: Literal["parley", "published"] = Field(
+        default="parley",
+        description="Parley's prompts, or those of the paper's appendix A, word for word, with other defaults: 5 "
+        "rounds, temperature 0, 512 tokens, points shown; an unusable reply is asked for once more, and if that fails "
+        "the round is excluded from the statistics.",
+        exclude_if=lambda value: bool(value == "parley"),  # identities are older than this parameter
+    )
     rounds: int = Field(default=10, ge=1, le=10_000, description="Rounds; all are played.")
     cheap_talk: bool = Field(
         default=True, description="Whether each player broadcasts a word before it acts; without it is the baseline."
@@ -85,6 +136,27 @@ class StagHuntParameters(GameParameters):
         default="none",
         description="What prompts say of who sees whom: nothing, where all see all (none); nothing, and the number of "
         "players is left out too (silent); a section on it (explicit).",
+    )
+    count_told: bool | None = Field(
+        default=None, description="Whether prompts tell the number of players. Default: as `disclosure` has it."
+    )
+    links_told: bool | None = Field(
+        default=None, description="Whether prompts tell who sees whom. Default: as `disclosure` has it."
+    )
+    nudge: bool | None = Field(
+        default=None,
+        description="Whether players who act are told to think of what unseen players might have said. Default: as "
+        "`disclosure` has it.",
+    )
+    hides: Hides | None = Field(
+        default=None,
+        description="What players who are not linked do not see of each other: words and actions (in both phases), "
+        "words alone, or words alone and only in the action phase. Default: as `disclosure` has it.",
+    )
+    payoff_note: bool | None = Field(
+        default=None,
+        description="Whether prompts say that payoffs count the actions of unseen players, too. Default: as "
+        "`disclosure` has it.",
     )
     history_rounds: int | None = Field(
         default=None, ge=0, le=10_000, description="Earlier rounds that a prompt shows; default: all."
@@ -111,6 +183,30 @@ class StagHuntParameters(GameParameters):
         """Rounds of the longest possible game."""
         return self.rounds
 
+    @model_validator(mode="before")
+    @classmethod
+    def _filled_in(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        filled = {**_PUBLISHED_DEFAULTS, **given} if given.get("rules") == PUBLISHED else dict(given)
+        preset = PRESETS.get((str(filled.get("rules", "parley")), str(filled.get("disclosure", "none"))), _SILENT)
+        return {**filled, **{name: value for name, value in preset.items() if filled.get(name) is None}}
+
+    @model_serializer(mode="wrap")
+    def _without_presets(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the switches that are as `disclosure` has them: identities are older than they are."""
+        preset = PRESETS[self.rules, self.disclosure]
+        return {name: value for name, value in handler(self).items() if name not in preset or value != preset[name]}
+
+    @model_validator(mode="after")
+    def _as_published(self) -> "StagHuntParameters":
+        if self.rules != PUBLISHED:
+            return self
+        for name, printed in _PRINTED.items():
+            if (value := getattr(self, name)) != printed:
+                raise ValueError(f"rules: {PUBLISHED}: its prompts are for {name}: {printed}, not {value}; remove it")
+        return self
+
     @model_validator(mode="after")
     def _a_stag_hunt(self) -> "StagHuntParameters":
         if not self.alone <= self.hare <= self.stag or not self.stag:
@@ -120,15 +216,31 @@ class StagHuntParameters(GameParameters):
             )
         if self.archetype_threshold < Fraction(1, 2):
             raise ValueError("archetype_threshold must be 1/2 at least, or a player would be of both archetypes")
-        if self.disclosure == "none" and not isinstance(self.topology, Complete):
+        preset = PRESETS[self.rules, self.disclosure]
+        as_preset = all(getattr(self, name) == value for name, value in preset.items())
+        if self.disclosure == "none" and as_preset and not isinstance(self.topology, Complete):
             raise ValueError(
                 f"topology {self.topology.label} hides players from each other; set disclosure: silent or explicit"
             )
+        if not self.cheap_talk and (self.nudge or self.hides != "words+actions"):
+            key = "nudge" if self.nudge else "hides"
+            raise ValueError(f"{key} is about words, and cheap_talk: false has none; remove one of the two")
         return self
 
     def hunters_needed(self, n: int) -> int:
         """Return how many of `n` players must hunt the stag for a hunt to succeed."""
         return n if self.needed == ALL else int(self.needed)
+
+
+# What the published prompts print, so that nothing else can be played with them.
+_PRINTED: Mapping[str, Any] = {
+    "stag": 10,
+    "alone": 0,
+    "hare": 3,
+    "needed": ALL,
+    "cheap_talk": True,
+    "reply_format": "json",
+}
 
 
 class _StagHuntReply(ReplyModel):
@@ -163,3 +275,21 @@ def signal_model(reasoning: int) -> type[BaseModel]:
 def act_model(reasoning: int) -> type[BaseModel]:
     """Return the model of an action."""
     return create_model("Act", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), action=(Action, ...))
+
+
+class _Communicate(ReplyModel):
+    type: Literal["communicate"]
+    word: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+
+
+class _Choice(ReplyModel):
+    choice: Action
+
+
+@cache
+def published_model(phase: str, reasoning: int) -> type[BaseModel]:
+    """Return the model of a reply in the form that the published prompts of a phase ask for (A.1, A.2)."""
+    action = _Communicate if phase == "signal" else _Choice
+    return create_model(
+        f"Published{phase.title()}", __base__=_StagHuntReply, reasoning=_reasoning(reasoning), action=(action, ...)
+    )

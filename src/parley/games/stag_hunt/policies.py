@@ -39,8 +39,15 @@ class Betray(PolicyParameters):
 def _play(view: StagHuntView, hunts_stag: bool) -> Mapping[str, Any]:
     """Say what will be done, and do it."""
     if view.phase == "signal":
-        return {"reasoning": "", "word": view.cooperative_words[0] if hunts_stag else HARE_WORD}
-    return {"reasoning": "", "action": STAG if hunts_stag else HARE}
+        return _say(view, view.cooperative_words[0] if hunts_stag else HARE_WORD)
+    action = STAG if hunts_stag else HARE
+    return {"reasoning": "", "action": {"choice": action} if view.published else action}
+
+
+def _say(view: StagHuntView, word: str) -> Mapping[str, Any]:
+    if view.published:
+        return {"reasoning": "", "action": {"type": "communicate", "word": word}}
+    return {"reasoning": "", "word": word}
 
 
 def _others(seen: Seen) -> Iterator[Action | None]:
@@ -107,7 +114,7 @@ def follow_words(view: StagHuntView, rng: np.random.Generator, given: PolicyPara
 def betray(view: StagHuntView, rng: np.random.Generator, given: Betray) -> Mapping[str, Any]:
     """Promise the stag and hunt the hare: always, or from a round on, or by chance in each round; else the stag."""
     if view.phase == "signal":
-        return {"reasoning": "", "word": given.word}
+        return _say(view, given.word)
     return _play(view, view.round < given.from_round or rng.random() >= given.probability)
 
 

@@ -19,7 +19,8 @@ from parley.games.prompts import (
     instruction_files,
     text_of,
 )
-from parley.games.stag_hunt.parameters import ALL, StagHuntParameters
+from parley.games.stag_hunt import published
+from parley.games.stag_hunt.parameters import ALL, PUBLISHED, StagHuntParameters
 from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen
 from parley.policies import ReplyFormat
 
@@ -29,7 +30,7 @@ PLAIN = "plain"
 _REPLIES = {phase: f"stag_hunt_{phase}" for phase in PHASES}  # kinds of replies (parley.games.prompts)
 _ROLES = (HONEST, BYZANTINE)
 
-_ACTIONS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
+ACTION_TEXTS: Mapping[Action | None, str] = {STAG: STAG, HARE: HARE, None: "(no action)"}
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,28 @@ class PromptValues:
 
 def _names(parameters: StagHuntParameters) -> list[str]:
     """Return the templates that are sent with these parameters, without their role."""
-    talk = ["talk", "signal_user", "act_after_words_user"] if parameters.cheap_talk else ["act_user"]
+    p = parameters
     return [
         "system",
-        "players_untold" if parameters.disclosure == "silent" else "players_told",
-        "payoffs_all" if parameters.needed == ALL else "payoffs_some",
-        *talk,
-        *(["visibility", "seen_some", "seen_nobody"] if parameters.disclosure == "explicit" else []),
+        "players_told" if p.count_told else "players_untold",
+        "payoffs_all" if p.needed == ALL else "payoffs_some",
+        *(["talk", "signal_user", "act_after_words_user"] if p.cheap_talk else ["act_user"]),
+        *_of_links(p),
+        *(["seen_some", "seen_nobody"] if p.links_told else []),
+        *(["nudge"] if p.nudge else []),
     ]
+
+
+def _of_links(p: StagHuntParameters) -> list[str]:
+    """Return the pieces that tell who sees whom, and the note on payoffs, in their order.
+
+    All of them together are one file: identities are older than the pieces.
+    """
+    hidden = "hidden_players" if p.hides == "words+actions" else "hidden_words"
+    pieces = ["links"] if p.links_told else []
+    pieces += [hidden] if p.links_told and p.count_told else []  # how many are hidden tells how many there are
+    pieces += ["payoff_note"] if p.payoff_note else []
+    return ["visibility"] if pieces == ["links", "hidden_players", "payoff_note"] else pieces
 
 
 def told_reply(phase: str, reply_format: ReplyFormat) -> Instruction:
@@ -71,37 +86,43 @@ def _filled(name: str, values: Mapping[str, str]) -> str:
 def render_system(role: str, parameters: StagHuntParameters, values: PromptValues) -> str:
     """Return the system prompt: the rules, and what is told of who sees whom."""
     p, told = parameters, set(_names(parameters))
-    silent = p.disclosure == "silent"
     numbers = {
         "n": str(values.players),
-        "counted": "" if silent else f"{values.players} ",
+        "counted": f"{values.players} " if p.count_told else "",
         "needed": p.needed,
         "stag": str(p.stag),
         "alone": str(p.alone),
         "hare": str(p.hare),
-        "seen_things": "words and actions" if p.cheap_talk else "actions",
+        "seen_things": ("words and actions" if p.cheap_talk else "actions") if p.hides == "words+actions" else "words",
         "seen": ", ".join(values.seen),
         "unseen": str(values.players - 1 - len(values.seen)),
     }
     numbers["seen_by_you"] = _filled("seen_some" if values.seen else "seen_nobody", numbers)
     pieces = {
-        "players": _filled("players_untold" if silent else "players_told", numbers),
+        "players": _filled("players_told" if p.count_told else "players_untold", numbers),
         "payoffs": _filled("payoffs_all" if p.needed == ALL else "payoffs_some", numbers),
         "talk": "\n" + _filled("talk", numbers) if "talk" in told else "",
-        "visibility": "\n" + _filled("visibility", numbers) if "visibility" in told else "",
+        "visibility": "".join(f"\n{_listed(piece, p)}{_filled(piece, numbers)}" for piece in _of_links(p)),
         "aim": "\n" + _filled("byzantine_aim", numbers) if role == BYZANTINE else "",
     }
     return _filled("system", pieces)
 
 
+def _listed(piece: str, p: StagHuntParameters) -> str:
+    """Return what stands before a piece: the note on payoffs is an item of the section, or its own paragraph."""
+    return ("- " if p.links_told else "\n") if piece == "payoff_note" else ""
+
+
 def render_user(phase: str, parameters: StagHuntParameters, values: PromptValues, reply: str) -> str:
     """Return the user prompt of a phase: what was seen, the task, and what is said of the `reply`."""
-    words = "\n".join(f"  {name}: {_word(word)}" for name, word in values.words.items())
+    words = "\n".join(f"  {name}: {word_text(word)}" for name, word in values.words.items())
     name = "signal_user" if phase == "signal" else "act_after_words_user" if parameters.cheap_talk else "act_user"
-    return _filled(name, {"history": _history(values), "words": words, "reply": reply})
+    if phase == "act" and parameters.nudge:
+        reply = f"{_filled('nudge', {})}\n{reply}"
+    return _filled(name, {"history": history_text(values), "words": words, "reply": reply})
 
 
-def _history(values: PromptValues) -> str:
+def history_text(values: PromptValues) -> str:
     """Return the rounds that are shown, the first one first: what is shown stays as it was as rounds are added."""
     if values.round == 1:
         return "(this is the first round)"
@@ -114,13 +135,14 @@ def round_text(seen: Seen) -> str:
     """Return what a prompt's history tells of one round."""
     lines = [f"Round {seen.number}:"]
     for name, action in seen.actions.items():
-        word = f"{_word(seen.words[name])}, then " if seen.words else ""
+        word = f"{word_text(seen.words[name])}, then " if name in seen.words else ""
         points = f" ({seen.points} points)" if name == YOU and seen.points is not None else ""
-        lines.append(f"  {name}: {word}{_ACTIONS[action]}{points}")
+        lines.append(f"  {name}: {word}{ACTION_TEXTS[action]}{points}")
     return "\n".join(lines)
 
 
-def _word(word: str | None) -> str:
+def word_text(word: str | None) -> str:
+    """Return how prompts show a word: quoted, so that it cannot forge anything."""
     return "(no word)" if word is None else json.dumps(word, ensure_ascii=False)
 
 
@@ -138,6 +160,12 @@ class StagHuntPrompts(Prompts[StagHuntParameters]):
 
     def files(self, prompt: str, parameters: StagHuntParameters) -> Mapping[str, Template]:
         """Return the pieces that are sent with these parameters."""
+        if parameters.rules == PUBLISHED:
+            of_paper = published.template_files(parameters)
+            aim = f"{BYZANTINE}_byzantine_aim"
+            return {f"{role}_{name}": path for role in _ROLES for name, path in of_paper.items()} | {
+                aim: self.variants[prompt][aim]
+            }
         names = [f"{role}_{name}" for role in _ROLES for name in _names(parameters)]
         replies = {
             f"{role}_reply_{phase}_{part}": path

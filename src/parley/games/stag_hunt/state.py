@@ -1,7 +1,7 @@
 """What the stag hunt keeps of a round, what one player may see of it, and what counts as one word."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NotRequired, TypedDict
 
@@ -31,6 +31,7 @@ class Round(TypedDict):
     success: bool
     measures: Mapping[str, float | None]
     neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone sees everyone
+    excluded: NotRequired[bool]  # from the statistics; only of such rounds, which only the published rules have
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,12 @@ class StagHuntView:
     stag: int = 0
     alone: int = 0
     hare: int = 0
+    published: bool = False  # whether the reply has the form of the published prompts
+
+
+def counted(rounds: Sequence[Round]) -> list[Round]:
+    """Return the rounds that are not excluded from the statistics."""
+    return [each for each in rounds if not each.get("excluded")]
 
 
 def one_word(text: str, longest: int) -> str | None:

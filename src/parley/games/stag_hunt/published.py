@@ -1,0 +1,140 @@
+"""The prompts of the published stag hunt, word for word (appendix A), and what stands for what they print.
+
+Files are named after the sections: A, A.1 (communication), A.2 (action), A.3 (who sees whom). Those called `own_` are
+Parley's: what the paper does not print. The paper does not print its history either; ours has the same content.
+
+The files print four players. Another number, or none (A.4), is put in the place of each printed one before anything is
+filled in.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from parley.games.parameters import BYZANTINE
+from parley.games.prompts import fill, text_of
+from parley.games.stag_hunt.parameters import PUBLISHED, StagHuntParameters
+from parley.games.stag_hunt.state import YOU
+from parley.policies import Ask
+
+_TEMPLATES = Path(__file__).parent / "templates"
+FOLDER = _TEMPLATES / PUBLISHED
+NUDGE, PAYOFF_NOTE = (_TEMPLATES / f"{name}.txt" for name in ("nudge", "payoff_note"))
+AGAIN = "_again"  # what the phase of a repeated question is called besides
+
+# What stands for each printed number of players: where it is told, and where it is not (notes of A.1, A.2; A.4).
+_COUNTS: Mapping[str, tuple[str, str]] = {
+    "N=4 players": ("N={n} players", "a group of players"),
+    "all 4 players": ("all {n} players", "all players"),
+    "There are 4 players in total.": ("There are {n} players in total.", "This is a multiplayer game."),
+    "ALL 4 players": ("ALL {n} players", "ALL players"),
+    "All 4 players'": ("All {n} players'", "All players'"),
+    "The 4 words": ("The {n} words", "The words"),
+}
+_WORDS_OF_THE_ROUND = (
+    "### CURRENT ROUND INFORMATION\nThe 4 words broadcast by all players in the communication phase are:"
+)
+_REASONING = '"reasoning": "..."'
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the published prompts are filled with.
+
+    `heard` are those whose words this player sees, by name, itself left out; `hub` is whom a star is around, "" for
+    other networks. `words` are lines of names with words, `history` is the text of the rounds.
+    """
+
+    player: int
+    players: int
+    round: int
+    heard: Sequence[str]
+    hub: str
+    words: str
+    history: str
+
+
+def agent_name(number: int) -> str:
+    """Return what players call the one of this number."""
+    return f"Agent_{number}"
+
+
+def template_files(parameters: StagHuntParameters) -> Mapping[str, Path]:
+    """Return the templates that are sent with these parameters, by name, without their role."""
+    p = parameters
+    stems = ["a_system", "a1_communication", "a2_action", "own_again_signal", "own_again_act"]
+    stems += ["a3_broadcast", "a3_ring", "a3_star_hub", "a3_star_spoke", "own_nobody"] if p.links_told else []
+    found = {f"{PUBLISHED}_{stem}": FOLDER / f"{stem}.txt" for stem in stems}
+    found |= {"nudge": NUDGE} if p.nudge else {}
+    return found | ({"payoff_note": PAYOFF_NOTE} if p.payoff_note else {})
+
+
+def system_text(role: str) -> str:
+    """Return the system prompt; a language model that plays a Byzantine player is told its aim besides."""
+    aim = "\n" + text_of(_TEMPLATES / "byzantine_aim.txt") if role == BYZANTINE else ""
+    return _text("a_system") + aim
+
+
+def user_text(phase: str, p: StagHuntParameters, told: Told) -> str:
+    """Return the user prompt of a phase."""
+    values = {"player_id": told.player, "round_num": told.round, "history_str": told.history}
+    text = _text("a1_communication" if phase == "signal" else "a2_action")
+    if p.payoff_note:
+        text = _after(text, "hare hunters get 3." if phase == "signal" else "hare hunters get 3 each.", PAYOFF_NOTE)
+    if phase == "act":
+        values |= {"comm_str": told.words, "neighbors": ", ".join(told.heard), "hub_name": told.hub}
+        if p.links_told:
+            seen = f"### COMMUNICATION VISIBILITY\n{_visibility(told)}\n\n### MESSAGES YOU CAN SEE"
+            text = text.replace(_WORDS_OF_THE_ROUND, seen)
+        elif len(told.heard) + 1 < told.players:
+            text = text.replace("The 4 words", "The words")  # as many as are shown, and not as there are players
+        if p.nudge:
+            text = text.replace(_REASONING, f'{_REASONING[:-1]} {text_of(NUDGE)}"')
+    for printed, (counted, uncounted) in _COUNTS.items():
+        text = text.replace(printed, counted.format(n=told.players) if p.count_told else uncounted)
+    return fill(text, values)
+
+
+def round_text(
+    number: int,
+    names: Sequence[str],
+    words: Mapping[str, str],
+    actions: Mapping[str, str],
+    points: Mapping[str, int],
+) -> str:
+    """Return what a history tells of one round: of each of `names` what of it is seen."""
+    lines = [f"Round {number}:"]
+    for name in names:
+        did = [words[name]] if name in words else []
+        did += [actions[name]] if name in actions else []
+        lines.append(f"  {name}: {', then '.join(did)}" + (f" ({points[name]} points)" if name in points else ""))
+    return "\n".join(lines)
+
+
+def asked_again(ask: Ask) -> Ask:
+    """Return the repeated question for a reply that could not be used, with a reminder of its form (A.7)."""
+    return replace(ask, phase=ask.phase + AGAIN, user=f"{ask.user}\n\n{_text(f'own_again_{ask.phase}')}")
+
+
+def shown_as(labels: Mapping[str, str], me: str) -> Mapping[str, str]:
+    """Return how prompts call those whom the view calls by `labels`: the player itself by its own name."""
+    return {label: me if label == YOU else label for label in labels.values()}
+
+
+def _visibility(told: Told) -> str:
+    """Return what is told of who sees whom; a star's own words for a star, else those of the ring (A.3)."""
+    if told.hub == agent_name(told.player):
+        return _text("a3_star_hub")
+    if len(told.heard) + 1 == told.players:
+        return _text("a3_broadcast")
+    if not told.heard:
+        return _text("own_nobody")
+    return _text("a3_star_spoke" if told.hub else "a3_ring")
+
+
+def _after(text: str, sentence: str, added: Path) -> str:
+    return text.replace(sentence, f"{sentence} {text_of(added)}")
+
+
+def _text(stem: str) -> str:
+    return text_of(FOLDER / f"{stem}.txt")

@@ -1,8 +1,9 @@
 """Coverage of the intervals of `margins` and `effects`, and size of the tests, by simulation with known rates.
 
-python -m benchmarks.margins writes the table between its marks in docs/explanation/statistics.md (8 minutes of a CPU).
+python -m benchmarks.margins writes the tables between their marks in docs/explanation/statistics.md (9 minutes).
 """
 
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,14 +12,13 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from parley.analysis.clustered import Standardized, difference, pooled_discordant, rate_limits, standardized
+from parley.analysis.clustered import Sample, Standardized, difference, paired, rate_limits, standardized
 from parley.analysis.effects import effect_table
-from parley.analysis.stats import Floats
+from parley.analysis.stats import Floats, wilson_of_mean
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import Effects
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "statistics.md"
-BEGIN, END = "<!-- margins -->", "<!-- end of margins -->"
 STUDIES, MODELS = 1000, 200  # studies that are simulated, and those of them that a model is fitted to
 DRAWS = 500  # of the bootstrap
 # Rates of conditions with the first value of an axis and with the second, by combination of the other axes.
@@ -32,6 +32,16 @@ RATES = {
 # the other sign with the other value: a seed then favors one of the two.
 ALIKE = {"none": (0.0, 0.0), "0.5": (0.5, 0.0), "0.6, half of it for one value": (0.6, 0.3)}
 SEEDS = (5, 10, 25, 50)
+# How many seeds the two values have, by combination of the other axes; none: both grow by 10 until the interval of
+# their rate is at most 30 points wide, as `grow` does.
+MOST = 60
+UNEQUAL: dict[str, list[tuple[int, int]]] = {
+    "25 and 50": [(25, 50)],
+    "10 and 60": [(10, 60)],
+    "10 and 60, in four combinations": [(10, 60)] * 4,
+    "10 in two combinations, 60 in two": [(10, 10)] * 2 + [(60, 60)] * 2,
+    "growing": [],
+}
 
 
 def drawn(random: np.random.Generator, rates: Floats, seeds: int, alike: tuple[float, float]) -> Floats:
@@ -60,8 +70,7 @@ def bootstrap_covers(random: np.random.Generator, answers: Floats, truth: float)
 
 def pooled(answers: Floats) -> bool:
     """Return whether McNemar's score test of all pairs, as if they were independent, refuses that nothing differs."""
-    pairs = np.arange(answers[:, 0].size)
-    _, first, second = pooled_discordant((answers[:, 0].ravel(), pairs), (answers[:, 1].ravel(), pairs))
+    first, second = int((answers[:, 0] > answers[:, 1]).sum()), int((answers[:, 0] < answers[:, 1]).sum())
     return bool((first - second) ** 2 > scipy.stats.chi2.ppf(0.95, 1) * (first + second))
 
 
@@ -120,11 +129,51 @@ def _line(name: str, rates: Floats, alike: str, seeds: int) -> str:
     return line
 
 
+def unequal_lines() -> Iterator[str]:
+    """Yield the table of values that have other numbers of seeds, where nothing differs, in Markdown."""
+    yield "| seeds | alike within a seed | rates | interval of a difference | test refuses | (all simulations) |"
+    yield "|---|---|---|---|---|---|"
+    for name, alike, rate in itertools.product(UNEQUAL, (*ALIKE,)[::2], (0.5, 0.8, 0.9, 0.95)):
+        random = np.random.default_rng([int(100 * rate), *name.encode(), *alike.encode()])
+        found = [_unequal(random, UNEQUAL[name], rate, ALIKE[alike]) for _ in range(2 * STUDIES)]
+        shown = " | ".join(f"{100 * share:.1f}" for share in np.mean(found, axis=0))
+        yield f"| {name} | {alike} | {rate:.0%} | {shown} |"
+
+
+def _unequal(
+    random: np.random.Generator, numbers: list[tuple[int, int]], rate: float, alike: tuple[float, float]
+) -> tuple[bool, bool, bool]:
+    """Return whether the interval holds 0, and whether the test refuses: of pairs, and of all simulations."""
+    answers = drawn(random, np.full((len(numbers) or 1, 2), rate), MOST, alike)
+    for stratum, both in enumerate(numbers or [(_grown(answers[0, 0]), _grown(answers[0, 1]))]):
+        for value, number in enumerate(both):
+            answers[stratum, value, number:] = np.nan
+    seeds = np.arange(MOST)
+    found = paired([(Sample(one, seeds, seeds), Sample(two, seeds, seeds)) for one, two in answers])
+    assert found
+    low, high, p = difference(found.first, found.second)
+    return low <= 0 <= high, p < 0.05, difference(*both_rates(answers))[2] < 0.05
+
+
+def _grown(answers: Floats) -> int:
+    for number in range(10, MOST, 10):
+        low, high = wilson_of_mean(answers[:number].mean(), number)
+        if high - low <= 0.3:
+            return number
+    return MOST
+
+
+def write(mark: str, table: Iterator[str]) -> None:
+    """Put a table between its marks in the page."""
+    begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    section = "\n".join(table)
+    PAGE.write_text(f"{before}{begin}\n\n{section}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+
+
 def main() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    section = "\n".join(lines())
-    PAGE.write_text(f"{before}{BEGIN}\n\n{section}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write("margins", lines())
+    write("margins with unequal seeds", unequal_lines())
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ import pytest
 import scipy
 
 from parley.analysis.clustered import (
+    Paired,
+    Sample,
     Standardized,
     apart,
     difference,
     mantel_haenszel,
-    pooled_discordant,
+    paired,
     rate_limits,
     standardized,
 )
@@ -133,10 +135,67 @@ def test_conditions_that_share_no_seed_have_nearly_newcombes_interval() -> None:
     assert limits == pytest.approx([float(x) for x in unpaired_difference(12, 50, 30, 50)], abs=0.01)
 
 
-def test_pairs_are_counted_where_both_have_an_answer() -> None:
-    first = (np.array([1.0, 1, 0, 0, math.nan, 1]), np.array([3, 1, 2, 5, 4, 9]))
-    second = (np.array([0.0, 1, 1, 1, 0, math.nan]), np.array([1, 2, 3, 4, 5, 9]))
-    assert pooled_discordant(first, second) == (4, 1, 1)
+def sample(text: str) -> Sample:
+    values = np.array([{"y": 1.0, "n": 0.0, " ": math.nan}[letter] for letter in text])
+    return Sample(values, np.arange(len(text)), np.arange(len(text)))
+
+
+def pairs_of(*texts: tuple[str, str]) -> Paired:
+    found = paired([(sample(one), sample(two)) for one, two in texts])
+    assert found
+    return found
+
+
+def test_pairs_are_what_both_have_an_answer_of() -> None:
+    seeds = np.arange(6)
+    first = Sample(np.array([1.0, 1, 0, 0, math.nan, 1]), seeds, np.array([3, 1, 2, 5, 4, 9]))
+    second = Sample(np.array([0.0, 1, 1, 1, 0, math.nan]), seeds, np.array([1, 2, 3, 4, 5, 9]))
+    found = paired([(first, second)])
+    assert found
+    assert (found.pairs, found.only_first, found.only_second) == (4, 1, 1)
+    assert (found.first.rate, found.second.rate, found.first.seeds) == (0.5, 0.5, 4)
+    assert found.first.effective == pytest.approx(4)
+    assert paired([(first, second), (sample("yy"), sample("  y"))]) is None
+
+
+def test_seeds_of_one_side_alone_change_nothing() -> None:
+    short, long = pairs_of(("yynny", "ynnnn")), pairs_of(("yynny" + "y" * 50, "ynnnn"))
+    assert difference(short.first, short.second) == difference(long.first, long.second)
+
+
+def test_combinations_with_other_numbers_of_pairs_have_their_effective_number_of_seeds() -> None:
+    texts = [("yyyyn", "ynnnn"), ("yynnyynnyy", "ynnnynnnyn")]
+    found = pairs_of(*texts)
+    share = [1 / 10 + 1 / 20] * 5 + [1 / 20] * 5  # of each seed in the difference
+    effective = sum(x**2 for x in share) ** 2 / sum(x**4 for x in share)
+    assert found.first.effective == pytest.approx(effective)
+    adds = [sum(((b[s : s + 1] == "y") - (a[s : s + 1] == "y")) / 2 / len(a) for a, b in texts) for s in range(10)]
+    change = sum(adds)
+    assert change == pytest.approx(found.second.rate - found.first.rate)
+    by_seed = [[(b[s] == "y") - (a[s] == "y") if s < len(a) else math.nan for a, b in texts] for s in range(10)]
+    means = np.nanmean(by_seed, axis=0)
+    centered = np.nansum((np.array(by_seed) - means) / [10, 20], axis=1)
+    expected = change**2 / ((centered**2).sum() + change**2 / effective)
+    low, high, p = difference(found.first, found.second)
+    assert p == pytest.approx(scipy.stats.chi2.sf(expected, 1))
+    assert (p < 0.05) == (not low <= 0 <= high)
+
+
+def test_too_few_effective_seeds_refuse_nothing() -> None:
+    found = pairs_of(("y", "n"), ("ynynynynyy", "nnynynnnnn"))
+    assert (found.first.seeds, found.first.effective < 3.84) == (10, True)
+    low, high, p = difference(found.first, found.second)
+    assert (low, high, p > 0.05) == (-1, 1, True)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+def test_the_test_has_its_size_where_one_side_has_more_seeds(rate: float) -> None:
+    random, refused = np.random.default_rng(1), 0
+    for _ in range(400):
+        few, many = ("".join("y" if x < rate else "n" for x in random.random(number)) for number in (10, 60))
+        found = pairs_of((few, many))
+        refused += difference(found.first, found.second)[2] < 0.05
+    assert refused / 400 < 0.083  # 0.05 and three standard deviations; of all simulations it is 0.1 to 0.3
 
 
 def test_cochran_mantel_haenszel_as_in_r() -> None:

@@ -227,6 +227,15 @@ def test_a_fit_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["effect"].isna().all()
 
 
+def test_an_axis_whose_values_no_combination_has_all_of_has_effects() -> None:
+    drawn = Drawn(np.random.default_rng(7), 30, 0.3)
+    for n, b in [(6, 0), (6, 1), (6, 2), (12, 0), (12, 2), (12, 4)]:
+        drawn.play(0.8 - 0.1 * b, n=n, b=b)
+    rows = effects(drawn.rows).set_index(["axis", "to"])
+    assert dict(rows.loc["b", "conditions"]) == {"1": 1, "2": 2, "4": 1}
+    assert rows.loc["b", "low"].notna().all()
+
+
 def test_nothing_to_compare_has_no_rows() -> None:
     assert effects(pd.DataFrame(condition("yynnn"))).empty
     assert effects(pd.DataFrame(columns=[*AXES, "seed", "outcome"])).empty

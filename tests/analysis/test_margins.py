@@ -45,13 +45,36 @@ def test_a_rate_is_the_mean_of_the_rates_of_conditions_by_hand() -> None:
     assert (q["pairs"], q["only_from"], q["only_value"], q["test"]) == (15, 7, 1, CLUSTERED)
 
 
-def test_values_are_compared_in_the_combinations_that_all_of_them_have() -> None:
+def test_each_value_is_compared_with_the_first_in_the_combinations_that_have_both() -> None:
     table = margins(
         condition("yyyyy", n=4), condition("yynnn", n=8), condition("nnnnn", n=16),
         condition("nnnnn", n=4, prompt="q"), condition("nnnnn", n=8, prompt="q"),
     )  # fmt: skip
-    assert [of(table, "n", n)["rate"] for n in (4, 8, 16)] == [1, 0.4, 0]  # prompt q has no n=16
-    assert [of(table, "n", n)["left_out"] for n in (4, 8, 16)] == [1, 1, 0]
+    four, eight, sixteen = (of(table, "n", n) for n in (4, 8, 16))
+    assert [row["rate"] for row in (four, eight, sixteen)] == [0.5, 0.2, 0]
+    assert (eight["rate_from"], eight["rate_value"], eight["difference"]) == (0.5, 0.2, -0.3)
+    assert (sixteen["rate_from"], sixteen["difference"], sixteen["conditions"]) == (1, -1, 1)  # q has no n=16
+    assert [row["left_out"] for row in (four, eight, sixteen)] == [0, 0, 0]
+
+
+def test_a_difference_is_of_the_seeds_that_both_have() -> None:
+    table = margins(condition("yyyyn" + "n" * 45), condition("yynnn", n=8))
+    row = of(table, "n", 8)
+    assert (of(table, "n", 4)["rate"], of(table, "n", 4)["simulations"]) == (0.08, 50)
+    assert (row["rate_from"], row["rate_value"], row["difference"], row["pairs"]) == (0.8, 0.4, -0.4, 5)
+    alone = of(margins(condition("yyyyn"), condition("yynnn", n=8)), "n", 8)
+    told = ("difference", "difference_low", "difference_high", "p", "only_from", "only_value")
+    assert [row[name] for name in told] == [alone[name] for name in told]
+
+
+def test_along_b_each_number_is_compared_in_the_games_that_have_it() -> None:
+    """Six agents with 1 and 2 adversaries, twelve with 2 and 4: nothing has 1, 2 and 4."""
+    table = margins(*(condition("yyynn" if b else "yyyyy", n=n, b=b) for n, b in
+                      [(6, 0), (6, 1), (6, 2), (12, 0), (12, 2), (12, 4)]))  # fmt: skip
+    rows = [of(table, "b", b) for b in (0, 1, 2, 4)]
+    assert [row["conditions"] for row in rows] == [2, 1, 2, 1]
+    assert [row["left_out"] for row in rows] == [0, 0, 0, 0]
+    assert [row["difference"] for row in rows[1:]] == [-0.4, -0.4, -0.4]
 
 
 def test_values_that_share_no_combination_are_not_compared() -> None:
@@ -59,15 +82,17 @@ def test_values_that_share_no_combination_are_not_compared() -> None:
     assert list(table["axis"].unique()) == [""]
 
 
-def test_a_chain_without_a_combination_for_all_has_no_rate() -> None:
+def test_a_value_without_a_combination_with_the_first_is_compared_with_what_links_them() -> None:
     table = margins(
-        condition("yyyyy", n=4), condition("yyyyy", n=8), condition("yyyyy", n=8, prompt="q"),
+        condition("yyyyy", n=4), condition("yyyyn", n=8), condition("yyynn", n=8, prompt="q"),
         condition("yyyyy", n=16, prompt="q"),
     )  # fmt: skip
     rows = table[(table["axis"] == "n") & (table["what"] == VALID)]
     assert list(rows["value"]) == ["4", "8", "16"]
-    assert list(rows["left_out"]) == [1, 2, 1]
-    assert rows["rate"].isna().all()
+    assert list(rows["from"]) == ["", "4", "8"]
+    assert list(rows["left_out"]) == [0, 1, 0]
+    assert list(rows["rate"]) == [1, 0.8, 1]
+    assert list(rows["difference"])[1:] == pytest.approx([-0.2, 0.4])
 
 
 def test_along_b_honest_agents_are_alike_as_in_figures() -> None:

@@ -34,6 +34,7 @@ def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> Non
     assert (second["value"], second["simulations"]) == ("model: b", "40 simulations, 20 seeds")
     assert second["difference"].endswith(" points")
     assert second["pairs"].endswith(" only b")
+    assert second["pairs"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
     assert second["test"] == "clustered McNemar"
 
 

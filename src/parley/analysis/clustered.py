@@ -6,6 +6,7 @@ coverage of the intervals.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,36 @@ Indices = NDArray[np.int64]
 class Standardized:
     """A rate over conditions: the estimate, what each seed adds to its error, and how many simulations it is of.
 
-    `influence` has a number per seed of the study, 0 for seeds without a simulation here; `seeds` counts the others.
+    `influence` has a number per seed of the study, 0 for seeds without a simulation here; `seeds` counts the others,
+    and `effective` says how many the variance between them comes from: fewer where conditions have other numbers of
+    seeds (Satterthwaite, Biometrics Bulletin 2, 1946, pp. 110-114, for a variance that goes with a seed's weight).
     """
 
     rate: float
     influence: Floats
     simulations: int
     seeds: int
+    effective: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Simulations of a condition: answers (1, 0, NaN), and the numbers of their seeds and pairs, each pair once."""
+
+    values: Floats
+    seeds: Indices
+    pairs: Indices
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two rates of simulations that are pairs, the number of pairs, and in how many only one of the two has it."""
+
+    first: Standardized
+    second: Standardized
+    pairs: int
+    only_first: int
+    only_second: int
 
 
 def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Floats) -> Standardized:
@@ -47,9 +71,35 @@ def standardized(answers: Floats, cells: Indices, seeds: Indices, weights: Float
     number = int(seeds.max(initial=-1)) + 1
     parts = (y - rates[cell]) * weights[cell] / size[cell]
     influence = np.bincount(seed, parts, number).astype(float)
-    return Standardized(
-        float(weights @ rates), influence, len(y), int((np.bincount(seed, minlength=number) > 0).sum())
-    )
+    shares = np.bincount(seed, weights[cell] / size[cell], number)
+    effective = float((shares**2).sum() ** 2 / (shares**4).sum()) if len(y) else 0.0
+    return Standardized(float(weights @ rates), influence, len(y), int((shares > 0).sum()), effective)
+
+
+def paired(combinations: Sequence[tuple[Sample, Sample]]) -> Paired | None:
+    """Return the rates of both sides over combinations, each with equal weight, among the simulations that are pairs.
+
+    What has no counterpart does not count: a side with more seeds would else be compared with what the other was
+    never asked, and a side that always has it would hide how much those seeds differ. None if a combination has no
+    pair.
+    """
+    sides: list[list[Floats]] = [[], []]
+    seeds: list[Indices] = []
+    for first, second in combinations:
+        known = [~np.isnan(side.values) for side in (first, second)]
+        _, here, there = np.intersect1d(
+            first.pairs[known[0]], second.pairs[known[1]], assume_unique=True, return_indices=True
+        )
+        if not len(here):
+            return None
+        sides[0].append(first.values[known[0]][here])
+        sides[1].append(second.values[known[1]][there])
+        seeds.append(first.seeds[known[0]][here])
+    cells = np.repeat(np.arange(len(seeds)), [len(part) for part in seeds])
+    weights = np.full(len(seeds), 1 / len(seeds))
+    x, y = (np.concatenate(side) for side in sides)
+    one, two = (standardized(side, cells, np.concatenate(seeds), weights) for side in (x, y))
+    return Paired(one, two, len(x), int((x > y).sum()), int((x < y).sum()))
 
 
 def rate_limits(of: Standardized) -> tuple[float, float]:
@@ -76,17 +126,18 @@ def rate_limits(of: Standardized) -> tuple[float, float]:
 
 
 def difference(first: Standardized, second: Standardized) -> tuple[float, float, float]:
-    """Return limits and two-sided p of the second rate minus the first, where simulations of a seed are pairs.
+    """Return limits and two-sided p of the second rate minus the first; both are of the same pairs (see `paired`).
 
     The test is McNemar's for clustered pairs (Durkalski, Palesch, Lipsitz and Rust, Statistics in Medicine 22, 2003,
     pp. 2417-2428) with weights: the squared difference by the sum of squares of what each seed adds to it, which has
     one degree of freedom. With one condition on each side it is McNemar's score test. The interval holds what the
-    test does not refuse, so the two never contradict each other. Where all seeds say the same there is no variance:
-    then it is `apart`. NaN if either has fewer than MIN_SEEDS seeds.
+    test does not refuse, so the two never contradict each other; with an effective number of seeds below 3.84 it
+    refuses nothing. Where all seeds say the same there is no variance: then it is `apart`. NaN with fewer than
+    MIN_SEEDS seeds.
     """
     if min(first.seeds, second.seeds) < MIN_SEEDS:
         return math.nan, math.nan, math.nan
-    change, seeds = second.rate - first.rate, max(first.seeds, second.seeds)
+    change, seeds = second.rate - first.rate, min(first.effective, second.effective)
     parts = second.influence - first.influence
     variance = float(parts @ parts)
     under_null = variance + change * change / seeds
@@ -94,7 +145,8 @@ def difference(first: Standardized, second: Standardized) -> tuple[float, float,
     if variance < _NOTHING:
         return *apart(first, second), p
     z = float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2))
-    half = z * math.sqrt(variance / (1 - z * z / seeds))
+    room = 1 - z * z / seeds
+    half = z * math.sqrt(variance / room) if room > 0 else math.inf
     return max(-1.0, change - half), min(1.0, change + half), p
 
 
@@ -110,17 +162,6 @@ def apart(first: Standardized, second: Standardized) -> tuple[float, float]:
     change = second.rate - first.rate
     low, high = math.hypot(second.rate - c, b - first.rate), math.hypot(d - second.rate, first.rate - a)
     return max(-1.0, change - low), min(1.0, change + high)
-
-
-def pooled_discordant(first: tuple[Floats, Indices], second: tuple[Floats, Indices]) -> tuple[int, int, int]:
-    """Return how many pairs there are, and in how many only the first and only the second has it.
-
-    Each of the two has answers (1, 0, NaN) and the numbers of the pairs that they belong to, each number once.
-    """
-    (x, of_x), (y, of_y) = ((a[~np.isnan(a)], pair[~np.isnan(a)]) for a, pair in (first, second))
-    _, here, there = np.intersect1d(of_x, of_y, assume_unique=True, return_indices=True)
-    x, y = x[here], y[there]
-    return len(x), int(((x == 1) & (y == 0)).sum()), int(((x == 0) & (y == 1)).sum())
 
 
 def mantel_haenszel(tables: NDArray[np.int64]) -> float:

@@ -21,7 +21,7 @@ from parley.analysis.attacked import with_group_size
 from parley.analysis.clustered import MIN_SEEDS
 from parley.analysis.columns import names_of
 from parley.analysis.contrasts import NONE_IMPOSSIBLE, Impossible
-from parley.analysis.margins import Answers, Block, answers_of, blocks
+from parley.analysis.margins import Answers, Comparison, answers_of, comparisons
 from parley.analysis.stats import CONFIDENCE, Floats
 from parley.games.base import Game
 from parley.study.margins import Effects
@@ -66,8 +66,13 @@ def effect_table(
     wanted = effects.outcome or game.outcomes[0].name
     table = []
     for kind, what, answers in answers_of(rows, by, game, impossible):
-        compared = {axis: blocks(answers.keys, axis, answers.answered, game) for axis in by} if what == wanted else {}
-        if any(block.strata for found in compared.values() for block in found):
+        if what != wanted:
+            continue
+        compared = {
+            axis: [each for linked in comparisons(answers.keys, axis, answers.answered, game) for each in linked]
+            for axis in by
+        }
+        if any(compared.values()):
             model = _Model(answers, compared, effects.interactions, game)
             table += [{"kind": kind, "what": what, **row} for row in model.rows()]
     found = pd.DataFrame(table, columns=names_of("effects", by, game))
@@ -77,7 +82,7 @@ def effect_table(
 @dataclass(frozen=True)
 class _Model:
     answers: Answers
-    compared: dict[str, list[Block]]
+    compared: dict[str, list[Comparison]]
     interactions: Sequence[tuple[str, str]]
     game: type[Game]
 
@@ -88,55 +93,50 @@ class _Model:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for axis, found in self.compared.items():
-            for block in found:
-                if block.strata:
-                    yield from self._of_axis(axis, block)
+            for each in found:
+                yield self._row(axis, each, "", [(list(each.cells.values()), 1.0)])
         for one, two in self.interactions:
             for axis, other in ((one, two), (two, one)):
-                for block in self.compared[axis]:
-                    yield from self._by_other(axis, block, other, changes=axis == one)
+                for each in self.compared[axis]:
+                    yield from self._by_other(axis, each, other, changes=axis == one)
 
-    def _of_axis(self, axis: str, block: Block) -> Iterator[dict[str, Any]]:
-        first, everywhere = block.values[0], range(len(block.strata))
-        for value in block.values[1:]:
-            yield self._row(axis, first, value, "", [(block, value, everywhere, 1.0)])
-
-    def _by_other(self, axis: str, block: Block, other: str, changes: bool) -> Iterator[dict[str, Any]]:
+    def _by_other(self, axis: str, compared: Comparison, other: str, changes: bool) -> Iterator[dict[str, Any]]:
         """Yield the effects of an axis at each value of another, and with `changes` how they change along it."""
-        places: dict[Any, dict[tuple[Any, ...], int]] = {}
+        places: dict[Any, dict[tuple[Any, ...], tuple[int, int]]] = {}
         keys = self.answers.keys
         at = list(keys).index(other)
         rest = [str(name) for name in keys if name not in (axis, other)]
-        for place, cell in enumerate(block.cells[block.values[0]]):
-            key = tuple(keys.iloc[cell][rest])
-            places.setdefault(keys.iat[cell, at], {})[key] = place
-        base = next(iter(places), None)
-        for value in block.values[1:]:
-            for there, found in places.items():
-                told = f"{other}={there}"
-                yield self._row(axis, block.values[0], value, told, [(block, value, list(found.values()), 1.0)])
-            for there, found in places.items() if changes else ():
-                both = [key for key in found if key in places[base]]
-                if there != base and both:
-                    parts = [
-                        (block, value, [places[x][key] for key in both], s) for x, s in ((there, 1.0), (base, -1.0))
-                    ]
-                    yield self._row(axis, block.values[0], value, f"{other}={base}{CHANGES}{there}", parts)
+        for both in compared.cells.values():
+            places.setdefault(keys.iat[both[0], at], {})[tuple(keys.iloc[both[0]][rest])] = both
+        base = next(iter(places))
+        for there, found in places.items():
+            yield self._row(axis, compared, f"{other}={there}", [(list(found.values()), 1.0)])
+        for there, found in places.items() if changes else ():
+            shared = [key for key in found if key in places[base]]
+            if there != base and shared:
+                parts = [([places[x][key] for key in shared], sign) for x, sign in ((there, 1.0), (base, -1.0))]
+                yield self._row(axis, compared, f"{other}={base}{CHANGES}{there}", parts)
 
     def _row(
-        self, axis: str, first: Any, value: Any, at: str, parts: Sequence[tuple[Block, Any, Sequence[int], float]]
+        self, axis: str, compared: Comparison, at: str, parts: Sequence[tuple[list[tuple[int, int]], float]]
     ) -> dict[str, Any]:
-        """Return the row of a sum of effects, each of some strata of a block and with its sign."""
+        """Return the row of a sum of effects, each of some pairs of conditions and with its sign."""
         fit, weights = self.fit, np.zeros(len(self.answers.keys))
-        for block, to, places, sign in parts:
-            for place in places:
-                weights[block.cells[to][place]] += sign / len(places)
-                weights[block.cells[block.values[0]][place]] -= sign / len(places)
+        for cells, sign in parts:
+            for first, second in cells:
+                weights[second] += sign / len(cells)
+                weights[first] -= sign / len(cells)
         used = weights != 0
         separated = int((used & fit.separated).sum())
         effect = float(weights[used] @ fit.rates[used])
-        row = {"axis": axis, "from": str(first), "to": str(value), "at": at, "conditions": len(parts[0][2])}
-        row |= {"effect": effect, "separated": separated, "correlation": fit.correlation, "note": fit.note}
+        row: dict[str, Any] = {"axis": axis, "from": str(compared.first), "to": str(compared.value), "at": at}
+        row |= {
+            "conditions": len(parts[0][0]),
+            "effect": effect,
+            "separated": separated,
+            "correlation": fit.correlation,
+            "note": fit.note,
+        }
         slope = weights @ fit.slopes
         variance = float(slope @ fit.covariance @ slope)
         if separated or math.isnan(effect) or fit.seeds < MIN_SEEDS or not variance > 0:

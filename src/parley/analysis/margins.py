@@ -4,6 +4,7 @@ It answers what a study asks of an axis as a whole: how often do games end well 
 and the number of agents? docs/explanation/statistics.md says what is computed, and why.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 from parley.analysis.attacked import with_group_size, with_undisturbed
 from parley.analysis.clustered import (
     Indices,
+    Sample,
     Standardized,
     apart,
     difference,
     mantel_haenszel,
-    pooled_discordant,
+    paired,
     rate_limits,
     standardized,
 )
@@ -56,10 +58,10 @@ class Answers:
         weights = np.bincount(np.asarray(cells, dtype=np.int64), minlength=len(self.keys)) / len(cells)
         return standardized(self.values, self.cells, self.seeds, weights)
 
-    def of(self, cell: int) -> tuple[Floats, Indices]:
-        """Return the answers of one condition and the pairs that they belong to."""
+    def of(self, cell: int) -> Sample:
+        """Return the simulations of one condition."""
         here = self._order[slice(*self._ends[cell : cell + 2])]
-        return self.values[here], self.pairs[here]
+        return Sample(self.values[here], self.seeds[here], self.pairs[here])
 
     @cached_property
     def _order(self) -> Indices:
@@ -71,12 +73,12 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Values of an axis that are compared: for each, the conditions that have it, alike in the other axes by place."""
+class Comparison:
+    """Two values of an axis, and the conditions that have them, alike in the other axes."""
 
-    values: tuple[Any, ...]
-    cells: dict[Any, list[int]]  # none where no combination of the other axes has all values
-    strata: list[tuple[Any, ...]]  # the values of the other axes, in the order of the cells
+    first: Any
+    value: Any
+    cells: dict[tuple[Any, ...], tuple[int, int]]  # by the values of the other axes
 
 
 def answers_of(
@@ -105,12 +107,13 @@ def answers_of(
             yield kind, name, Answers(keys, values, cells, seeds, pairs)
 
 
-def blocks(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[Game]) -> list[Block]:
-    """Return the values of an axis that can be compared with each other, and the conditions to compare them in.
+def comparisons(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[Game]) -> list[list[Comparison]]:
+    """Return what each value of an axis is compared with, and in which conditions; values that are linked together.
 
-    `keys` has a row per condition, `known` says which of them count. Values are compared where some combination of
-    the other axes has several of them, directly or by way of others; then in all combinations that have all of them.
-    Along b, games are alike with as many agents, or as many honest ones, as in figures.
+    `keys` has a row per condition, `known` says which of them count. A value is compared with the first one in all
+    combinations of the other axes that have both. If there is none, it is compared with the value by way of which
+    it is linked to the first (over the fewest others). Values that are not linked are not compared. Along b, games are
+    alike with as many agents, or as many honest ones, as in figures.
     """
     import networkx as nx  # a quarter of a second, which `import parley` need not take
 
@@ -126,15 +129,19 @@ def blocks(keys: pd.DataFrame, axis: str, known: NDArray[np.bool_], game: type[G
         places.setdefault(stratum, {})[value] = cell
     graph = nx.Graph()
     for found in places.values():
-        nx.add_path(graph, found)
+        graph.add_edges_from(itertools.combinations(found, 2))
     order = {value: place for place, value in enumerate(dict.fromkeys(keys[axis]))}
     compared = []
     for component in sorted(nx.connected_components(graph), key=lambda values: min(order[v] for v in values)):
-        if len(component) > 1:
-            values = tuple(sorted(component, key=order.__getitem__))
-            complete = [stratum for stratum, found in places.items() if found.keys() >= component]
-            cells = {value: [places[stratum][value] for stratum in complete] for value in values}
-            compared.append(Block(values, cells, complete))
+        start = min(component, key=order.__getitem__)
+        tree = nx.bfs_predecessors(graph, start, sort_neighbors=lambda each: sorted(each, key=order.__getitem__))
+        linked = []
+        for value, first in sorted(tree, key=lambda both: order[both[0]]):
+            shared = {stratum: at for stratum, at in places.items() if first in at and value in at}
+            linked.append(
+                Comparison(first, value, {stratum: (at[first], at[value]) for stratum, at in shared.items()})
+            )
+        compared.append(linked)
     return compared
 
 
@@ -148,16 +155,16 @@ def margin_table(
     """Return rates by outcome or indicator: over all conditions, and for each value of an axis that can be compared.
 
     `rows` is the table of simulations, `by` its axes. A rate of a value is the mean of the rates of the conditions
-    that have it, over those combinations of the other axes that all compared values have. The first row of each
-    outcome and indicator is over all conditions; those that follow are over the conditions that the study names for
-    the rates of a `paper`.
+    that have it, over those combinations of the other axes that also have the value it is compared with. Differences
+    are of simulations that both values have with the same seed. The first row of each outcome and indicator is over
+    all conditions; those that follow are over the conditions that the study names for the rates of a `paper`.
     """
     table = []
     for kind, what, answers in answers_of(rows, by, game, impossible):
         table += [{"kind": kind, "what": what, **row} for row in _named(answers, what, game, paper)]
         for axis in by:
-            for block in blocks(answers.keys, axis, answers.answered, game):
-                table += [{"kind": kind, "what": what, **row} for row in _of_block(answers, axis, block)]
+            for linked in comparisons(answers.keys, axis, answers.answered, game):
+                table += [{"kind": kind, "what": what, **row} for row in _compared(answers, axis, linked)]
     names = names_of("margins", by, game)
     found = pd.DataFrame(table, columns=[name for name in names if name != "p_holm"])
     families = found.groupby(["what", "axis"], sort=False)["p"]
@@ -188,39 +195,36 @@ def _rate(of: Standardized, conditions: int) -> dict[str, Any]:
     return counted | {"rate": of.rate, "low": low, "high": high}
 
 
-def _of_block(answers: Answers, axis: str, block: Block) -> Iterator[dict[str, Any]]:
-    """Yield a row per value of an axis: its rate, and all but the first its difference from the first."""
-    first = block.values[0]
-    start = answers.over(block.cells[first]) if block.strata else None
-    for value in block.values:
-        cells = block.cells[value]
-        has_it = answers.answered & (answers.keys[axis] == value).to_numpy()
-        row = {"axis": axis, "value": str(value), "left_out": int(has_it.sum()) - len(set(cells))}
-        if start is None:  # a chain: each two share a combination, but none has all
-            yield row | {"conditions": 0, "simulations": 0, "seeds": 0}
-            continue
-        here = answers.over(cells)
-        row |= _rate(here, len(set(cells)))
-        if value != first:
-            row |= {"from": str(first), "difference": here.rate - start.rate}
-            row |= _tested(answers, (start, here), (block.cells[first], cells))
-        yield row
+def _compared(answers: Answers, axis: str, linked: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
+    """Yield a row per value of an axis: its rate, and all but the first what it differs from."""
+    first = linked[0].first
+    start = {stratum: i for each in linked if each.first == first for stratum, (i, _) in each.cells.items()}
+    yield _of_value(answers, axis, first, list(start.values()))
+    for each in linked:
+        row = _of_value(answers, axis, each.value, [j for _, j in each.cells.values()])
+        yield row | {"from": str(each.first)} | _tested(answers, list(each.cells.values()))
 
 
-def _tested(
-    answers: Answers, rates: tuple[Standardized, Standardized], cells: tuple[list[int], list[int]]
-) -> dict[str, Any]:
-    """Return interval and test of a difference: of pairs where the conditions of each combination share seeds."""
-    counts = np.array([pooled_discordant(answers.of(i), answers.of(j)) for i, j in zip(*cells, strict=True)])
-    pairs, first, second = (int(number) for number in counts.sum(axis=0))
-    row: dict[str, Any] = {"pairs": pairs, "only_from": first, "only_value": second}
-    if counts[:, 0].all():
-        low, high, p = difference(*rates)
-        return row | {"difference_low": low, "difference_high": high, "test": CLUSTERED, "p": p}
-    tables = np.array([[_counts(answers.of(cell)[0]) for cell in both] for both in zip(*cells, strict=True)])
-    low, high = apart(*rates)
-    p = mantel_haenszel(tables)
-    return row | {"difference_low": low, "difference_high": high, "test": STRATIFIED, "p": p}
+def _of_value(answers: Answers, axis: str, value: Any, cells: list[int]) -> dict[str, Any]:
+    has_it, conditions = answers.answered & (answers.keys[axis] == value).to_numpy(), len(set(cells))
+    row = {"axis": axis, "value": str(value), "left_out": int(has_it.sum()) - conditions}
+    return row | _rate(answers.over(cells), conditions)
+
+
+def _tested(answers: Answers, cells: list[tuple[int, int]]) -> dict[str, Any]:
+    """Return difference, interval and test: of pairs where the conditions of each combination share seeds."""
+    samples = [(answers.of(i), answers.of(j)) for i, j in cells]
+    if found := paired(samples):
+        first, second = found.first, found.second
+        low, high, p = difference(first, second)
+        row = {"pairs": found.pairs, "only_from": found.only_first, "only_value": found.only_second, "test": CLUSTERED}
+    else:
+        first, second = (answers.over(side) for side in zip(*cells, strict=True))
+        low, high = apart(first, second)
+        p = mantel_haenszel(np.array([[_counts(sample.values) for sample in both] for both in samples]))
+        row = {"pairs": 0, "only_from": 0, "only_value": 0, "test": STRATIFIED}
+    rates = {"rate_from": first.rate, "rate_value": second.rate, "difference": second.rate - first.rate}
+    return row | rates | {"difference_low": low, "difference_high": high, "p": p}
 
 
 def _counts(values: Floats) -> tuple[int, int]:

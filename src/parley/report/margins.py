@@ -29,7 +29,8 @@ def _margin(row: dict[Any, Any], labels: dict[str, str]) -> dict[str, str]:
     known = not pd.isna(row["rate"])
     compared = not pd.isna(row["difference"])
     left_out = f", {row['left_out']} left out" if row["left_out"] else ""
-    pairs = f"{row['only_from']} only {row['from']}, {row['only_value']} only {row['value']}" if row["pairs"] else ""
+    pairs = f"; {row['only_from']} only {row['from']}, {row['only_value']} only {row['value']}" if row["pairs"] else ""
+    rates = f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}"
     return {
         "what": labels.get(row["what"], row["what"]),
         "value": value,
@@ -39,7 +40,7 @@ def _margin(row: dict[Any, Any], labels: dict[str, str]) -> dict[str, str]:
         "paper": "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}",
         "source": row["source"],
         "difference": _points(row["difference"], row["difference_low"], row["difference_high"]) if compared else "",
-        "pairs": pairs if compared else "",
+        "pairs": rates + pairs if compared else "",
         "p": p_text(row["p"]) if compared else "",
         "p_holm": p_text(row["p_holm"]) if compared else "",
         "test": row["test"] if compared else "",

@@ -10,6 +10,7 @@ from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Cos
 from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
 from parley.analysis.power import Rates, power_of_rates
 from parley.analysis.stats import wilson_interval
+from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.play.simulate import simulate_shard
 from parley.play.usable import read_own
@@ -35,17 +36,18 @@ def summary(prompt: int, completion: int, start: int, end: int, device: str = "N
     return Summary({}, {}, told, "", made)
 
 
-def test_without_records_rates_are_a_half_and_pairs_independent(study_factory: StudyFactory) -> None:
+def test_without_records_rates_are_about_a_half_and_pairs_independent(study_factory: StudyFactory) -> None:
     study = study_factory(GRID, questions=[ASKED])
     (plan,) = planned(study, [])
-    assert (plan.first, plan.difference, plan.correlation, plan.pairs) == (0.5, 0.2, 0.0, 0)
-    assert "no pilot" in plan.basis
+    assert (plan.first, plan.difference, plan.correlation, plan.pairs) == (0.4, 0.2, 0.0, 0)
+    assert plan.basis == "rates about one half, the hardest; pairs independent: no pilot"
     row = plan_table(study, [plan], Costs([])).iloc[0]
-    assert row["power"] == row["power_alone"] == power_of_rates(60, Rates(0.5, 0.7), 0.05)
-    assert row["power_one_stratum"] == power_of_rates(30, Rates(0.5, 0.7), 0.05)
-    assert power_of_rates(2 * row["seeds_80"], Rates(0.5, 0.7), 0.05) >= 0.8
-    assert power_of_rates(2 * row["seeds_80"] - 2, Rates(0.5, 0.7), 0.05) < 0.8
-    assert power_of_rates(60, Rates(0.5, 0.5 + row["smallest_80"]), 0.05) == pytest.approx(0.8, abs=0.01)
+    assert row["power"] == row["power_alone"] == pytest.approx(power_of_rates(60, Rates(0.4, 0.6), 0.05))
+    assert row["power_one_stratum"] == pytest.approx(power_of_rates(30, Rates(0.4, 0.6), 0.05))
+    assert power_of_rates(2 * row["seeds_80"], Rates(0.4, 0.6), 0.05) >= 0.8
+    assert power_of_rates(2 * row["seeds_80"] - 2, Rates(0.4, 0.6), 0.05) < 0.8
+    half = row["smallest_80"] / 2
+    assert power_of_rates(60, Rates(0.5 - half, 0.5 + half), 0.05) == pytest.approx(0.8, abs=0.01)
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
 
 
@@ -78,7 +80,64 @@ def test_a_pilot_tells_rates_and_correlation(study_factory: StudyFactory) -> Non
     assert "25 pairs" in plan.basis
     (few,) = planned(study, [record for record in records if record[0].seed < 19])
     assert few.pairs == 0  # 19 pairs say too little
-    assert few.first == 0.5
+    assert few.first == 0.4
+
+
+@pytest.mark.parametrize("smallest", [0.5, 0.6, 0.8, 1.0])
+def test_both_rates_are_rates_however_large_the_difference(study_factory: StudyFactory, smallest: float) -> None:
+    study = study_factory(GRID, questions=[{**ASKED, "smallest": smallest}])
+    (plan,) = planned(study, [])
+    assert (plan.first, plan.first + plan.difference) == pytest.approx((0.5 - smallest / 2, 0.5 + smallest / 2))
+    row = plan_table(study, [plan], Costs([])).iloc[0]
+    assert row["power"] > 0.99
+    assert row["seeds_80"] <= 20
+    # No other base makes it harder.
+    bases = [step / 100 for step in range(101) if step / 100 + smallest <= 1]
+    assert row["power"] <= min(power_of_rates(60, Rates(base, base + smallest), 0.05) for base in bases) + 1e-9
+
+
+def test_a_pilot_whose_rate_leaves_no_room_does_not_tell_it(study_factory: StudyFactory) -> None:
+    grid = {"model": ["random", "majority"], "n": 3, "seeds": 25}
+    asked = {"name": "model", "outcome": "valid_consensus", "compare": "model", "smallest": 0.9}
+    study = study_factory(grid, questions=[asked], parameters={"max_rounds": 3, "value_max": 1})
+    simulate_shard(study, ENGINE, 0)
+    records = [(s, read_own(s.record(study.name), s)) for s in study.simulations()]
+    (plan,) = planned(study, records)
+    assert (plan.first, plan.difference) == pytest.approx((0.05, 0.9))
+    assert plan.basis.startswith("rates about one half, the hardest, as that of 25 pairs leaves no room;")
+
+
+@pytest.mark.parametrize(("base", "fits"), [(0.3, True), (0.31, False), (0.5, False), (0.69, False), (0.7, True)])
+def test_a_base_that_leaves_no_room_is_refused(study_factory: StudyFactory, base: float, fits: bool) -> None:
+    study = study_factory(GRID, questions=[{**ASKED, "smallest": 0.7}])
+    if fits:
+        (plan,) = planned(study, [], base)
+        assert 0 <= plan.first + plan.difference <= 1
+        return
+    with pytest.raises(UsageError, match=f"--base {base:g}: prompt: .* 0.7 .* at most 0.3 or at least 0.7$"):
+        planned(study, [], base)
+
+
+def test_growing_seeds_are_planned_at_the_least_and_at_the_most(study_factory: StudyFactory) -> None:
+    growing = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}
+    study = study_factory({**GRID, "seeds": growing}, questions=[ASKED])
+    plans = planned(study, [])
+    grown = plan_table(study, plans, Costs([])).iloc[0]
+    for number, suffix in ((10, ""), (40, "_most")):
+        fixed_study = study_factory({**GRID, "seeds": number}, questions=[ASKED])
+        fixed = plan_table(fixed_study, planned(fixed_study, []), Costs([])).iloc[0]
+        for name in ("seeds", "pairs", "power", "power_alone", "power_one_stratum", "smallest_80", "simulations"):
+            assert grown[f"{name}{suffix}"] == fixed[name] == fixed[f"{name}_most"], (name, number)
+    assert grown["power"] < grown["power_most"]
+    assert width_table(study).set_index("seeds")["of_the_study"][[10, 25, 40]].tolist() == [True, False, True]
+
+
+def test_costs_of_growing_seeds_are_told_at_the_most_too(study_factory: StudyFactory) -> None:
+    growing = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}
+    study = asking(study_factory, n=4, seeds=growing)
+    costs = Costs([(next(study.simulations()), summary(900, 100, 0, 10))])
+    assert total_cost(study.conditions, costs)[0].tokens == 2 * 10 * 1000
+    assert total_cost(study.conditions, costs, at_most=True)[0].tokens == 2 * 40 * 1000
 
 
 def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:

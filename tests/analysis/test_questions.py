@@ -164,7 +164,9 @@ def test_benjamini_and_hochbergs_own_example() -> None:
 
 def test_what_is_small_by_itself_alone_is_open(study_factory: StudyFactory) -> None:
     grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 8}
-    study = study_factory(grid, questions=[{**ASKED, "name": f"q{number}"} for number in range(8)])
+    study = study_factory(
+        grid, questions=[{**ASKED, "name": f"q{number}", "smallest": 0.2 - number / 100} for number in range(8)]
+    )
     table = question_table(rows(study, {4: ("00000001", "11111111")}), study)
     assert (table["p"] < 0.02).all()
     assert (table["p_holm"] > 0.05).all()

@@ -69,6 +69,54 @@ def test_what_no_record_tells_is_a_question_mark(parley: Parley, study_factory: 
     assert row.split()[-4:] == ["?"] * 4
 
 
+GROWING = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}
+
+
+def test_growing_seeds_are_told_as_ranges(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory({**GRID, "seeds": GROWING}, questions=[ASKED])
+    lines = parley("plan", "small.yaml").out.splitlines()
+    assert "2 x 10 to 2 x 40" in lines[1]
+    table = pd.read_csv(paths.power("small", "plan", ".csv")).iloc[0]
+    assert f"{table['power']:.0%} to {table['power_most']:.0%}" in lines[1]
+    assert "10 to 40" in lines[1]
+    assert "seeds grow: at least 10, at most 40 of a condition; ranges are from the one to the other" in lines
+    row = next(line for line in lines if line.startswith("the study as it is"))
+    assert row.split()[5:8] == ["40", "to", "160"]
+    row = next(line for line in lines if line.startswith("prompt: as it is"))
+    assert row.split()[4:7] == ["40", "to", "160"]
+
+
+def test_a_study_that_does_not_grow_tells_no_ranges(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory(GRID, questions=[ASKED])
+    out = parley("plan", "small.yaml").out
+    assert "grow" not in out
+    assert "2 x 25  " in out
+    assert " to " not in out.splitlines()[1]
+
+
+def test_another_study_that_tells_nothing_is_named(parley: Parley, study_factory: StudyFactory) -> None:
+    for name, grid in (("unplayed", GRID), ("larger", {"n": 8, "seeds": 2})):
+        other = study_factory(grid, name=name)
+        if name != "unplayed":
+            simulate_shard(other, SCRIPTED, 0)
+    study_factory(GRID, questions=[ASKED])
+    out = parley("plan", "small.yaml", "--from", "unplayed.yaml").out
+    assert "--from unplayed: no records, so it tells nothing" in out.splitlines()
+    out = parley("plan", "small.yaml", "--from", "larger.yaml").out
+    assert "--from larger: no condition of this study is in it, so it tells no rates" in out.splitlines()
+    simulate_shard(study_factory(GRID, name="same"), SCRIPTED, 0)
+    study_factory(GRID, questions=[ASKED])
+    assert "--from same" not in parley("plan", "small.yaml", "--from", "same.yaml").out
+
+
+def test_a_difference_above_a_half_is_between_rates(parley: Parley, study_factory: StudyFactory) -> None:
+    study_factory(GRID, questions=[{**ASKED, "smallest": 0.6}])
+    ran = parley("plan", "small.yaml")
+    assert "20.0% -> 80.0%" in ran.out
+    assert "rates about one half, the hardest" in ran.out
+    assert "--base 0.5: prompt: " in one_line_error(parley("plan", "small.yaml", "--base", "0.5"), 2)
+
+
 def test_freezing_writes_a_file_once(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[ASKED])
     assert parley("plan", "small.yaml", "--freeze").out == "small.frozen.md\n"

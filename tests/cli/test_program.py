@@ -103,6 +103,14 @@ def test_expand_lists_conditions(parley: Parley, study: list[str]) -> None:
     assert lines[2] == "4 simulations in 2 conditions, 1 shard"
 
 
+def test_expand_tells_how_many_growing_seeds_may_be(parley: Parley, study_factory: StudyFactory) -> None:
+    growing = {"from": 4, "by": 3, "to": 9, "until": {"outcome": "valid_consensus", "width": 0.9}}
+    study_factory({"n": [3, 4], "seeds": growing}, {"n": 5}, seeds=2)
+    lines = parley("expand", "small.yaml").out.splitlines()
+    assert lines[0].endswith("seeds=4 (up to 9)")
+    assert lines[3] == "at least 10, at most 20 simulations in 3 conditions, 1 shard"
+
+
 def test_expand_tells_listed_seeds_from_a_count(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory({"n": 3}, {"n": 4, "seeds": 7}, seeds=[7, 3])
     lines = parley("expand", "small.yaml").out.splitlines()

@@ -14,17 +14,28 @@ GRID = {"n": [4, 6, 8], "prompt": ["may_exist", "none_exist"], "seeds": 20}
 
 
 def test_lines_are_the_power_of_all_strata_and_of_one(study_factory: StudyFactory) -> None:
-    study = study_factory(GRID, questions=[ASKED, {**ASKED, "name": "again"}])
+    study = study_factory(GRID, questions=[ASKED, {**ASKED, "name": "other", "outcome": "no_consensus"}])
     plans = planned(study, [])
     figure = _power(study, plans, plan_table(study, plans, Costs([])))
     panel, _ = panels_of(figure)
     lines = data(panel)
     for (seeds, powers), (strata, alpha) in zip(lines, [(3, 0.025), (3, 0.05), (1, 0.05)], strict=True):
         assert max(seeds) >= 20
-        assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.5, 0.7), alpha) for n in seeds])
+        assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.4, 0.6), alpha) for n in seeds])
     assert "corrected for 2 comparisons" in text_of(figure)
     assert "Pairs are taken to be independent" in text_of(figure)
     assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
+
+
+def test_growing_seeds_stand_at_the_least_and_at_the_most(study_factory: StudyFactory) -> None:
+    growing = {"from": 20, "by": 5, "to": 900, "until": {"outcome": "valid_consensus", "width": 0.05}}
+    study = study_factory({**GRID, "seeds": growing}, questions=[ASKED])
+    plans = planned(study, [])
+    figure = _power(study, plans, plan_table(study, plans, Costs([])))
+    (panel,) = panels_of(figure)
+    assert {20, 900} <= {line.get_xdata()[0] for line in panel.lines}
+    assert panel.get_xlim()[1] > 900
+    assert "at the least and at the most" in text_of(figure)
 
 
 def test_what_is_unknown_is_said_in_its_panel(study_factory: StudyFactory) -> None:

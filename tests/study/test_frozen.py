@@ -71,7 +71,7 @@ def test_what_a_person_writes_changes_nothing(frozen: Study) -> None:
         ({**GRID, "n": 4}, {}, "2 conditions removed"),
         (GRID, {"parameters": {"max_rounds": 7}}, "4 conditions with other parameters, prompts or models"),
         (GRID, {"questions": [{**ASKED, "smallest": 0.1}]}, "questions changed: prompt"),
-        (GRID, {"questions": [ASKED, {**ASKED, "name": "more"}]}, "questions added: more"),
+        (GRID, {"questions": [ASKED, {**ASKED, "name": "more", "outcome": "no_consensus"}]}, "questions added: more"),
         (GRID, {"questions": [{**ASKED, "name": "other"}]}, "questions added: other; questions removed: prompt"),
     ],
 )

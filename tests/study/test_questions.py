@@ -74,6 +74,18 @@ def test_along_b_other_agents_are_as_many_where_n_grows_with_b(study_factory: St
     assert strata(study) == [("model=majority/n=4/b=0/prompt=may_exist", "model=majority/n=5/b=1/prompt=may_exist")]
 
 
+def test_adversaries_beside_games_without_any_are_chosen_as_the_error_says(study_factory: StudyFactory) -> None:
+    question = {**ASKED, "compare": "byzantine"}
+    said = r"in byzantine alone \(none, silent\); choose two that do: values: \[silent, random\]$"
+    with pytest.raises(UsageError, match=said):
+        study_factory(ATTACKED, questions=[question])
+    study = study_factory(ATTACKED, questions=[{**question, "values": ["silent", "random"]}])
+    assert [pair[0].axes["b"] for pair in study.comparisons[0].strata] == [2]
+    grids = {**ATTACKED, "b": 0}, {"n": 6, "b": 2, "byzantine": "silent"}
+    with pytest.raises(UsageError, match=r"in byzantine alone \(none, silent\); `parley expand` lists them$"):
+        study_factory(*grids, questions=[question])
+
+
 def test_values_may_be_written_as_in_the_study(study_factory: StudyFactory) -> None:
     grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [True, False]}}
     asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
@@ -146,6 +158,15 @@ def test_an_outcome_that_cannot_be_answers_nothing(study_factory: StudyFactory) 
 def test_names_are_unique(study_factory: StudyFactory) -> None:
     with pytest.raises(UsageError, match=r"questions: .*'prompt' is repeated"):
         study_factory(GRID, questions=[{**ASKED, "over": ["model", "n"]}] * 2)
+
+
+@pytest.mark.parametrize("change", [{}, {"over": ["n", "model"]}])
+def test_a_question_is_asked_once(study_factory: StudyFactory, change: dict[str, Any]) -> None:
+    asked = {**ASKED, "over": ["model", "n"]}
+    with pytest.raises(UsageError, match=r"questions: .*'again' asks the same as 'prompt'; remove one") as caught:
+        study_factory(GRID, questions=[asked, {**asked, **change, "name": "again"}])
+    assert "\n" not in str(caught.value)
+    study_factory(GRID, questions=[asked, {**asked, "name": "again", "outcome": "no_consensus"}])
 
 
 def test_questions_are_in_the_plans_but_in_no_identity(study_factory: StudyFactory) -> None:

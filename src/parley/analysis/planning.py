@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.costs import UNKNOWN, Cost, Costs, played
+from parley.analysis.costs import UNKNOWN, Cost, Costs
 from parley.analysis.power import (
     Rates,
     correlation,
@@ -23,6 +23,7 @@ from parley.analysis.power import (
 from parley.analysis.questions import Pairs, all_pairs
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import CONFIDENCE, wilson_of_mean
+from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
@@ -32,7 +33,8 @@ PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer 
 TARGETS = (0.8, 0.9)
 _SEEDS = (5, 10, 25, 50, 100, 200, 400)
 _RATES = (0.5, 0.9)
-_DEFAULT_RATE = 0.5
+# Of all pairs of rates that differ by as much these vary most.
+_HARDEST = "rates about one half, the hardest"
 Records = Sequence[tuple[Simulation, Summary]]
 
 
@@ -47,6 +49,7 @@ class Planned:
     correlation: float
     basis: str
     power: Callable[[int, float, float], float] | None
+    largest: float = math.nan  # difference in that direction that there can be
 
 
 def level(study: Study) -> float:
@@ -55,7 +58,10 @@ def level(study: Study) -> float:
 
 
 def planned(study: Study, records: Records, base: float | None = None) -> list[Planned]:
-    """Return what is assumed of each comparison; `records` are a pilot's, `base` is a rate of all first conditions."""
+    """Return what is assumed of each comparison; `records` are a pilot's, `base` is a rate of all first conditions.
+
+    Raises UsageError if no rate is the smallest difference of a question away from `base`.
+    """
     rows = pd.DataFrame([simulation_row(*record) for record in records])
     by = [*study.axes, "seed"]
     # Another study may lack an axis, or have played the same.
@@ -74,29 +80,45 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
         def by_samples(n: int, difference: float, alpha: float) -> float:
             return power_of_differences(n, differences, difference, alpha)
 
-        basis = f"spread of {number} pairs"
-        return Planned(comparison, math.nan, question.smallest, number, math.nan, basis, by_samples)
+        basis, smallest = f"spread of {number} pairs", question.smallest
+        return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest)
     pilot = number >= PILOT
     phi = correlation(*pairs.counts) if pilot else 0.0
-    if base is not None:
-        first, said = base, f"rate {base:g} as given"
-    elif question.expected is not None:
-        first, said = question.expected[0], "rates as expected"
-    elif pilot:
-        first, said = float(pairs.first.mean()), f"rate of {number} pairs"
-    else:
-        first, said = _DEFAULT_RATE, f"rate {_DEFAULT_RATE:g}, the hardest"
-    if base is None and question.expected is not None:
-        difference = question.expected[1] - first
-    else:  # towards a half, where rates vary most
-        difference = question.smallest if first + question.smallest <= 1 and first <= 0.5 else -question.smallest
+    given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
+    first = 0.5 - difference / 2 if given is None else given
+    room = 1 - first if difference >= 0 else first
     paired = f"correlation of {number} pairs" if pilot else "pairs independent: no pilot"
 
     def by_counts(n: int, difference: float, alpha: float) -> float:
-        second = first + difference
-        return power_of_rates(n, Rates(first, second, phi), alpha) if -1e-9 <= second <= 1 + 1e-9 else 0.0
+        low = 0.5 - difference / 2 if given is None else first
+        return power_of_rates(n, Rates(low, min(max(low + difference, 0.0), 1.0), phi), alpha)
 
-    return Planned(comparison, first, difference, number * pilot, phi, f"{said}; {paired}", by_counts)
+    basis, largest = f"{said}; {paired}", 1.0 if given is None else room
+    return Planned(comparison, first, difference, number * pilot, phi, basis, by_counts, largest)
+
+
+def _assumed(
+    comparison: Comparison, played: float | None, number: int, base: float | None
+) -> tuple[float | None, float, str]:
+    """Return the first rate, the difference, and whence they are; no rate: those about a half.
+
+    `played` is the first rate of so many pairs of a pilot.
+    """
+    question, smallest = comparison.question, comparison.question.smallest
+    if base is None and question.expected is not None:
+        return question.expected[0], question.expected[1] - question.expected[0], "rates as expected"
+    first = played if base is None else base
+    if first is not None and smallest <= max(first, 1 - first) + 1e-9:
+        # Towards a half, where rates vary most.
+        said = f"rate of {number} pairs" if base is None else f"rate {base:g} as given"
+        return first, smallest if first <= 0.5 else -smallest, said
+    if base is not None:
+        raise UsageError(
+            f"--base {base:g}: {question.name}: no rate differs from it by {smallest:g} or more, the smallest "
+            f"difference; give one of at most {1 - smallest:g} or at least {smallest:g}"
+        )
+    more = "" if played is None else f", as that of {number} pairs leaves no room"
+    return None, smallest, f"{_HARDEST}{more}"
 
 
 def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataFrame:
@@ -105,9 +127,10 @@ def plan_table(study: Study, plans: Sequence[Planned], costs: Costs) -> pd.DataF
 
 
 def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
-    comparison, alone = plan.comparison, 1 - CONFIDENCE
-    counts = comparison.seeds()
-    pairs, strata = sum(counts), len(comparison.strata)
+    comparison = plan.comparison
+    strata, now, grown = len(comparison.strata), comparison.seeds(), comparison.seeds(at_most=True)
+    least = _found(plan, now, alpha)
+    most = least if grown == now else _found(plan, grown, alpha)
     row: dict[str, Any] = {
         "question": comparison.question.name,
         "what": comparison.question.outcome,
@@ -115,29 +138,39 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
         "from": comparison.values[0],
         "to": comparison.values[1],
         "strata": strata,
-        "seeds": max(counts),
-        "pairs": pairs,
+        **least,
+        **{f"{name}_most": value for name, value in most.items()},
         "rate_from": plan.first,
         "difference": plan.difference,
         "correlation": plan.correlation,
         "level": alpha,
         "basis": plan.basis,
-        "power": math.nan,
-        "power_alone": math.nan,
-        "power_one_stratum": math.nan,
-        "smallest_80": math.nan,
         "seeds_80": pd.NA,
         "seeds_90": pd.NA,
     }
     if plan.power is not None:
         power, difference = plan.power, plan.difference
-        row["power"], row["power_alone"] = power(pairs, difference, alpha), power(pairs, difference, alone)
-        row["power_one_stratum"] = power(max(counts), difference, alone)
-        row["smallest_80"] = _smallest(plan, pairs, alpha)
         for target in TARGETS:
             needed = pairs_needed(lambda n: power(n, difference, alpha), target, strata, _most(plan))
             row[f"seeds_{100 * target:.0f}"] = pd.NA if needed is None else needed // strata
     return row | _costs(comparison, row["seeds_80"], costs)
+
+
+def _found(plan: Planned, counts: Sequence[int], alpha: float) -> dict[str, Any]:
+    """Return what so many seeds of each stratum find."""
+    seeds, pairs, alone = max(counts), sum(counts), 1 - CONFIDENCE
+
+    def power(n: int, at: float) -> float:
+        return math.nan if plan.power is None else plan.power(n, plan.difference, at)
+
+    return {
+        "seeds": seeds,
+        "pairs": pairs,
+        "power": power(pairs, alpha),
+        "power_alone": power(pairs, alone),
+        "power_one_stratum": power(seeds, alone),
+        "smallest_80": _smallest(plan, pairs, alpha),
+    }
 
 
 def _most(plan: Planned) -> int:
@@ -146,40 +179,40 @@ def _most(plan: Planned) -> int:
 
 def _smallest(plan: Planned, pairs: int, alpha: float) -> float:
     """Return the smallest difference found with 80%, in the direction of the one that is to be found; NaN for none."""
+    if (power := plan.power) is None:
+        return math.nan
     sign = math.copysign(1.0, plan.difference)
-    if plan.comparison.kind == "quantity":
-        most = 100 * abs(plan.difference)
-    else:
-        most = 1 - plan.first if sign > 0 else plan.first
-
-    def power(difference: float) -> float:
-        assert plan.power is not None
-        return plan.power(pairs, sign * difference, alpha)
-
-    found = smallest_found(power, most)
+    found = smallest_found(lambda difference: power(pairs, sign * difference, alpha), plan.largest)
     return math.nan if found is None else found
 
 
 def _costs(comparison: Comparison, seeds: Any, costs: Costs) -> dict[str, Any]:
     conditions = list({condition.path: condition for pair in comparison.strata for condition in pair}.values())
-    now = total_cost(conditions, costs)[0]
+    now, most = (total_cost(conditions, costs, at_most)[0] for at_most in (False, True))
     each = sum((costs.of(condition)[0] for condition in conditions), Cost())
     then = each * (math.nan if pd.isna(seeds) else float(seeds))
     parts = ("tokens", "hours", "gpu_hours", "money")
     return {
         "conditions": len(conditions),
         "simulations": sum(len(condition.seeds) for condition in conditions),
+        "simulations_most": sum(len(condition.most_seeds) for condition in conditions),
         **{name: getattr(now, name) for name in parts},
+        **{f"{name}_most": getattr(most, name) for name in parts},
         **{f"{name}_80": getattr(then, name) for name in parts},
     }
 
 
-def total_cost(conditions: Sequence[Condition], costs: Costs) -> tuple[Cost, dict[str, list[str]]]:
-    """Return what all simulations of some conditions take, and which models are known from what."""
+def total_cost(
+    conditions: Sequence[Condition], costs: Costs, at_most: bool = False
+) -> tuple[Cost, dict[str, list[str]]]:
+    """Return what all simulations of some conditions take, and which models are known from what.
+
+    `at_most`: once all seeds have grown.
+    """
     total, known = Cost(), dict[str, list[str]]()
     for condition in conditions:
         cost, source = costs.of(condition)
-        total += cost * len(condition.seeds)
+        total += cost * len(condition.most_seeds if at_most else condition.seeds)
         if condition.models and condition.engine not in known.setdefault(source, []):
             known[source].append(condition.engine)
     return total, known
@@ -187,7 +220,7 @@ def total_cost(conditions: Sequence[Condition], costs: Costs) -> tuple[Cost, dic
 
 def width_table(study: Study) -> pd.DataFrame:
     """Return how wide Wilson's interval of an outcome's rate is by the number of seeds, at rates of 50% and 90%."""
-    own = {len(condition.seeds) for condition in study.conditions}
+    own = {len(seeds) for condition in study.conditions for seeds in (condition.seeds, condition.most_seeds)}
     rows = []
     for seeds in sorted({*_SEEDS, *own}):
         low, high = wilson_of_mean(list(_RATES), [seeds] * len(_RATES))
@@ -196,9 +229,18 @@ def width_table(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def pilot(study: Study, other: Study | None) -> Records:
-    """Return the records that assumptions and costs are taken from: those of the study, and of another one."""
-    return [*played(study), *(played(other) if other is not None else [])]
+def untold(study: Study, records: Records) -> str:
+    """Return in a few words what the records of another study do not tell; "" for nothing that is needed."""
+    if not records:
+        return "no records, so it tells nothing"
+    axes = [[simulation.condition.axes.get(axis) for axis in study.axes] for simulation, _ in records]
+    if any(list(condition.axes.values()) in axes for condition in study.conditions):
+        return ""
+    models = {model for condition in study.conditions for model in condition.models}
+    if models & {model for simulation, _ in records for model in simulation.condition.models}:
+        return "no condition of this study is in it, so it tells no rates" * bool(study.comparisons)
+    told = "no rates" if not models else "neither rates nor costs"
+    return f"no condition of this study is in it, so it tells {told}"
 
 
-__all__ = ["UNKNOWN", "Planned", "level", "pilot", "plan_table", "planned", "total_cost", "width_table"]
+__all__ = ["UNKNOWN", "Planned", "level", "plan_table", "planned", "total_cost", "untold", "width_table"]

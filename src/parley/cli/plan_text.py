@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from parley import paths
-from parley.analysis.costs import PER_AGENT, SCRIPTED, UNKNOWN, Cost, Costs
-from parley.analysis.planning import Planned, level, pilot, plan_table, planned, total_cost, width_table
+from parley.analysis.costs import PER_AGENT, SCRIPTED, UNKNOWN, Costs, played
+from parley.analysis.planning import Planned, level, plan_table, planned, total_cost, untold, width_table
 from parley.figures.power import draw_power
 from parley.files import write_atomically
 from parley.study import Study
@@ -19,14 +19,23 @@ _HINT = (
     "  questions:",
     "    - {name: NAME, outcome: %s, compare: %s, smallest: 0.15}",
 )
+_ENDS = ("", "_most")  # columns of what is at least, and at most where seeds grow
+_PARTS = ("tokens", "hours", "gpu_hours", "money")
 
 
 def lines(study: Study, other: Study | None, base: float | None) -> Iterator[str]:
     """Write what is planned to results/STUDY/plan, and yield it as text; raises RecordError if the disk refuses."""
-    records = pilot(study, other)
+    others = played(other) if other is not None else []
+    records = [*played(study), *others]
     costs, plans = Costs(records), planned(study, records, base)
     found = plan_table(study, plans, costs) if plans else width_table(study)
     yield from _questions(study, plans, found) if plans else _widths(study, found)
+    if other is not None and (said := untold(study, others)):
+        yield one_line(f"--from {other.name}: {said}")
+    if growing := [condition for condition in study.conditions if condition.growing]:
+        least = min(len(condition.seeds) for condition in growing)
+        most = max(len(condition.most_seeds) for condition in growing)
+        yield f"seeds grow: at least {least}, at most {most} of a condition; ranges are from the one to the other"
     yield ""
     yield from _costs(study, found if plans else None, costs)
     path = paths.power(study.name, "plan", ".csv")
@@ -45,11 +54,11 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
             [
                 one_line(row["question"]),
                 one_line(f"{row['axis']} {row['from']} -> {row['to']}"),
-                f"{row['strata']} x {row['seeds']}" if row["strata"] * row["seeds"] == row["pairs"] else row["pairs"],
+                _range(*(_pairs(row, end) for end in _ENDS)),
                 f"{plan.first:.1%} -> {plan.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
-                _percent(row["power"]),
-                "?" if plan.power is None else _found(row["smallest_80"], share),
-                str(row["seeds"]),
+                _percents(row, "power"),
+                "?" if plan.power is None else _range(*(_found(row[f"smallest_80{end}"], share) for end in _ENDS)),
+                _range(*(str(row[f"seeds{end}"]) for end in _ENDS)),
                 _count(row["seeds_80"], plan),
                 _count(row["seeds_90"], plan),
             ]
@@ -61,9 +70,9 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
     for plan, row in zip(plans, found.to_dict("records"), strict=True):
         more = []
         if plan.power is not None and len(plans) > 1:
-            more.append(f"alone (p < 0.05) power {_percent(row['power_alone'])}")
+            more.append(f"alone (p < 0.05) power {_percents(row, 'power_alone')}")
         if plan.power is not None and row["strata"] > 1:
-            more.append(f"one of its {row['strata']} strata alone {_percent(row['power_one_stratum'])}")
+            more.append(f"one of its {row['strata']} strata alone {_percents(row, 'power_one_stratum')}")
         yield one_line("; ".join([f"{plan.comparison.label}: {plan.basis}", *more]))
 
 
@@ -81,18 +90,19 @@ def _widths(study: Study, found: pd.DataFrame) -> Iterator[str]:
 
 
 def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[str]:
-    total, known = total_cost(study.conditions, costs)
+    least, known = total_cost(study.conditions, costs)
+    most, _ = total_cost(study.conditions, costs, at_most=True)
+    seeds = [(len(condition.seeds), len(condition.most_seeds)) for condition in study.conditions]
     header = ("what it takes", "simulations", "tokens", "engine hours", "GPU hours", "money")
-    simulations = sum(len(condition.seeds) for condition in study.conditions)
-    rows = [["the study as it is", f"{simulations:,}", *_cost_cells(total)]]
+    simulations = _range(*(f"{sum(numbers):,}" for numbers in zip(*seeds, strict=True)))
+    parts = (_range(*(_number(getattr(cost, part)) for cost in (least, most))) for part in _PARTS)
+    rows = [["the study as it is", simulations, *parts]]
     for row in [] if found is None else found.to_dict("records"):
-        parts = ("tokens", "hours", "gpu_hours", "money")
-        rows.append(
-            [f"{row['question']}: as it is", f"{row['simulations']:,}", *map(_number, (row[p] for p in parts))]
-        )
+        now = (_range(*(_number(row[f"{part}{end}"]) for end in _ENDS)) for part in ("simulations", *_PARTS))
+        rows.append([f"{row['question']}: as it is", *now])
         if not pd.isna(row["seeds_80"]):
             needed = f"{row['conditions'] * row['seeds_80']:,}"
-            rows.append([f"{row['question']}: for 80%", needed, *map(_number, (row[f"{p}_80"] for p in parts))])
+            rows.append([f"{row['question']}: for 80%", needed, *map(_number, (row[f"{p}_80"] for p in _PARTS))])
     yield from table(header, [[one_line(cell) for cell in row] for row in rows])
     if UNKNOWN in known:
         yield one_line(
@@ -109,8 +119,17 @@ def _costs(study: Study, found: pd.DataFrame | None, costs: Costs) -> Iterator[s
         yield f"{SCRIPTED}: nothing is paid for"
 
 
-def _cost_cells(cost: Cost) -> list[str]:
-    return [_number(part) for part in (cost.tokens, cost.hours, cost.gpu_hours, cost.money)]
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _pairs(row: dict[Any, Any], end: str) -> str:
+    strata, seeds, pairs = row["strata"], row[f"seeds{end}"], row[f"pairs{end}"]
+    return f"{strata} x {seeds}" if strata * seeds == pairs else str(pairs)
+
+
+def _percents(row: dict[Any, Any], name: str) -> str:
+    return _range(*(_percent(row[f"{name}{end}"]) for end in _ENDS))
 
 
 def _number(value: Any) -> str:

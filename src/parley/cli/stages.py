@@ -31,7 +31,10 @@ def expand(study: str, models: Path | None, only_paths: bool) -> None:
         most = f" (up to {condition.growing.to})" if condition.growing else ""
         click.echo(f"{condition.place}{threat}  seeds={written}{most}")
     shards = len(set(loaded.shards().values()))
-    played, conditions = counted(len(simulations), "simulation"), counted(len(loaded.conditions), "condition")
+    at_most = sum(len(condition.most_seeds) for condition in loaded.conditions)
+    played, conditions = counted(at_most, "simulation"), counted(len(loaded.conditions), "condition")
+    if at_most > len(simulations):
+        played = f"at least {len(simulations)}, at most {played}"
     click.echo(f"{played} in {conditions}, {counted(shards, 'shard')}")
     if any(condition.growing for condition in loaded.conditions):
         from parley.analysis.precision import unreachable

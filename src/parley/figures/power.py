@@ -41,6 +41,8 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> Figur
     notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
     if any(plan.power is not None and not plan.pairs for plan in plans):
         notes.append("Pairs are taken to be independent where no records tell otherwise.")
+    if any(condition.growing for condition in study.conditions):
+        notes.append("Where seeds grow, vertical lines are at the least and at the most.")
     panels = at_most(list(zip(plans, table.to_dict("records"), strict=True)), notes)
     lines = [("not corrected (p < 0.05)", alone, False)]
     if len(plans) > 1:
@@ -57,10 +59,12 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> Figur
         ax.set_ylabel("power")
         if plan.power is None:
             ax.text(0.5, 0.5, wrapped(plan.basis, _SIZE[0]), ha="center", va="center", transform=ax.transAxes)
-            _seeds_axis(ax, 100, [row["seeds"]])
+            _seeds_axis(ax, max(100, row["seeds_most"]), _ends(row))
             return
         needed = [row[f"seeds_{100 * target:.0f}"] for target in TARGETS]
-        most = max([2 * row["seeds"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))])
+        most = max(
+            [2 * row["seeds"], 1.3 * row["seeds_most"], *(1.3 * seeds for seeds in needed if not pd.isna(seeds))]
+        )
         drawn = plan.comparison.kind == "quantity"
         seeds = np.unique(np.geomspace(2, max(most, 10), _FEW_POINTS if drawn else _POINTS).round().astype(int))
         for index, (_, at, single) in enumerate(lines):
@@ -71,10 +75,14 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> Figur
             ax.plot(seeds, powers, clip_on=False, markevery=max(1, len(seeds) // _MARKED), **line_style(index))
         for target in TARGETS:
             ax.axhline(target, color="#777777", linewidth=0.7)
-        _seeds_axis(ax, most, [row["seeds"]])
+        _seeds_axis(ax, most, _ends(row))
 
     rows = in_blocks([partial(draw, panel=panel) for panel in panels], columns_of(_SIZE[0]))
     return page(study, _POWER, rows, _SIZE, notes, [*legend, _PLANNED])
+
+
+def _ends(row: dict[Any, Any]) -> list[int]:
+    return sorted({row["seeds"], row["seeds_most"]})
 
 
 def _title(plan: Planned) -> str:

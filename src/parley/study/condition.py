@@ -104,6 +104,11 @@ class Condition:
         return f"{self.path}/spec={self.spec}"
 
     @property
+    def most_seeds(self) -> Sequence[int]:
+        """The seeds that it has at most: more than `seeds` only where they grow."""
+        return range(self.growing.to) if self.growing else self.seeds
+
+    @property
     def models(self) -> tuple[str, ...]:
         """Names of the models that it needs, in order."""
         return tuple(sorted(self.entries))

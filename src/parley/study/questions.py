@@ -7,6 +7,7 @@ A question pools the pairs of all conditions that differ in what it compares: wi
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -64,7 +65,7 @@ class Question(BaseModel):
     expected: Annotated[list[_Rate], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
         description="Rates that are expected under the two `values`, for `parley plan`; by default from records, else "
-        "0.5 and the smallest difference.",
+        "the smallest difference about 0.5.",
     )
 
 
@@ -85,9 +86,10 @@ class Comparison:
         """The question's name, and what it compares."""
         return f"{self.question.name}: {self.question.compare} {self.values[0]} -> {self.values[1]}"
 
-    def seeds(self) -> list[int]:
-        """Return how many seeds the two conditions of each stratum share."""
-        return [len(set(first.seeds) & set(second.seeds)) for first, second in self.strata]
+    def seeds(self, at_most: bool = False) -> list[int]:
+        """Return how many seeds the two conditions of each stratum share; `at_most`: once all have grown."""
+        name = "most_seeds" if at_most else "seeds"
+        return [len(set(getattr(first, name)) & set(getattr(second, name))) for first, second in self.strata]
 
 
 def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:
@@ -171,9 +173,10 @@ def _strata(
         if found:
             break
     else:
-        raise UsageError(
-            f"{where}: no two conditions differ in {axis} alone ({', '.join(values)}); `parley expand` lists them"
-        )
+        others = combinations(dict.fromkeys(str(condition.axes[axis]) for condition in there), 2)
+        fit = next((two for two in others if any(_matched(there, axis, two, False))), None)
+        remedy = f"choose two that do: values: [{', '.join(fit)}]" if fit else "`parley expand` lists them"
+        raise UsageError(f"{where}: no two conditions differ in {axis} alone ({', '.join(values)}); {remedy}")
     _check_once(found, where)
     _check_over(question, found, by_honest, where)
     if kind == "outcome":

@@ -37,11 +37,18 @@ def _each_once(numbers: list[int]) -> list[int]:
     return numbers
 
 
-def _named_once(questions: list[Question]) -> list[Question]:
+def _asked_once(questions: list[Question]) -> list[Question]:
     names = [question.name for question in questions]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{name!r} is repeated; give each question a name of its own")
+    # Twice the same would make Holm's correction of all of them stricter.
+    asked: list[tuple[Question, str]] = []
+    for question in questions:
+        plain = question.model_copy(update={"name": "", "over": sorted(question.over)})
+        if same := next((name for other, name in asked if other == plain), None):
+            raise ValueError(f"{question.name!r} asks the same as {same!r}; remove one")
+        asked.append((plain, question.name))
     return questions
 
 
@@ -219,7 +226,7 @@ class StudyFile(BaseModel):
     shard_size: _Positive = Field(default=32, description="Simulations that share one engine; on a cluster, one job.")
     parameters: dict[str, Any] = Field(default_factory=dict, description="Fixed parameters of the game.")
     grids: list[Grid] = Field(min_length=1, description="Blocks of conditions.")
-    questions: Annotated[list[Question], AfterValidator(_named_once)] = Field(
+    questions: Annotated[list[Question], AfterValidator(_asked_once)] = Field(
         default=[],
         max_length=100,
         description="What the study is to answer: comparisons whose p are corrected together, and for which "

@@ -69,7 +69,7 @@ def parquet_file(content: bytes) -> ParquetFile:
     end = len(content) - _FOOTER_END - footer
     seal = content[max(0, end - _SEAL_BYTES) : end]
     if seal.startswith(_SEAL):
-        if seal != _seal(content[end:]):
+        if seal != _seal(memoryview(content)[end:]):
             raise BadParquetError("its footer is damaged")
         end -= _SEAL_BYTES
     file = pq.ParquetFile(
@@ -80,7 +80,7 @@ def parquet_file(content: bytes) -> ParquetFile:
     return ParquetFile(content, file.metadata, end)
 
 
-def _seal(footer: bytes) -> bytes:
+def _seal(footer: bytes | memoryview) -> bytes:
     return _SEAL + hashlib.sha256(footer).digest()
 
 

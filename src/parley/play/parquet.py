@@ -8,7 +8,6 @@ encodings are read, and the sizes of all pages are looked at first.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,8 @@ class ParquetFile:
 
     content: bytes
     footer: pq.FileMetaData
+    schema: pa.Schema
     data_bytes: int
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The columns; found out only where rows are looked at."""
-        return self.footer.schema.to_arrow_schema()
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
@@ -77,7 +72,7 @@ def parquet_file(content: bytes) -> ParquetFile:
         thrift_string_size_limit=MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    return ParquetFile(content, file.metadata, end)
+    return ParquetFile(content, file.metadata, file.schema_arrow, end)
 
 
 def _seal(footer: bytes | memoryview) -> bytes:

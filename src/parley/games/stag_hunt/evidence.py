@@ -15,7 +15,7 @@ from parley.games.evidence import (
     TimelineCell,
 )
 from parley.games.parameters import BYZANTINE, Group
-from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED
+from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED, reaction_metrics
 from parley.games.stag_hunt.columns import COLUMNS
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.games.stag_hunt.state import HARE, STAG, Round
@@ -69,6 +69,15 @@ QUANTITIES = (
     Quantity("idle", "actions missing: no usable reply", contrasted=False),
     Quantity("no_words", "words missing: no usable reply, or nothing that is one word", contrasted=False),
     Quantity("excluded_rounds", "rounds excluded for a reply that could not be used", contrasted=False),
+)
+
+_REACTIONS = {"detected", "rounds_until_detection", "retreated", "rounds_until_retreat", "kept_hunting", "recovered"}
+_REACTIONS |= {PRONE, PERSISTENT, UNCLASSIFIED}
+REACTIONS = (
+    *(each for each in (*INDICATORS, *QUANTITIES) if each.name in _REACTIONS),
+    Indicator("returned", "a betrayed player that turned to the hare hunts the stag again"),
+    Quantity("switched_for_good", "share of betrayed players that hunt the hare in all later rounds", share=True),
+    Quantity("preemptive", "share of betrayed players that had never hunted the stag", share=True),
 )
 
 FIGURES = (
@@ -216,11 +225,24 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
+    reactions = REACTIONS
 
     def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
         """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
         betrayers = any(group.role == BYZANTINE and group.count for group in groups)
         return figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1)
+
+    def reacted(
+        self,
+        parameters: StagHuntParameters,
+        metrics: Mapping[str, Any],
+        names: Mapping[str, str],
+        trace: Sequence[Round],
+    ) -> Mapping[str, Any]:
+        """Return what players do from the round on in which each of them was betrayed in the game of `metrics`."""
+        seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
+        found = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
+        return {each.name: found[each.name] for each in REACTIONS}
 
     def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""

@@ -61,7 +61,7 @@ def test_who_switches_for_good_and_who_never_hunted() -> None:
     trace = hunt("hhhhb", "shsss", "shssh", "hhhhs", "hhs-s").outcome.trace
     seen = {f"agent_{k}": 2 for k in (1, 2, 3, 4)}
     found = reaction_metrics(trace, seen, 2, StagHuntParameters().archetype_threshold)
-    assert (found["switched_for_good"], found["preemptive"]) == (0.25, 0.25)
+    assert (found["switched_for_good"], found["preemptive"], found["hare_for_good"]) == (0.25, 0.25, 0.5)
     assert found["returned"] is True  # agent_3
     grim = reaction_metrics(trace, {"agent_1": 2}, 2, StagHuntParameters().archetype_threshold)
     assert (grim["retreated"], grim["returned"]) == (True, False)
@@ -76,7 +76,7 @@ def test_of_the_own_game_they_are_its_metrics() -> None:
     own = {"agent_1": "agent_1", "agent_2": "agent_2"}
     again = StagHuntEvidence().reacted(StagHuntParameters(), game.of, own, list(game.outcome.trace))
     same = {name: value for name, value in again.items() if name in game.of}
-    assert len(same) == len(again) - 3  # the paper's classes and who comes back are no metrics
+    assert len(same) == len(again) - 4  # the paper's classes and who comes back are no metrics
     assert same == {name: game.of[name] for name in same}
 
 

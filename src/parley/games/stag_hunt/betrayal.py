@@ -54,8 +54,8 @@ class Betrayed:
 
     @property
     def switched(self) -> bool:
-        """Whether it hunts the hare in all rounds that count, and had hunted a stag: the paper's switch for good."""
-        return not self.preemptive and self.hares > 0 and not self.stags and not self.idle
+        """Whether it hunts the hare for good, and had hunted a stag."""
+        return not self.preemptive and hare_for_good(self.stags, self.hares, self.idle)
 
     @property
     def retreated(self) -> int | None:
@@ -127,6 +127,15 @@ def _is_other_word(before: str | None, now: str | None) -> bool:
 def _is_other_action(before: Action | None, now: Action | None) -> bool:
     """Whether an action was changed for the other one; a failure is no change."""
     return before is not None and now is not None and before != now
+
+
+def hare_for_good(stags: int, hares: int, idle: int) -> bool:
+    """Whether a player hunts the hare in all rounds after its betrayal that count.
+
+    It is defection-prone by the paper's rule. The arguments count its rounds with a stag, with a hare, and without an
+    action.
+    """
+    return hares > 0 and not stags and not idle
 
 
 def archetype(share: Fraction | None, threshold: Fraction) -> str:
@@ -208,6 +217,9 @@ def reaction_metrics(
     return {
         **_changes(betrayed, first),
         **archetype_shares([each.share for each in betrayed], threshold),
+        "hare_for_good": (
+            sum(hare_for_good(b.stags, b.hares, b.idle) for b in betrayed) / len(betrayed) if betrayed else None
+        ),
         "switched_for_good": sum(b.switched for b in betrayed) / len(betrayed) if betrayed else None,
         "preemptive": sum(b.preemptive for b in betrayed) / len(betrayed) if betrayed else None,
         "returned": any(returned) if returned else None,

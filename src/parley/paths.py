@@ -29,6 +29,7 @@ TABLES = (
     "endings",
     "times",
     "quality",
+    "reactions",
     "noise",
     "margins",
     "effects",

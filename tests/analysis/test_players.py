@@ -35,7 +35,7 @@ def test_shares_of_agents_are_those_of_the_whole_simulation_taken_apart() -> Non
     found = StagHuntGame.evidence.of_agents(of)
     assert {agent: [kind for kind, share in shares.items() if share] for agent, shares in found.items()} == {
         "agent_1": ["kept_hunting", "cooperation_persistent"],
-        "agent_3": ["defection_prone"],
+        "agent_3": ["hare_for_good", "defection_prone"],
         "agent_4": ["unclassified"],
         "agent_5": ["unclassified"],
     }
@@ -53,7 +53,10 @@ def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFact
     found = {(row["quantity"], row["player"]): row for row in table.to_dict("records")}
     assert {key: row["mean"] for key, row in found.items()} == {
         (quantity, player): float((player == "always_stag") == loyal)
-        for quantity, loyal in (("kept_hunting", True), ("cooperation_persistent", True), ("defection_prone", False))
+        for quantity, loyal in (
+            *(("kept_hunting", True), ("cooperation_persistent", True)),
+            *(("defection_prone", False), ("hare_for_good", False)),
+        )
         for player in ("always_stag", "grim_trigger")
     } | {("unclassified", player): 0.0 for player in ("always_stag", "grim_trigger")}
     row = found["defection_prone", "grim_trigger"]

@@ -139,6 +139,33 @@ COMPARED = (
         ),
     ),
     Table(
+        "reactions",
+        "condition with an adversary and measure of how agents react, in games that measure it",
+        (
+            OF_AXES,
+            Column(
+                "without",
+                "string",
+                "the condition without adversary, all else alike: its values of the axes that differ; `none`: the "
+                "study has none, and nothing says what is a reaction",
+            ),
+            Column("kind", "string", "`indicator` or `quantity`"),
+            Column("what", "string", "name of the measure"),
+            Column("simulations", "int64", "simulations of the condition that have a value"),
+            Column("value", "double", "rate or mean of these"),
+            Column("pairs", "int64", "those whose game of the same seed without adversary has a value, too"),
+            Column("value_with", "double", "rate or mean in the pairs, with adversary"),
+            Column("value_without", "double", "the same without one, from the same round on, of the same agents"),
+            Column("only_with", "int64", "pairs in which only the game with adversary has it; missing for quantities"),
+            Column("only_without", "int64", "pairs in which only the other has it; missing for quantities"),
+            Column("difference", "double", "`value_with` - `value_without`: what is a reaction"),
+            *limits("the difference"),
+            Column("test", "string", "`McNemar` or `t`; empty without pairs"),
+            Column("p", "double", "two-sided p of the test"),
+            Column("p_holm", "double", "p, corrected by Holm over all rows of the same `what`"),
+        ),
+    ),
+    Table(
         "noise",
         "condition and what is compared, in studies with `repeats`",
         (

@@ -22,6 +22,7 @@ from parley.analysis.noise import REPEAT, noise_table
 from parley.analysis.quality import quality_table
 from parley.analysis.questions import question_table
 from parley.analysis.rates import quantity_table, rate_table
+from parley.analysis.reactions import reaction_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.tables import write_table
 from parley.analysis.turns import Recorded, write_turns
@@ -87,6 +88,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "endings": ending_table(rows, by, study.game, impossible),
         "times": times_table(rows, by, study.game),
         "quality": quality_table(rows, by, study.game),
+        "reactions": reaction_table(records),
         "margins": margin_table(rows, by, study.game, impossible, study.paper),
         "effects": effect_table(rows, by, study.game, study.effects, impossible),
         "noise": noise,

@@ -265,6 +265,8 @@ class Evidence(Generic[P, R]):
     paired_by: tuple[str, ...] = ()  # metrics that simulations of a pair share, besides their seed
     # Metrics that are numbers: what agents began with on average, and what they agreed on (the table `quality`).
     regressed: tuple[str, str] | None = None
+    # Indicators and quantities of how agents react to an adversary (the table `reactions`).
+    reactions: tuple[Indicator | Quantity, ...] = ()
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
@@ -278,6 +280,17 @@ class Evidence(Generic[P, R]):
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return metrics that follow from those of a record: older records have them, too."""
         return {}
+
+    def reacted(
+        self, parameters: P, metrics: Mapping[str, Any], names: Mapping[str, str], trace: Sequence[R]
+    ) -> Mapping[str, Any]:
+        """Return the value of each of `reactions`, by name, in the game of `trace`; None where it has none.
+
+        What counts as a reaction, and from which round on, is told by `metrics`, those of a game with an adversary.
+        The trace is its own, or that of the same game without one: a reaction there has no reason. `names` are what
+        its agents that are not the adversary's are called in the trace. A game that has `reactions` says it.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.reacted")
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.

@@ -7,6 +7,7 @@ import pytest
 
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
+from parley.games.stag_hunt.evidence import StagHuntEvidence
 from support.hunting import hunt
 
 CALM = ["stag"] * 3
@@ -187,3 +188,14 @@ def test_thresholds_are_exact(share: Any, threshold: str, kind: str) -> None:
 def test_shares_of_nobody_are_missing() -> None:
     assert set(archetype_shares([], Fraction(4, 5)).values()) == {None}
     assert (SWEEP[0], SWEEP[-1], len(SWEEP)) == (Fraction(1, 2), 1, 11)
+
+
+def test_the_papers_rule_follows_from_the_record() -> None:
+    # agent_1 switches, agent_2 never hunted the stag, agent_3 comes back, agent_4 fails once.
+    played = hunt("hhhhb", "shsss", "shssh", "hhhhs", "hhs-s")
+    evidence = StagHuntEvidence()
+    assert evidence.derived(played.of) == {"hare_for_good": 0.5}
+    of = {name: found["hare_for_good"] for name, found in evidence.of_agents(played.of).items()}
+    assert of == {"agent_1": 1, "agent_2": 1, "agent_3": 0, "agent_4": 0}
+    assert "hare_for_good" not in played.of  # records stay as they are
+    assert evidence.derived(hunt("hhh", "sss", "hss").of) == {"hare_for_good": None}

@@ -117,10 +117,11 @@ def test_cooperative_words_are_a_parameter() -> None:
 
 def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
     played = hunt("hhb", "sss", "ssh", "hhh")
+    told = {**played.of, **StagHuntGame.evidence.derived(played.of)}
     for described in (*StagHuntGame.evidence.indicators, *StagHuntGame.evidence.quantities):
         if described.name == "excluded_rounds":  # the published rules alone exclude any
             continue
-        assert played.of[described.name] is not None or described.name in ("recovered",)
+        assert told[described.name] is not None or described.name in ("recovered",)
     assert all(played.of[quantity.most] for quantity in StagHuntGame.evidence.quantities if quantity.most)
     names = {name for figure in StagHuntGame.evidence.figures for name in figure.of}
     known = {

@@ -25,7 +25,9 @@ class Betrayed:
     """What one honest player did in the rounds after `seen`, in which it first saw a betrayal.
 
     `idle` are rounds without an action; `word_changed` and `action_changed` the first round with another word or
-    action than its last one up to the round `seen`, None if there is none; `hunted` is whether that action was a stag.
+    action than its last one up to the round `seen`, None if there is none; `hunted` is whether that action was a stag,
+    and `preemptive` whether it had acted up to then, and never hunted one. `last_stag` is the last round with a stag
+    and `last` the last with an action, 0 for none.
     """
 
     seen: int
@@ -35,6 +37,9 @@ class Betrayed:
     word_changed: int | None
     action_changed: int | None
     hunted: bool
+    preemptive: bool
+    last_stag: int
+    last: int
 
     @property
     def share(self) -> Fraction | None:
@@ -48,9 +53,19 @@ class Betrayed:
         return self.hunted and self.share == 1
 
     @property
+    def switched(self) -> bool:
+        """Whether it hunts the hare for good, and had hunted a stag."""
+        return not self.preemptive and hare_for_good(self.stags, self.hares, self.idle)
+
+    @property
     def retreated(self) -> int | None:
         """The first round with a hare, of one that had hunted the stag."""
         return self.action_changed if self.hunted else None
+
+    @property
+    def returned(self) -> bool | None:
+        """Whether it hunts the stag again once it retreated; None if it did not, or did nothing after that."""
+        return None if self.retreated in (None, self.last) else self.last_stag > (self.retreated or 0)
 
     @property
     def changed(self) -> int | None:
@@ -69,14 +84,18 @@ def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str
     None if there was none, or none before the last round that counts.
     """
     seen = first_betrayal(rounds, byzantine)
-    if seen is None:
-        return None
+    return None if seen is None else player_after(rounds, name, seen)
+
+
+def player_after(rounds: Sequence[Round], name: str, seen: int) -> Betrayed | None:
+    """Return what a player did after the round `seen`, as if betrayed in it; None if no round after it counts."""
     until, after = rounds[:seen], counted(rounds[seen:])
     if not after:
         return None
     actions = [r["actions"][name] for r in after]
+    before = [r["actions"][name] for r in until]
     word = _last(r["words"].get(name) for r in until)
-    action: Action | None = _last(r["actions"][name] for r in until)
+    action: Action | None = _last(before)
     return Betrayed(
         seen=seen,
         stags=actions.count(STAG),
@@ -85,6 +104,9 @@ def betrayed_player(rounds: Sequence[Round], name: str, byzantine: frozenset[str
         word_changed=_first(after, lambda r: _is_other_word(word, r["words"].get(name))),
         action_changed=_first(after, lambda r: _is_other_action(action, r["actions"][name])),
         hunted=action == STAG,
+        preemptive=action is not None and STAG not in before,
+        last_stag=max((r["round"] for r in after if r["actions"][name] == STAG), default=0),
+        last=max((r["round"] for r in after if r["actions"][name] is not None), default=0),
     )
 
 
@@ -105,6 +127,15 @@ def _is_other_word(before: str | None, now: str | None) -> bool:
 def _is_other_action(before: Action | None, now: Action | None) -> bool:
     """Whether an action was changed for the other one; a failure is no change."""
     return before is not None and now is not None and before != now
+
+
+def hare_for_good(stags: int, hares: int, idle: int) -> bool:
+    """Whether a player hunts the hare in all rounds after its betrayal that count.
+
+    It is defection-prone by the paper's rule. The arguments count its rounds with a stag, with a hare, and without an
+    action.
+    """
+    return hares > 0 and not stags and not idle
 
 
 def archetype(share: Fraction | None, threshold: Fraction) -> str:
@@ -136,18 +167,11 @@ def betrayal_metrics(
     all_betrayed = {name: betrayed_player(rounds, name, byzantine & sees[name]) for name in honest}
     betrayed = {name: found for name, found in all_betrayed.items() if found is not None}
     first = first_betrayal(rounds, byzantine)
-    detection = min((b.changed for b in betrayed.values() if b.changed is not None), default=None)
-    retreat = min((b.retreated for b in betrayed.values() if b.retreated is not None), default=None)
     shares = [b.share for b in betrayed.values()]
     return {
         "first_betrayal_round": first,
         "betrayed_players": len(betrayed),
-        "detected": detection is not None if betrayed else None,
-        "detection_round": detection,
-        "rounds_until_detection": _since(first, detection),
-        "rounds_until_retreat": _since(first, retreat),
-        "retreated": retreat is not None if any(b.hunted for b in betrayed.values()) else None,
-        "kept_hunting": sum(b.kept for b in betrayed.values()) / len(betrayed) if betrayed else None,
+        **_changes(list(betrayed.values()), first),
         **archetype_shares(shares, threshold),
         "archetypes_by_threshold": {f"{float(t):.2f}": archetype_shares(shares, t) for t in SWEEP if betrayed},
         "after_betrayal": {
@@ -166,13 +190,53 @@ def betrayal_metrics(
     }
 
 
+def _changes(betrayed: Sequence[Betrayed], first: int | None) -> dict[str, Any]:
+    detection = min((b.changed for b in betrayed if b.changed is not None), default=None)
+    retreat = min((b.retreated for b in betrayed if b.retreated is not None), default=None)
+    return {
+        "detected": detection is not None if betrayed else None,
+        "detection_round": detection,
+        "rounds_until_detection": _since(first, detection),
+        "rounds_until_retreat": _since(first, retreat),
+        "retreated": retreat is not None if any(b.hunted for b in betrayed) else None,
+        "kept_hunting": sum(b.kept for b in betrayed) / len(betrayed) if betrayed else None,
+    }
+
+
+def reaction_metrics(
+    rounds: Sequence[Round], seen: Mapping[str, int], first: int | None, threshold: Fraction
+) -> dict[str, Any]:
+    """Return the metrics of detection, archetypes and recovery of any game, with or without a betrayal.
+
+    `seen` says from which round on each player is looked at, and `first` from which the game is. With those of its own
+    betrayal they are the metrics of the game; with those of another game, what its players do without a reason.
+    """
+    found = [player_after(rounds, name, number) for name, number in seen.items()]
+    betrayed = [each for each in found if each is not None]
+    returned = [each.returned for each in betrayed if each.returned is not None]
+    return {
+        **_changes(betrayed, first),
+        **archetype_shares([each.share for each in betrayed], threshold),
+        "hare_for_good": (
+            sum(hare_for_good(b.stags, b.hares, b.idle) for b in betrayed) / len(betrayed) if betrayed else None
+        ),
+        "switched_for_good": sum(b.switched for b in betrayed) / len(betrayed) if betrayed else None,
+        "preemptive": sum(b.preemptive for b in betrayed) / len(betrayed) if betrayed else None,
+        "returned": any(returned) if returned else None,
+        **_recovery(rounds, first),
+    }
+
+
 def recovery_metrics(rounds: Sequence[Round], byzantine: frozenset[str]) -> dict[str, Any]:
     """Return from which failed hunt on a success is a recovery, whether there is one, and its round; None for none.
 
     That is the first failure from the first betrayal on; without Byzantine players the first one. What succeeded
     before a betrayal says nothing of what comes after it.
     """
-    start = first_betrayal(rounds, byzantine) if byzantine else 1
+    return _recovery(rounds, first_betrayal(rounds, byzantine) if byzantine else 1)
+
+
+def _recovery(rounds: Sequence[Round], start: int | None) -> dict[str, Any]:
     failed = None if start is None else _first(rounds[start - 1 :], lambda r: not r["success"])
     again = None if failed is None else _first(rounds[failed:], lambda r: r["success"])
     return {

@@ -47,6 +47,9 @@ _METRICS = (
     Column("defection_prone", "double", "share of betrayed players of this archetype"),
     Column("cooperation_persistent", "double", "share of betrayed players of this archetype"),
     Column("unclassified", "double", "share of betrayed players of neither archetype"),
+    Column(
+        "hare_for_good", "double", "share of betrayed players that hunt the hare in all later rounds; not in records"
+    ),
     Column("archetypes_by_threshold", "string", "share of each archetype, by threshold", JSON),
     Column("after_betrayal", "string", "what each betrayed player did after it, by player", JSON),
     *FACTS,

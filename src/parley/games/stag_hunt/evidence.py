@@ -15,7 +15,7 @@ from parley.games.evidence import (
     TimelineCell,
 )
 from parley.games.parameters import BYZANTINE, Group
-from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED
+from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED, hare_for_good, reaction_metrics
 from parley.games.stag_hunt.columns import COLUMNS
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.games.stag_hunt.state import HARE, STAG, Round
@@ -66,9 +66,20 @@ QUANTITIES = (
     Quantity("defection_prone", "share of betrayed players: defection-prone", share=True),
     Quantity("cooperation_persistent", "share of betrayed players: cooperation-persistent", share=True),
     Quantity("unclassified", "share of betrayed players: unclassified", share=True),
+    # The paper's rule; of the archetypes only our own are contrasted.
+    Quantity("hare_for_good", "share of betrayed players: hare in all later rounds", contrasted=False, share=True),
     Quantity("idle", "actions missing: no usable reply", contrasted=False),
     Quantity("no_words", "words missing: no usable reply, or nothing that is one word", contrasted=False),
     Quantity("excluded_rounds", "rounds excluded for a reply that could not be used", contrasted=False),
+)
+
+_REACTIONS = {"detected", "rounds_until_detection", "retreated", "rounds_until_retreat", "kept_hunting", "recovered"}
+_REACTIONS |= {PRONE, PERSISTENT, UNCLASSIFIED, "hare_for_good"}
+REACTIONS = (
+    *(each for each in (*INDICATORS, *QUANTITIES) if each.name in _REACTIONS),
+    Indicator("returned", "a betrayed player that turned to the hare hunts the stag again"),
+    Quantity("switched_for_good", "share of betrayed players that switch to the hare for good", share=True),
+    Quantity("preemptive", "share of betrayed players that had never hunted the stag", share=True),
 )
 
 FIGURES = (
@@ -216,11 +227,29 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     measures = MEASURES
     indicators = INDICATORS
     quantities = QUANTITIES
+    reactions = REACTIONS
 
     def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
         """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
         betrayers = any(group.role == BYZANTINE and group.count for group in groups)
         return figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1)
+
+    def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the share of betrayed players that are defection-prone by the paper's rule, None for nobody."""
+        found = [_hare_for_good(after) for after in metrics.get("after_betrayal", {}).values()]
+        return {"hare_for_good": sum(found) / len(found) if found else None}
+
+    def reacted(
+        self,
+        parameters: StagHuntParameters,
+        metrics: Mapping[str, Any],
+        names: Mapping[str, str],
+        trace: Sequence[Round],
+    ) -> Mapping[str, Any]:
+        """Return what players do from the round on in which each of them was betrayed in the game of `metrics`."""
+        seen = {names[name]: after["seen"] for name, after in metrics["after_betrayal"].items()}
+        found = reaction_metrics(trace, seen, metrics["first_betrayal_round"], parameters.archetype_threshold)
+        return {each.name: found[each.name] for each in REACTIONS}
 
     def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Return the share of each archetype among the betrayed players by the threshold; nothing if nobody was."""
@@ -231,10 +260,11 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         return shares
 
     def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-        """Return for each betrayed player which archetype it is of, and whether it kept hunting, as 1 and 0."""
+        """Return for each betrayed player its archetype, by both rules, and whether it kept hunting, as 1 and 0."""
         return {
             name: {
                 "kept_hunting": float(after["kept"]),
+                "hare_for_good": float(_hare_for_good(after)),
                 **{kind: float(after["archetype"] == kind) for kind in (PERSISTENT, PRONE, UNCLASSIFIED)},
             }
             for name, after in metrics["after_betrayal"].items()
@@ -273,6 +303,10 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
             results={entry["round"]: _stag_points(entry) for entry in trace},
             results_label="stag pays",
         )
+
+
+def _hare_for_good(after: Mapping[str, Any]) -> bool:
+    return hare_for_good(after["stags"], after["hares"], after["idle"])
 
 
 def _stag_points(entry: Round) -> str:

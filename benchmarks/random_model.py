@@ -28,7 +28,7 @@ _TEMPLATE = (
 _LEARNED = 2_000
 # Tokens of Qwen3's tokenizer: grammars are compiled for, and mask, as many. The rest of the vocabulary is padding.
 _TOKENS = 151_669
-_CONTROL = set(range(32)) - set(b"\t\n")
+_CONTROL = set(range(32)) - set(b"\n")  # prompts are made of lines
 
 
 @dataclass(frozen=True)

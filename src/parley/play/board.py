@@ -7,9 +7,10 @@ far, and then none until it ends, has the same rounds as far as the game was pla
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from parley.games.base import Outcome
 from parley.games.replies import playing
@@ -119,9 +120,10 @@ class Board(Watcher):
             )
 
     def _cell(self, said: Sequence[Exchange]) -> Cell:
-        words = [word for exchange in said for word in parts(exchange, self.game.read_texts)[0]]
+        found = [value for exchange in said for value in parts(exchange, self.game.read_texts)[0]]
+        words = [_short(value) for value in found if value is not None]
         return Cell(
-            text=" ".join(word for word, _ in groupby(words)),
+            text=" ".join(word for word, _ in groupby(words) if word),
             failed=any(exchange.reply.failure is not None for exchange in said),
             again=any(exchange.entry.attempt for exchange in said),
         )
@@ -157,3 +159,10 @@ class Board(Watcher):
             except StopIteration as end:
                 return told_of(game, end.value, last)
         return None
+
+
+def _short(value: Any) -> str:
+    """Return what was decided in a word or two; what was told to each of many stands in the reply."""
+    if isinstance(value, Mapping):
+        return f"+{len(value)}" if value else ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

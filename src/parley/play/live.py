@@ -124,7 +124,7 @@ def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str]) 
         yield f"{head} unusable reply ({exchange.reply.failure})"
         return
     decided, texts = parts(exchange, decisive)
-    yield " ".join([head, *map(one_line, decided)])
+    yield " ".join([head, *(one_line(str(value)) for value in decided)])
     if reasoning:
         for key, value in texts.items():
             if text := one_line(value, 300):

@@ -16,13 +16,13 @@ from rich.text import Text
 from parley.games.base import Outcome
 from parley.play.board import Board
 from parley.play.matrix_text import final_lines, screen_lines
-from parley.play.recording import CAST_SIZE, SVG_WIDTH, Cast, check_target, write_svg
+from parley.play.recording import CAST_SIZE, SVG_LEAST, SVG_WIDTH, Cast, check_target, write_svg
 from parley.policies import Reply
 from parley.study.condition import Simulation
 from parley.text.logs import NAME, log_line
 
-_DRAW_SECONDS = 0.125
-_CAST_EVERY = 8  # draws: what changes by itself, such as the clock, is recorded once a second
+_DRAW_SECONDS = 0.25
+_CAST_EVERY = 4  # draws: what changes by itself, such as the clock, is recorded once a second
 _LEAST = (40, 12)  # columns and lines of a terminal that has room for a matrix
 
 
@@ -105,7 +105,9 @@ class LiveScreen(Board):
             self._draw_cast()
             self._cast.close()
         elif self._record is not None and seen.attempts:
-            write_svg(self._record, final_lines(seen, self._heading, self.game, SVG_WIDTH), "parley play")
+            widest = max(line.cell_len for line in final_lines(seen, [], self.game, SVG_WIDTH))
+            lines = final_lines(seen, self._heading, self.game, max(widest, SVG_LEAST))
+            write_svg(self._record, lines, "parley play")
 
     def note(self, record: logging.LogRecord) -> None:
         """Show what the library says; warnings are said again when the screen is left."""

@@ -6,6 +6,7 @@ replies in short, equal ones in one color.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from parley.engine.grammar import json_schema
 from parley.games.base import Game, Outcome
@@ -87,14 +88,14 @@ def told_of(game: Game, outcome: Outcome, last: int) -> Told | None:
         return None
 
 
-def parts(exchange: Exchange, decisive: frozenset[str]) -> tuple[list[str], dict[str, str]]:
+def parts(exchange: Exchange, decisive: frozenset[str]) -> tuple[list[Any], dict[str, str]]:
     """Return what a reply that could be read decides, the `decisive` texts among it, and its other texts by name."""
     if exchange.reply.value is None:
         return [], {}
     properties = json_schema(exchange.ask.reply_model)["properties"]
     fields = exchange.reply.value.model_dump(exclude_unset=True)
     texts = {key: value for key, value in fields.items() if "maxLength" in properties[key] and key not in decisive}
-    return [str(value) for key, value in fields.items() if key not in texts], texts
+    return [value for key, value in fields.items() if key not in texts], texts
 
 
 def matrix(

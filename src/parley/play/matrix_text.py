@@ -21,14 +21,13 @@ from parley.text import counted, one_line
 
 FAILED, AGAIN, OPEN, FRAMED = "✗", "↻", "…", "◆"
 _CUT = "…"
-_NARROWEST, _ENOUGH, _WIDEST = 4, 8, 14  # columns of the terminal for a cell
+_NARROWEST, _ENOUGH, _WIDEST = 4, 8, 16  # columns of the terminal for a cell
 _LONGEST_NAME = 16
 _FEWEST_SAID, _MOST_SAID = 2, 10  # lines of replies below
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 # Terminals do not agree how wide they are: marks on letters, and signs that change the emoji before them.
 _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
-_NO_XML = re.compile("[\ufffe\uffff]")
 
 
 def screen_lines(seen: Seen, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> list[Text]:
@@ -40,15 +39,15 @@ def screen_lines(seen: Seen, heading: Sequence[str], note: str, game: Game, size
     top += [_cut(line, width) for line in (*_state(seen, game, note), Text())]
     legend = _wrapped(_legend(seen.matrix), width)[:2]
     results = 1 + bool(seen.matrix.results)  # and the line of the numbers
-    room = height - len(top) - results - len(legend) - 1 - _FEWEST_SAID
+    room = height - len(top) - results - len(legend) - 2 - _FEWEST_SAID
     rows = _chosen(seen.matrix.rows, max(room, 1))
-    body = next(_blocks(seen.matrix, rows, width, seen.longest + 2), [])
+    body = next(_blocks(seen.matrix, rows, game.evidence.round_name, width, seen.longest + 2), [])
     left = len(seen.matrix.rows) - len(rows)
     if left:
         body.append(Text(f"and {counted(left, 'more agent')}", style="dim"))
-    said_room = min(max(height - len(top) - len(body) - len(legend) - 1, 0), _MOST_SAID)
+    said_room = min(max(height - len(top) - len(body) - len(legend) - 2, 0), _MOST_SAID)
     said = [_said(exchange, game, width) for exchange in seen.recent[-said_room:]] if said_room else []
-    return [*top, *body, *legend, Text(), *said][:height]
+    return [*top, *body, Text(), *legend, Text(), *said][:height]
 
 
 def final_lines(seen: Seen, heading: Sequence[str], game: Game, width: int) -> list[Text]:
@@ -58,9 +57,10 @@ def final_lines(seen: Seen, heading: Sequence[str], game: Game, width: int) -> l
         for at, line in enumerate(heading)
         for part in wrap(line, width, break_on_hyphens=False)
     ]
-    for block in _blocks(seen.matrix, seen.matrix.rows, width):
+    for block in _blocks(seen.matrix, seen.matrix.rows, game.evidence.round_name, width):
         lines += [Text(), *block]
-    return [*lines, *_wrapped(_legend(seen.matrix), width), Text(), *(_cut(x, width) for x in _state(seen, game, ""))]
+    ending = (_cut(line, width) for line in _state(seen, game, ""))
+    return [*lines, Text(), *_wrapped(_legend(seen.matrix), width), Text(), *ending]
 
 
 def outcome_words(game: type[Game], outcome: Outcome) -> str:
@@ -82,7 +82,7 @@ def _state(seen: Seen, game: Game, note: str) -> Iterator[Text]:
         yield Text.assemble(("Outcome: ", "bold"), (outcome_words(type(game), seen.outcome), "bold"))
         yield Text(" · ".join(counts), style="dim")
         return
-    sign = _SPINNER[int(seen.seconds * 8) % len(_SPINNER)] + " "
+    sign = _SPINNER[int(seen.seconds * 4) % len(_SPINNER)] + " "
     if seen.asks:
         first = seen.asks[0]
         done = len(seen.asks) - len(seen.waiting)
@@ -103,7 +103,7 @@ def _said(exchange: Exchange, game: Game, width: int) -> Text:
         line.append(_clean(exchange.entry.text[:2000]), style="dim")
         return _cut(line, width)
     decided, texts = parts(exchange, game.read_texts)
-    line.append(_clean(" ".join(decided)[:2000]))
+    line.append(_clean(" ".join(map(str, decided))[:2000]))
     for name, text in texts.items():
         if text:
             line.append(f"  {name}: ", style="dim").append(_clean(str(text)[:2000]), style="italic")
@@ -122,14 +122,15 @@ def _chosen(rows: Sequence[Row], most: int) -> list[Row]:
     return [row for row in rows if row in kept]
 
 
-def _blocks(matrix: Matrix, rows: Sequence[Row], width: int, least: int = 0) -> Iterator[list[Text]]:
+def _blocks(matrix: Matrix, rows: Sequence[Row], round_name: str, width: int, least: int = 0) -> Iterator[list[Text]]:
     """Yield the matrix as blocks of rounds that fit into `width`.
 
     With `least` the last rounds alone, with cells of so many letters, so that their width stays what it is.
     """
     names = [_fitted(("◆ " if row.framed else "  ") + _clean(row.label), _LONGEST_NAME) for row in rows]
     label = _fitted("  " + _clean(matrix.results_label), _LONGEST_NAME) if matrix.results else ""
-    beside = max((cell_len(name) for name in (*names, label)), default=0) + 1
+    title = _fitted("  " + _clean(round_name), _LONGEST_NAME)
+    beside = max(cell_len(name) for name in (*names, label, title)) + 1
     columns = matrix.columns
     if not columns:
         yield [Text(set_cell_size(name, beside)) for name in names]
@@ -139,7 +140,7 @@ def _blocks(matrix: Matrix, rows: Sequence[Row], width: int, least: int = 0) -> 
     starts = [max(len(columns) - most, 0)] if least else range(0, len(columns), most)
     for start in starts:
         shown = columns[start : start + most]
-        numbers = Text(" " * beside, style="dim")
+        numbers = Text(set_cell_size(title, beside), style="dim")
         for number in shown:
             before = "‹" if least and number == shown[0] and start else ""
             numbers.append(_centered(f"{before}{number}", size) + " ")
@@ -165,7 +166,7 @@ def _blocks(matrix: Matrix, rows: Sequence[Row], width: int, least: int = 0) -> 
 def _cell_size(matrix: Matrix, least: int, room: int | None) -> int:
     """Return how wide cells are: as their longest needs, less where more rounds fit into a `room` so."""
     needed = max((cell_len(_words(cell)) for cell in matrix.cells.values()), default=0)
-    needed = min(max(needed, least, _NARROWEST, len(str(matrix.columns[-1])) + 1), _WIDEST)
+    needed = min(max(needed + 2, least, _NARROWEST, len(str(matrix.columns[-1])) + 1), _WIDEST)
     if room is None:
         return needed
     return min(needed, max(room // len(matrix.columns) - 1, _ENOUGH))
@@ -220,10 +221,9 @@ def _wrapped(items: Sequence[Text], width: int) -> list[Text]:
 @lru_cache(4096)
 def _clean(text: str) -> str:
     """Return text from outside as printable letters whose width terminals agree on."""
-    kept = unicodedata.normalize("NFC", _NO_XML.sub("\ufffd", text))
-    return "".join(
-        c for c in one_line(kept) if unicodedata.category(c) not in _OF_NO_WIDTH and ord(c) not in _MODIFIERS
-    )
+    line = unicodedata.normalize("NFC", one_line(text))
+    kept = [c for c in line if unicodedata.category(c) not in _OF_NO_WIDTH and ord(c) not in _MODIFIERS]
+    return "".join(c if c.isprintable() else "\ufffd" for c in kept)  # no letter yet, or one that XML does not allow
 
 
 def _fitted(text: str, width: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rich.cells import cell_len
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
@@ -21,7 +21,7 @@ from parley.text import one_line
 
 SUFFIXES = (".svg", ".cast")
 CAST_SIZE = (100, 30)  # columns and lines
-SVG_WIDTH = 110  # columns, at most
+SVG_LEAST, SVG_WIDTH = 64, 110  # columns
 _SHORTEST_STEP = 0.4  # seconds that a frame is shown: scripted games take none
 _FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 _FONT_FACE = re.compile(r"@font-face\s*\{\{.*?\}\}\s*", re.DOTALL)
@@ -39,13 +39,10 @@ def check_target(path: Path) -> None:
 
 def write_svg(path: Path, lines: Sequence[Text], title: str) -> None:
     """Write lines of a terminal as a picture. Raises UsageError if it cannot be written."""
-    from rich._export_format import CONSOLE_SVG_FORMAT
-
-    width = min(max((line.cell_len for line in lines), default=1), SVG_WIDTH)
     console = Console(
         file=io.StringIO(),
         record=True,
-        width=max(width, cell_len(title) // 2, 40),
+        width=max((line.cell_len for line in lines), default=1),
         force_terminal=True,
         color_system="truecolor",
         legacy_windows=False,

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import re
+import signal
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def run(screen: LiveScreen, stop_after: int | None = None) -> None:
         async def answer(self, *asked):  # type: ignore[no-untyped-def]
             Ending.said += 1
             if Ending.said == stop_after:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
+                await asyncio.sleep(10)  # the signal ends it
             return await policy.answer(*asked)
 
     policies = {seat.name: Ending(type(screen.game)) for seat in screen.game.seats}

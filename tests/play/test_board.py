@@ -39,15 +39,22 @@ def test_what_is_seen_of_a_round_that_is_over_stays_when_the_game_ends(study_fac
     board = watch(watched(study_factory, name))
     last = board.see()
     shift = max(last.matrix.columns) - max(number for number, _ in board.before)
-    compared = 0
+    compared, begun = 0, set[int]()
     for asked, seen in board.before:
         for key, cell in seen.matrix.cells.items():
             if key[1] < asked + shift:
                 final = last.matrix.cells[key]
                 assert (cell.text, cell.failed, cell.again) == (final.text, final.failed, final.again)
                 compared += 1
+        for key, cell in seen.matrix.cells.items():  # nothing is told of what has not been played
+            assert key[1] <= asked + shift
+            if key[1] == asked + shift and asked not in begun:
+                assert (cell.text, cell.color) == ("", None)
+        begun.add(asked)
     assert compared > 10
     assert any(cell.color for _, seen in board.before for cell in seen.matrix.cells.values())
+    if last.matrix.results:
+        assert any(seen.matrix.results for _, seen in board.before)
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -139,6 +139,8 @@ def test_a_recording_that_cannot_be_made_is_refused_before_the_game(
     study_factory: StudyFactory, tmp_path: Path, name: str, words: str
 ) -> None:
     (tmp_path / "there.svg").write_text("kept")
+    lines: list[str] = []
     with pytest.raises(UsageError, match=words):
-        play(study_factory(), {}, 0, [], 1.0, False, lambda line: None, None, tmp_path / name)
+        play(study_factory(), {}, 0, [], 1.0, False, lines.append, None, tmp_path / name)
+    assert not lines
     assert (tmp_path / "there.svg").read_text() == "kept"

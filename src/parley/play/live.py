@@ -44,9 +44,6 @@ def play(
     if about := simulation.game().about:
         heading.append(one_line(about))
     drawn = terminal if terminal is not None and can_draw(terminal) else None
-    if drawn is None:
-        for line in (f"{condition.path}, seed {seed}", *heading[1:]):
-            show(line)
     of_phase, decisive = "", condition.game.read_texts
 
     def show_phase(exchanges: list[Exchange]) -> None:
@@ -58,6 +55,9 @@ def play(
     said: list[Exchange] = []
     on_phase = show_phase if drawn is None else said.extend
     screen = LiveScreen(simulation, heading, record, drawn) if drawn is not None or record is not None else None
+    if drawn is None:
+        for line in (f"{condition.path}, seed {seed}", *heading[1:]):
+            show(line)
     with screen.shown() if screen is not None else nullcontext():
         outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase, screen)).outcome
         if screen is not None:

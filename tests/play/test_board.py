@@ -18,7 +18,7 @@ class Watched(Board):
     """A board that is looked at in each phase."""
 
     def __init__(self, simulation: Simulation) -> None:
-        super().__init__(simulation)
+        super().__init__(simulation.game)
         self.before: list[tuple[int, Seen]] = []
 
     def asking(self, asks: Sequence[Ask]) -> None:

@@ -6,6 +6,7 @@ import logging
 import re
 import signal
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from support.watching import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, 
 
 def run(screen: LiveScreen, stop_after: int | None = None) -> None:
     """Play a game on a screen; `stop_after` so many replies comes Ctrl-C."""
-    simulation, policy = screen._simulation, RudePolicy(type(screen.game))
+    policy = RudePolicy(type(screen.game))
 
     class Ending(RudePolicy):
         said = 0
@@ -36,7 +37,7 @@ def run(screen: LiveScreen, stop_after: int | None = None) -> None:
 
     policies = {seat.name: Ending(type(screen.game)) for seat in screen.game.seats}
     with screen.shown():
-        played = asyncio.run(play_async(simulation.id, simulation.game(), policies, watcher=screen))
+        played = asyncio.run(play_async("a" * 64, screen._new_game(), policies, watcher=screen))
         screen.end(played.outcome)
 
 
@@ -53,6 +54,15 @@ def test_a_terminal_gets_the_matrix_and_is_left_as_it_was(
     assert "\x1b[2J[red]" not in out
 
 
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """A command that ran in this process before does not hear of signals, and ends nothing."""
+    former = signal.set_wakeup_fd(-1)
+    yield
+    signal.set_wakeup_fd(former, warn_on_full_buffer=False)
+
+
+@pytest.mark.usefixtures("own_signals")
 def test_ctrl_c_leaves_the_terminal_clean_and_loses_nothing(
     study_factory: StudyFactory, terminal: Terminal, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(
     study_factory: StudyFactory, name: str, size: tuple[int, int]
 ) -> None:
     simulation = watched(study_factory, name)
-    board, game = Board(simulation), simulation.game()
+    game = simulation.game()
     shown: list[list[Text]] = []
 
     class Watched(Board):
@@ -85,7 +85,7 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(
             super().asking(asks)  # type: ignore[arg-type]
             shown.append(screen_lines(self.see(), ["a heading " * 20, "東" * 200], "", self.game, size))
 
-    board = Watched(simulation)
+    board = Watched(simulation.game)
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
     board.end(asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome)
     shown.append(screen_lines(board.see(), ["heading"], "", board.game, size))

@@ -189,10 +189,12 @@ def verify(
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
-def show(record: Path, study: Path | None) -> None:
+@click.option("--replies", is_flag=True, help="Print every reply instead, from start to end, with all texts.")
+def show(record: Path, study: Path | None, replies: bool) -> None:
     """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
 
-    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten.
+    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten. With --replies
+    the game itself is there to be read; a terminal also gets its matrix.
 
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
@@ -202,6 +204,14 @@ def show(record: Path, study: Path | None) -> None:
     from parley.play.show import study_files, study_text, summary_text, write_study
 
     refuse_folder(record)
+    if replies:
+        from parley.play.read import read_lines
+
+        if study is not None:
+            raise UsageError("--replies prints and --study writes; give one of them")
+        for line in read_lines(record, sys.stdout):
+            click.echo(line)
+        return
     summary = read_summary(record)
     click.echo(summary_text(record, summary), nl=False)
     if study is not None:

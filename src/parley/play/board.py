@@ -7,17 +7,16 @@ far, and then none until it ends, has the same rounds as far as the game was pla
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from parley.games.base import Outcome
+from parley.games.base import Game, Outcome
 from parley.games.replies import playing
 from parley.play.matrix import Cell, Matrix, Row, Told, matrix, parts, told_of
 from parley.play.runner import Exchange, Watcher
 from parley.policies import Ask, Reply
-from parley.study.condition import Simulation
 from parley.text import by_number
 
 _RECENT = 60  # replies that may be shown below the matrix
@@ -48,9 +47,10 @@ class Seen:
 class Board(Watcher):
     """A game as it is played, to be looked at."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self.game = game = simulation.game()
+    def __init__(self, new_game: Callable[[], Game]) -> None:
+        """`new_game` makes the game that is played, each time a fresh one."""
+        self._new_game = new_game
+        self.game = game = new_game()
         byzantine = game.roles[-1] if len(game.roles) > 1 else None
         seats = sorted(game.seats, key=lambda seat: (seat.role == byzantine, by_number(seat.name)))
         self._rows = [Row(seat.name, seat.name, seat.role == byzantine) for seat in seats]
@@ -149,7 +149,7 @@ class Board(Watcher):
 
     def _foreseen(self, began: float) -> Told | None:
         """Return what a copy of the game tells that hears nothing from now on; None if that takes too long."""
-        game = self._simulation.game()
+        game = self._new_game()
         play, phases = playing(game), list(reversed(self._phases))
         asks = next(play)
         while time.monotonic() - began < _LONGEST:

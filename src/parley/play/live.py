@@ -17,6 +17,8 @@ from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
 
+_LONGEST_TEXT = 300  # characters of a text
+
 
 def play(
     study: Study,
@@ -100,34 +102,41 @@ def outcome_line(game: type[Game], outcome: Outcome) -> str:
 
 
 def transcript_lines(
-    exchanges: Iterable[Exchange], reasoning: bool, decisive: frozenset[str], heading: str = ""
+    exchanges: Iterable[Exchange],
+    reasoning: bool,
+    decisive: frozenset[str],
+    heading: str = "",
+    longest: int | None = _LONGEST_TEXT,
 ) -> Iterator[str]:
     """Yield the replies as lines for people, under a heading for each phase; `heading` is the one before.
 
-    Of texts only the `decisive` ones are there, or all with `reasoning`.
+    Of texts only the `decisive` ones are there, or all with `reasoning`, each cut to its `longest` characters.
     """
     for exchange in exchanges:
         before, heading = heading, _heading(exchange)
         if heading != before:  # where agents speak in turn, each is a phase of its own
             yield heading
-        yield from _reply_lines(exchange, reasoning, decisive)
+        yield from _reply_lines(exchange, reasoning, decisive, longest)
 
 
 def _heading(exchange: Exchange) -> str:
     return f"Round {exchange.entry.round}, {exchange.entry.phase}"
 
 
-def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str]) -> Iterator[str]:
+def _reply_lines(
+    exchange: Exchange, reasoning: bool, decisive: frozenset[str], longest: int | None = _LONGEST_TEXT
+) -> Iterator[str]:
     """Yield one line with what was decided, `decisive` texts among it, and one per other text if `reasoning`."""
     head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
     if exchange.reply.value is None:
         yield f"{head} unusable reply ({exchange.reply.failure})"
-        return
-    decided, texts = parts(exchange, decisive)
-    yield " ".join([head, *(one_line(str(value)) for value in decided)])
+        texts = {"written": exchange.entry.text}
+    else:
+        decided, texts = parts(exchange, decisive)
+        yield " ".join([head, *(one_line(str(value)) for value in decided)])
     if reasoning:
         for key, value in texts.items():
-            if text := one_line(value, 300):
+            if text := one_line(value, longest):
                 yield f"      {key}: {text}"
 
 

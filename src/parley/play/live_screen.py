@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -36,6 +36,13 @@ def can_draw(stream: TextIO) -> bool:
     return size.width >= _LEAST[0] and size.height >= _LEAST[1]
 
 
+def print_final(board: Board, heading: Sequence[str], stream: IO[str]) -> None:
+    """Print the whole matrix of a game on a terminal."""
+    console = Console(file=stream, force_terminal=True, highlight=False)
+    for line in final_lines(board.see(), heading, board.game, console.size.width):
+        console.print(line, no_wrap=True, overflow="crop", crop=True)
+
+
 class LiveScreen(Board):
     """A game on a screen, in a recording, or both."""
 
@@ -43,7 +50,7 @@ class LiveScreen(Board):
         self, simulation: Simulation, heading: Sequence[str], record: Path | None, stream: TextIO | None
     ) -> None:
         """`stream` is the terminal to draw on, None for none. Raises UsageError if `record` cannot be written."""
-        super().__init__(simulation)
+        super().__init__(simulation.game)
         self._heading, self._record = heading, record
         self._cast: Cast | None = None
         if record is not None:
@@ -99,8 +106,7 @@ class LiveScreen(Board):
         """Print the whole matrix, and write the recordings."""
         seen = self.see()
         if self._console is not None and seen.attempts:
-            for line in final_lines(seen, self._heading, self.game, self._console.size.width):
-                self._console.print(line, no_wrap=True, overflow="crop", crop=True)
+            print_final(self, self._heading, self._console.file)
         if self._cast is not None:
             self._draw_cast()
             self._cast.close()

@@ -71,12 +71,14 @@ def play(
     policies: Mapping[str, Policy],
     journal: Journal | None = None,
     on_phase: Callable[[list[Exchange]], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> Play:
     """Play `game` to its end and return what happened; where an event loop runs, in a thread with a loop of its own.
 
-    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over.
+    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over, and
+    `watcher` of each reply.
     """
-    playing = play_async(simulation_id, game, policies, journal, on_phase)
+    playing = play_async(simulation_id, game, policies, journal, on_phase, watcher)
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -244,6 +244,11 @@ def report(study: str) -> Path:
     return results(study) / "report" / "report.html"
 
 
+def export(study: str, form: str) -> Path:
+    """Folder of the results of a study in the format of another tool."""
+    return results(study) / "exports" / form
+
+
 def calibration(model: str, key: str, suffix: str) -> Path:
     """One calibration of a model: `.json` what came of it, `.parquet` its replies, `.jsonl` its journal."""
     return root() / RESULTS / "calibrations" / model / f"{key}{suffix}"

@@ -14,6 +14,8 @@ MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
 ENVS = Path("envs")
+SNAKEFILE = Path("Snakefile")
+WORKFLOW = Path("workflow")
 # The tables of every study.
 TABLES = (
     "simulations",

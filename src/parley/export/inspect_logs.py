@@ -26,7 +26,7 @@ from parley import __version__
 from parley.analysis.stats import wilson_interval
 from parley.errors import RecordError
 from parley.export.inspect_samples import OUTCOME, sample_of
-from parley.export.write import told
+from parley.export.progress import told
 from parley.identity import digest
 from parley.play.record import Summary, read_attempts, read_trace
 from parley.play.record_content import SCHEMA
@@ -100,7 +100,9 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample,
         task_version=simulation["protocol_version"],
         task_args={"game": simulation["game"], **condition.axes, "parameters": simulation["parameters"]},
         dataset=EvalDataset(
-            name=study.name, samples=len({s.id for s in samples}), sample_ids=list(dict.fromkeys(s.id for s in samples))
+            name=study.name,
+            samples=len({s.id for s in samples}),
+            sample_ids=list(dict.fromkeys(s.id for s in samples)),
         ),
         model=str(condition.axes["model"]),
         config=EvalConfig(epochs=max(sample.epoch for sample in samples)),

@@ -1,4 +1,4 @@
-"""A simulation as a sample of inspect_ai: attempts as events, in spans by round, phase and agent; metrics as scores."""
+"""A simulation as a sample of inspect_ai: attempts as events in spans (round, phase, agent), metrics as scores."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,7 +107,9 @@ class _Attempt:
         if row["reasoning"]:
             content = [ContentReasoning(reasoning=row["reasoning"]), ContentText(text=row["text"])]
         model = row["served_model"] or row["player"]
-        reply = ChatMessageAssistant(id=f"{name}-reply", content=content, model=model, source="generate", metadata=about)
+        reply = ChatMessageAssistant(
+            id=f"{name}-reply", content=content, model=model, source="generate", metadata=about
+        )
         # The same words have the same id: they are stored once. Of imported games some are not known.
         system = row["system"] and ChatMessageSystem(id=digest(["system", row["system"]])[:22], content=row["system"])
         user = row["user"] and ChatMessageUser(id=f"{name}-ask", content=row["user"], metadata=about)

@@ -18,8 +18,12 @@ from support.commands import Parley
 from support.imported import reply_lines, write_lines
 from support.studies import make_study
 
-# What mlcroissant reads with says so of itself.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    # mlcroissant uses what its libraries are about to remove.
+    pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The inplace keyword"),
+]
 GRIDS = "[{model: majority, n: 4, b: [0, 1], byzantine: random, prompt: may_exist}]"
 
 

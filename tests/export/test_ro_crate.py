@@ -38,11 +38,12 @@ def test_the_validator_finds_nothing(study: Study, parley: Parley, beside: Path,
         "export", "tiny", "--to", "ro-crate", "--license", "CC-BY-4.0", "--author", "Jo Doe", "--out", "crate"
     )
     assert (ran.status, ran.out) == (0, "crate\n")
-    assert run_beside(beside, "crate_is_valid.py", tmp_path, "crate") == []
-    # The validator must be able to find something.
-    file = Path("crate/ro-crate-metadata.json")
+    shutil.copytree("crate", "wrong")
+    file = Path("wrong/ro-crate-metadata.json")
     file.write_text(file.read_text().replace('"instrument"', '"tool"'))
-    assert any("instrument" in problem for problem in run_beside(beside, "crate_is_valid.py", tmp_path, "crate"))
+    right, wrong = run_beside(beside, "crate_is_valid.py", tmp_path, "crate", "wrong")
+    assert right == []
+    assert any("instrument" in problem for problem in wrong)
 
 
 def test_the_crate_holds_the_run_and_what_came_of_it(study: Study, tmp_path: Path) -> None:

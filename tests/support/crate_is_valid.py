@@ -1,4 +1,4 @@
-"""Validates an RO-Crate against Workflow Run Crate without a network, and prints what is wrong, as JSON."""
+"""Validates RO-Crates against Workflow Run Crate without a network, and prints what is wrong with each, as JSON."""
 
 import json
 import sys
@@ -28,9 +28,8 @@ def problems(crate: str) -> list[str]:
         offline=True,
     )
     found = services.validate(settings)
-    assert found.profile_identifier if hasattr(found, "profile_identifier") else True
     return [f"{issue.check.identifier}: {issue.message}" for issue in found.get_issues()]
 
 
 if __name__ == "__main__":
-    print(json.dumps(problems(sys.argv[1])))
+    print(json.dumps([problems(crate) for crate in sys.argv[1:]]))

@@ -6,16 +6,26 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai.analysis import EventInfo, ModelEventColumns, evals_df, events_df, messages_df, samples_df
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from parley import paths
 from parley.cli import program
+from parley.export.inspect_samples import sample_of
+from parley.play.record import read_attempts, read_trace
+from parley.play.record_content import SCHEMA
+from parley.study import load_study
+
+REASONED = {
+    **{"text": "the reply", "reasoning": "Let me think.", "finish_reason": "length"},
+    **{"prompt_tokens": 100, "cached_tokens": 60, "completion_tokens": 30, "reasoning_tokens": 20},
+    **{"failure": "length", "failure_detail": "cut off"},
+}
 
 
 def exported(study: str) -> Path:
     sys.argv = ["parley", "export", study, "--to", "inspect"]
     program.main()
-    return paths.export(study, "inspect")
+    return paths.export(Path(study).stem, "inspect")
 
 
 def sample_facts(sample: Any) -> dict[str, Any]:
@@ -79,10 +89,25 @@ def frame_facts(folder: Path) -> dict[str, Any]:
 
 def facts(study: str) -> dict[str, Any]:
     folder = exported(study)
-    logs = [read_eval_log(str(path)) for path in sorted(folder.iterdir())]
+    logs = [read_eval_log(str(path), resolve_attachments=True) for path in sorted(folder.iterdir())]
     text = "".join(log.model_dump_json() for log in logs)
     return {"logs": [log_facts(log) for log in logs], "frames": frame_facts(folder), "text": text}
 
 
+def reasoned(study_file: Path) -> dict[str, Any]:
+    """Return what is read of an attempt that reasoned and was cut off."""
+    study = load_study(study_file)
+    simulation = next(study.simulations())
+    record = simulation.record(study.name)
+    summary, table = read_attempts(record, SCHEMA.names)
+    first, *others = table.to_pylist()
+    sample = sample_of(study.title, simulation.condition, summary, [first | REASONED, *others], read_trace(record))
+    again = EvalSample.model_validate_json(sample.model_dump_json())
+    found: dict[str, Any] = sample_facts(again)["models"][0]
+    return found
+
+
 if __name__ == "__main__":
-    print(json.dumps({study: facts(study) for study in sys.argv[1:]}))
+    studies = sys.argv[1:]
+    found = {study: facts(study) for study in studies}
+    print(json.dumps(found | {"reasoned": reasoned(paths.study_file(studies[0]))}))

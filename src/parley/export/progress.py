@@ -16,7 +16,8 @@ def told(items: Iterable[_T], total: int, what: str, clock: Callable[[], float] 
     """Yield the items, and say every few seconds how many of them are done."""
     last = clock()
     for number, item in enumerate(items):
-        if clock() - last >= TELL_SECONDS:
-            last = clock()
+        now = clock()
+        if now - last >= TELL_SECONDS:
+            last = now
             _log.info("%d of %s", number, counted(total, what))
         yield item

@@ -32,6 +32,7 @@ TABLES = (
     "times",
     "quality",
     "reactions",
+    "behaviors",
     "noise",
     "margins",
     "effects",

@@ -46,7 +46,7 @@ def view(
     """
     from parley.api.unplayable import load_to_read
     from parley.report.view.chosen import MOST, chosen
-    from parley.report.view.write import write_view
+    from parley.report.view.folder import write_view
 
     if serve and out is not None:
         raise UsageError("--out: not used with --serve, which writes nothing; leave one of them out")

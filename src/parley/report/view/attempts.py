@@ -140,7 +140,7 @@ def _plain(value: BaseModel | None) -> Any:
 def _json_object(text: str) -> Any:
     """Return the content of a JSON object; None for anything else."""
     try:
-        found = json.loads(text, parse_constant=lambda _: None)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

@@ -10,6 +10,7 @@ from parley.play.record import Summary, read_trace
 from parley.report.view.attempts import Attempt, recorded_attempts, simulation_of
 from parley.report.view.chosen import Found, Part
 from parley.report.view.matrix import Matrix, matrix
+from parley.report.view.packing import exact
 from parley.report.view.running import Shown, running_game
 from parley.study.condition import Simulation
 from parley.text import one_line
@@ -98,7 +99,7 @@ def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
     return {
         "outcome": game.class_of(outcome["name"], outcome["detail"]),
         "diagnosis": outcome["diagnosis"] or outcome["detail"],
-        "metrics": outcome["metrics"],
+        "metrics": exact(outcome["metrics"]),
     }
 
 
@@ -130,7 +131,7 @@ def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts) -> list[Any
     return [
         *(attempt.round, attempt.phase, names[attempt.agent], attempt.attempt),
         *(texts.number(attempt.system), texts.number(attempt.user), texts.number(attempt.text)),
-        *(attempt.parsed, attempt.failure, attempt.failure_detail),
-        *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, attempt.request_seed),
+        *(exact(attempt.parsed), attempt.failure, attempt.failure_detail),
+        *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, exact(attempt.request_seed)),
         *(attempt.temperature, attempt.finish_reason, texts.number(attempt.reasoning), attempt.degenerate),
     ]

@@ -1,6 +1,6 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
@@ -14,6 +14,7 @@ from parley.play.usable import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.view.chosen import Chosen, Found, Part
 from parley.report.view.content import FORMAT
+from parley.report.view.packing import exact
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.condition import Condition
@@ -70,7 +71,7 @@ def index_content(chosen: Chosen, served: bool = False, known: Rows | None = Non
         "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
         "outcomes": [{"name": o.name, "label": o.label, "color": o.color} for o in game.outcomes],
         "indicators": [
-            {"name": i.name, "label": i.label, "values": indicators[i.name]} for i in game.evidence.indicators
+            {"name": i.name, "label": i.label, "values": exact(indicators[i.name])} for i in game.evidence.indicators
         ],
         "conditions": [_condition(parts[number], values) for number in numbers],
         "simulations": columns,
@@ -151,14 +152,3 @@ def _derived(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
 def _of_journal(found: Found) -> dict[str, Any]:
     entries = journaled(found.file)
     return {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}
-
-
-def condition_counts(index: dict[str, Any]) -> Iterator[list[Any]]:
-    """Yield for each condition of an index its label, its simulations, and how many ended in each way."""
-    counts = [dict.fromkeys([o["name"] for o in index["outcomes"]], 0) for _ in index["conditions"]]
-    rows = index["simulations"]
-    for place, outcome in zip(rows["condition"], rows["outcome"], strict=True):
-        if outcome in counts[place]:
-            counts[place][outcome] += 1
-    for condition, found in zip(index["conditions"], counts, strict=True):
-        yield [condition["label"], condition["n"], *found.values()]

@@ -15,10 +15,9 @@ from urllib.parse import urlsplit
 
 from parley.errors import ParleyError, UsageError
 from parley.report.view.chosen import Chosen, Part, found_now
+from parley.report.view.folder import data_file, part_key
 from parley.report.view.index import Rows, index_content
-from parley.report.view.packing import packed
-from parley.report.view.page import page_html
-from parley.report.view.write import data_file, part_key
+from parley.report.view.writing import data_js, page_html
 from parley.text import one_line
 
 _HOST = "127.0.0.1"
@@ -49,9 +48,9 @@ class ServedView:
         """Return the type and the content of a path; None if there is no such file."""
         with self._lock:
             if path in ("/", "/index.html"):
-                return _HTML, page_html(self._index())
-            if path == "/index.js":
-                return _SCRIPT, packed("parleyIndex", self._index())
+                return _HTML, page_html(self._index()).encode()
+            if path == "/data/index.js":
+                return _SCRIPT, data_js("index", self._index()).encode()
             part = next((part for part in self._chosen.parts if path == f"/{part.file}"), None)
             return None if part is None else (_SCRIPT, self._data(part))
 

@@ -10,8 +10,7 @@ from parley.files import write_atomically
 from parley.report.view.chosen import Chosen, Part
 from parley.report.view.content import FORMAT, part_content
 from parley.report.view.index import index_content
-from parley.report.view.packing import packed
-from parley.report.view.page import page_html
+from parley.report.view.writing import data_js, page_html
 from parley.study.study import TABLES_VERSION
 from parley.text.logs import every, limited_logger
 
@@ -32,7 +31,7 @@ def write_view(chosen: Chosen, folder: Path) -> Path:
             content = data_file(part)
             write_atomically(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
         _log.info("data: %s of %s files", f"{number:,}", f"{len(chosen.parts):,}", extra=every(5, since=began))
-    html = page_html(index_content(chosen))
+    html = page_html(index_content(chosen)).encode()
     write_atomically(page, lambda file: file.write(html))
     kept = {part.file for part in chosen.parts}
     for path in (folder / "data").glob("*.js"):
@@ -43,7 +42,7 @@ def write_view(chosen: Chosen, folder: Path) -> Path:
 
 def data_file(part: Part) -> bytes:
     """Return the content of a data file."""
-    return f"{_KEY}{part_key(part)}\n".encode() + packed("parleyData", part_content(part), part.name)
+    return f"{_KEY}{part_key(part)}\n{data_js(part.name, part_content(part))}".encode()
 
 
 def part_key(part: Part) -> str:

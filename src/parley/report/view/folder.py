@@ -1,17 +1,18 @@
 """Writing the explorer: a page, and data files beside it that are made anew only where records changed."""
 
 import hashlib
-import json
+from functools import cache
 from pathlib import Path
 from time import monotonic
 
-from parley import __version__, paths
+import parley
+from parley import paths
 from parley.files import write_atomically
+from parley.identity import digest
 from parley.report.view.chosen import Chosen, Part
-from parley.report.view.content import FORMAT, part_content
+from parley.report.view.content import part_content
 from parley.report.view.index import index_content
 from parley.report.view.writing import data_js, page_html
-from parley.study.study import TABLES_VERSION
 from parley.text.logs import every, limited_logger
 
 _log = limited_logger(__name__)
@@ -46,10 +47,19 @@ def data_file(part: Part) -> bytes:
 
 
 def part_key(part: Part) -> str:
-    """Return what changes when a data file has to be made anew: the state of its records, and the version."""
+    """Return what changes when a data file has to be made anew: the state of its records, or what reads them."""
     files = [(found.simulation.id, found.running, found.size, found.modified) for found in part.simulations]
-    made = [FORMAT, TABLES_VERSION, __version__, part.name, files]
-    return hashlib.sha256(json.dumps(made).encode()).hexdigest()
+    return digest([_code(), part.name, files])
+
+
+@cache
+def _code() -> str:
+    """Return the SHA-256 of what makes data files of records: Parley's version may stay as it is while that changes."""
+    whole = hashlib.sha256()
+    root = Path(parley.__file__).parent
+    for path in sorted(path for room in ("games", "play", "report") for path in (root / room).rglob("*.py")):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()
 
 
 def _is_current(path: Path, key: str) -> bool:

@@ -19,19 +19,27 @@ FORMAT = 1
 
 
 class _Texts:
-    """Texts by number, each once."""
+    """Texts by number, each once. Prompts repeat each other line by line, so each line of theirs is there once."""
 
     def __init__(self) -> None:
-        self.all: list[str] = []
+        self.lines: list[str] = []
+        self.all: list[str | list[int]] = []
+        self._lines: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
 
-    def number(self, text: str | None) -> int | None:
+    def number(self, text: str | None, by_line: bool = False) -> int | None:
         """Return the number of a text; None for none, and for an empty one."""
         if not text:
             return None
         number = self._numbers.setdefault(text, len(self.all))
         if number == len(self.all):
-            self.all.append(text)
+            self.all.append([self._line(line) for line in text.split("\n")] if by_line else text)
+        return number
+
+    def _line(self, line: str) -> int:
+        number = self._lines.setdefault(line, len(self.lines))
+        if number == len(self.lines):
+            self.lines.append(line)
         return number
 
 
@@ -50,6 +58,7 @@ def part_content(part: Part) -> dict[str, Any]:
         "format": FORMAT,
         "condition": f"{part.number:04d}",
         "part": part.name,
+        "lines": texts.lines,
         "texts": texts.all,
         "states": [{"name": s.name, "label": s.label, "color": s.color} for s in states.values()],
         "simulations": simulations,
@@ -127,11 +136,15 @@ def _agents(simulation: Simulation, game: Game, table: Matrix) -> list[dict[str,
 
 
 def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts) -> list[Any]:
-    """Return an attempt in the order of the columns that the page knows."""
+    """Return an attempt in the order of the columns that the page knows.
+
+    What it was taken for is True where it is the JSON of the text itself.
+    """
     return [
         *(attempt.round, attempt.phase, names[attempt.agent], attempt.attempt),
-        *(texts.number(attempt.system), texts.number(attempt.user), texts.number(attempt.text)),
-        *(exact(attempt.parsed), attempt.failure, attempt.failure_detail),
+        *(texts.number(attempt.system, by_line=True), texts.number(attempt.user, by_line=True)),
+        texts.number(attempt.text),
+        *(True if attempt.as_written else exact(attempt.parsed), attempt.failure, attempt.failure_detail),
         *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, exact(attempt.request_seed)),
         *(attempt.temperature, attempt.finish_reason, texts.number(attempt.reasoning), attempt.degenerate),
     ]

@@ -19,27 +19,30 @@ FORMAT = 1
 
 
 class _Texts:
-    """Texts by number, each once. Prompts repeat each other line by line, so each line of theirs is there once."""
+    """Texts by number, each once; a prompt is the list of its lines, since prompts repeat each other line by line.
+
+    Lines stand among the texts: next to the replies that they quote, they pack to almost nothing.
+    """
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
         self.all: list[str | list[int]] = []
-        self._lines: dict[str, int] = {}
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str | tuple[int, ...], int] = {}
 
-    def number(self, text: str | None, by_line: bool = False) -> int | None:
+    def number(self, text: str | None) -> int | None:
         """Return the number of a text; None for none, and for an empty one."""
-        if not text:
-            return None
-        number = self._numbers.setdefault(text, len(self.all))
-        if number == len(self.all):
-            self.all.append([self._line(line) for line in text.split("\n")] if by_line else text)
-        return number
+        return self._number(text, text) if text else None
 
-    def _line(self, line: str) -> int:
-        number = self._lines.setdefault(line, len(self.lines))
-        if number == len(self.lines):
-            self.lines.append(line)
+    def prompt(self, text: str) -> int | None:
+        """Return the number of a text that is kept as its lines; None for an empty one."""
+        if "\n" not in text:
+            return self.number(text)
+        lines = [self._number(line, line) for line in text.split("\n")]
+        return self._number(tuple(lines), lines)
+
+    def _number(self, key: str | tuple[int, ...], content: str | list[int]) -> int:
+        number = self._numbers.setdefault(key, len(self.all))
+        if number == len(self.all):
+            self.all.append(content)
         return number
 
 
@@ -58,7 +61,6 @@ def part_content(part: Part) -> dict[str, Any]:
         "format": FORMAT,
         "condition": f"{part.number:04d}",
         "part": part.name,
-        "lines": texts.lines,
         "texts": texts.all,
         "states": [{"name": s.name, "label": s.label, "color": s.color} for s in states.values()],
         "simulations": simulations,
@@ -142,7 +144,7 @@ def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts) -> list[Any
     """
     return [
         *(attempt.round, attempt.phase, names[attempt.agent], attempt.attempt),
-        *(texts.number(attempt.system, by_line=True), texts.number(attempt.user, by_line=True)),
+        *(texts.prompt(attempt.system), texts.prompt(attempt.user)),
         texts.number(attempt.text),
         *(True if attempt.as_written else exact(attempt.parsed), attempt.failure, attempt.failure_detail),
         *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, exact(attempt.request_seed)),

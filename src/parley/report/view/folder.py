@@ -54,7 +54,7 @@ def part_key(part: Part) -> str:
 
 @cache
 def _code() -> str:
-    """Return the SHA-256 of what makes data files of records: Parley's version may stay as it is while that changes."""
+    """Return the SHA-256 of what makes data files of records, which may change while the version does not."""
     whole = hashlib.sha256()
     root = Path(parley.__file__).parent
     for path in sorted(path for room in ("games", "play", "report") for path in (root / room).rglob("*.py")):

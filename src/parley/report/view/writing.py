@@ -17,29 +17,26 @@ from parley.report.view.packing import in_html, packed
 from parley.text import one_line
 
 _MOST_ROWS = 500  # of the table for browsers without JavaScript
-_PAGE = files("parley.report.view").joinpath("page")
+_PAGE = files("parley.report").joinpath("templates", "view")
 
 
 def page_html(index: Mapping[str, Any]) -> str:
     """Return the page with this index in it."""
     style, script = _style(), _script()
     rows = list(_rows(index))
-    left_out = [index["left_out"]] if index["left_out"] else []
-    if len(rows) > _MOST_ROWS:
-        left_out.append(f"{len(rows) - _MOST_ROWS:,} more rows of this table are left out.")
+    damaged = [text for text in index["simulations"]["damaged"] if text]
     return (
         _environment()
         .get_template("view.html")
         .render(
-            title=index["title"],
-            csp=_policy(style, script),
+            index=index,
+            policy=_policy(style, script),
             style=Markup(style),
             script=Markup(script),
-            index=Markup(in_html(index)),
-            columns=["condition", "simulations", *(outcome["label"] for outcome in index["outcomes"]), "not finished"],
+            content=Markup(in_html(index)),
             rows=rows[:_MOST_ROWS],
-            left_out=" ".join(left_out),
-            version=index["version"],
+            more=len(rows) - _MOST_ROWS,
+            damaged=damaged[:_MOST_ROWS],
         )
     )
 
@@ -50,16 +47,13 @@ def data_js(name: str, content: Mapping[str, Any]) -> str:
 
 
 def _rows(index: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Yield for each condition its label, its simulations and how many ended in each way; then the damaged records."""
-    simulations, outcomes = index["simulations"], [outcome["name"] for outcome in index["outcomes"]]
-    counts = [dict.fromkeys([*outcomes, None], 0) for _ in index["conditions"]]
-    for place, outcome in zip(simulations["condition"], simulations["outcome"], strict=True):
-        counts[place][outcome if outcome in outcomes else None] += 1
+    """Yield for each condition its label, its simulations, and how many ended in each way."""
+    counts = [dict.fromkeys([outcome["name"] for outcome in index["outcomes"]], 0) for _ in index["conditions"]]
+    for place, outcome in zip(index["simulations"]["condition"], index["simulations"]["outcome"], strict=True):
+        if outcome in counts[place]:
+            counts[place][outcome] += 1
     for condition, found in zip(index["conditions"], counts, strict=True):
         yield [condition["label"], f"{condition['n']:,}", *(f"{number:,}" for number in found.values())]
-    for text in simulations["damaged"]:
-        if text:
-            yield [f"damaged: {text}"]
 
 
 def _policy(style: str, script: str) -> str:

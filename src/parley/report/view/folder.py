@@ -1,6 +1,7 @@
 """Writing the explorer: a page, and data files beside it that are made anew only where records changed."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -11,7 +12,7 @@ from parley.files import write_atomically
 from parley.identity import digest
 from parley.report.view.chosen import Chosen, Part
 from parley.report.view.content import part_content
-from parley.report.view.index import index_content
+from parley.report.view.index import Row, index_content, read_rows
 from parley.report.view.writing import data_js, page_html
 from parley.text.logs import every, limited_logger
 
@@ -26,13 +27,15 @@ def write_view(chosen: Chosen, folder: Path) -> Path:
     """
     page = paths.view_page(folder)
     began = monotonic()
-    for number, part in enumerate(chosen.parts, 1):
+    rows = read_rows(chosen.parts)
+    for number, (part, own) in enumerate(zip(chosen.parts, rows, strict=True), 1):
         path = folder / part.file
-        if not _is_current(path, part_key(part)):
-            content = data_file(part)
+        key = part_key(part, own)
+        if not _is_current(path, key):
+            content = data_file(part, key)
             write_atomically(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
         _log.info("data: %s of %s files", f"{number:,}", f"{len(chosen.parts):,}", extra=every(5, since=began))
-    html = page_html(index_content(chosen)).encode()
+    html = page_html(index_content(chosen, rows)).encode()
     write_atomically(page, lambda file: file.write(html))
     kept = {part.file for part in chosen.parts}
     for path in (folder / "data").glob("*.js"):
@@ -41,15 +44,14 @@ def write_view(chosen: Chosen, folder: Path) -> Path:
     return page
 
 
-def data_file(part: Part) -> bytes:
-    """Return the content of a data file."""
-    return f"{_KEY}{part_key(part)}\n{data_js(part.name, part_content(part))}".encode()
+def data_file(part: Part, key: str) -> bytes:
+    """Return the content of a data file, which begins with its `part_key`."""
+    return f"{_KEY}{key}\n{data_js(part.name, part_content(part))}".encode()
 
 
-def part_key(part: Part) -> str:
-    """Return what changes when a data file has to be made anew: the state of its records, or what reads them."""
-    files = [(found.simulation.id, found.running, found.size, found.modified) for found in part.simulations]
-    return digest([_code(), part.name, files])
+def part_key(part: Part, rows: Sequence[Row]) -> str:
+    """Return what changes when a data file has to be made anew: what its records hold, or what reads them."""
+    return digest([_code(), part.name, [[row["id"], row["running"], row["content"]] for row in rows]])
 
 
 @cache

@@ -26,8 +26,9 @@ _LONG = (35, 70)  # words of a reply
 def rows() -> Iterator[Row]:
     """Yield the measurements, in a folder that goes away."""
     with temporary_folder():
-        _play_talkative(_study("talked", 50, 20, {"model": ["stubborn", "random"], "n": 8, "b": [0, 1, 2, 3]}))
-        yield from _of("talked", "800 games of 8 to 11 agents and 20 rounds who write 35 to 70 words", "60 MB")
+        grid = {"model": "stubborn", "n": 8, "b": [0, 1, 2, 3], "prompt": ["may_exist", "none_exist"]}
+        _play_talkative(_study("talked", 88, 20, grid))
+        yield from _of("talked", "704 games of 8 agents and 20 rounds who write 35 to 70 words", "60 MB")
         study = _study("scripted", 500, 2, {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1]})
         for number in range(len(set(study.shards().values()))):
             cost(*PARLEY, "simulate-shard", "scripted.yaml", str(number))

@@ -252,6 +252,16 @@ def export(study: str, form: str) -> Path:
     return results(study) / "exports" / form
 
 
+def view(study: str) -> Path:
+    """Folder of the explorer of a study: its page, and data files beside it."""
+    return results(study) / "view"
+
+
+def view_page(folder: Path) -> Path:
+    """Page of the explorer in its folder."""
+    return folder / "index.html"
+
+
 def calibration(model: str, key: str, suffix: str) -> Path:
     """One calibration of a model: `.json` what came of it, `.parquet` its replies, `.jsonl` its journal."""
     return root() / RESULTS / "calibrations" / model / f"{key}{suffix}"

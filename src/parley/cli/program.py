@@ -37,6 +37,9 @@ from parley.cli import (
 from parley.cli import (
     studies as cli_studies,
 )
+from parley.cli import (
+    view as cli_view,
+)
 from parley.cli.options import print_log
 from parley.errors import GameError, ParleyError
 from parley.text import one_line
@@ -123,7 +126,7 @@ def commands(context: click.Context) -> None:
 
 
 for module in (
-    *(cli_stages, cli_ledger, cli_people, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports),
+    *(cli_stages, cli_ledger, cli_people, cli_view, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports),
     cli_exports,
 ):
     for command in module.COMMANDS:

@@ -21,7 +21,7 @@ _MOST_ROWS = 500  # of the table for browsers without JavaScript
 
 def page_html(index: dict[str, Any]) -> bytes:
     """Return the page with this index in it."""
-    style, script = (_asset(name) for name in ("view.css", "view.js"))
+    style, script = _assets()
     counts = list(condition_counts(index))
     return (
         _environment()
@@ -44,7 +44,7 @@ def _policy(style: str, script: str) -> str:
     """Return the content security policy of the page."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}' 'strict-dynamic'; style-src '{_hash(style)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types parley"
     )
 
 
@@ -53,9 +53,12 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    """Return a script or a style that is part of Parley, as it stands between its tags."""
-    return files("parley.report").joinpath("templates", name).read_text(encoding="utf-8")
+def _assets() -> tuple[str, str]:
+    """Return the style and the script as they stand between their tags: all files of the page, joined."""
+    folder = files("parley.report").joinpath("templates", "view")
+    parts = [part.read_text(encoding="utf-8") for part in sorted(folder.iterdir(), key=str) if part.name.endswith(".js")]
+    style = folder.joinpath("page.css").read_text(encoding="utf-8")
+    return style, '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 
 
 @cache

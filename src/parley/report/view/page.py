@@ -56,7 +56,9 @@ def _hash(text: str) -> str:
 def _assets() -> tuple[str, str]:
     """Return the style and the script as they stand between their tags: all files of the page, joined."""
     folder = files("parley.report").joinpath("templates", "view")
-    parts = [part.read_text(encoding="utf-8") for part in sorted(folder.iterdir(), key=str) if part.name.endswith(".js")]
+    parts = [
+        part.read_text(encoding="utf-8") for part in sorted(folder.iterdir(), key=str) if part.name.endswith(".js")
+    ]
     style = folder.joinpath("page.css").read_text(encoding="utf-8")
     return style, '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 

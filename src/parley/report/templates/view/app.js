@@ -45,7 +45,7 @@ function lost(text) {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const help = document.getElementById("help");
-  const writes = event.target.closest?.("input, select, textarea");
+  const writes = event.target.closest?.("input:not([type=checkbox]), select");
   if (event.key === "Escape" && !help.open) {
     if (writes) writes.blur();
     else if (!page.back?.() && route().path.length) go(lastList);

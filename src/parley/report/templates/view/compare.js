@@ -22,13 +22,14 @@ function comparePage(one, other, query) {
       if (agent < 0 || !game.at(agent, place.round)) return h("div", null, title, note("calm", `This game has nothing of that agent in ${game.roundName} ${place.round}.`));
       const shownPanel = panel(pair[which], game, { ...place, agent }, change);
       for (const part of shownPanel.querySelectorAll("[id]")) part.id += `-${which}`;
-      shownPanel.setAttribute("aria-labelledby", `panel-title-${which}`);
+      shownPanel.removeAttribute("aria-labelledby");
+      shownPanel.setAttribute("aria-label", `${"AB"[which]}: what was sent and answered`);
       shownPanel.id = `panel-${which}`;
       return h("div", null, title, shownPanel);
     };
     const change = (changes) => {
       Object.assign(place, changes);
-      replaceQuery({ game: place.which || null, agent: games[place.which].agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
+      replaceQuery({ game: place.which || null, agent: place.round === null ? null : games[place.which].agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
       draw();
     };
     const titles = pair.map((simulation, which) => [h("b", null, "AB"[which]), " ", h("a", { href: link(["game", simulation.short]) }, shown(nameOf(simulation))), " ",

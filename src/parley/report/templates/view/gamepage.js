@@ -74,7 +74,7 @@ function gamePage(simulation, query) {
     };
     const change = (changes) => {
       Object.assign(place, changes);
-      replaceQuery({ agent: game.agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
+      replaceQuery({ agent: place.round === null ? null : game.agents[place.agent].name, round: place.round, phase: place.phase, diff: place.diff });
       draw();
     };
     const table = matrix([{ game }], place.round === null ? null : { which: 0, ...place }, (next, byKey) => {

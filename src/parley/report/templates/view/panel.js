@@ -75,9 +75,9 @@ function attemptBlock(attempt, all, simulation, game, place) {
     again && h("h3", null, `Attempt ${all.indexOf(attempt) + 1} of ${all.length}`),
     attempt.failure !== null && h("p", { class: "note bad" }, h("b", null, shown(attempt.failure)), attempt.detail ? [": ", shown(attempt.detail)] : null),
     attempt.degenerate && note("warn", "The reply repeats itself without end."),
-    h("h4", null, "Answered"), answer(attempt), factsOf(attempt),
+    h("h3", { class: "part" }, "Answered"), answer(attempt), factsOf(attempt),
     attempt.reasoning && fold("reasoning", `Reasoning (${number(attempt.reasoning.length)} characters)`, () => prose(attempt.reasoning)),
-    h("h4", null, "Was sent"), sent);
+    h("h3", { class: "part" }, "Was sent"), sent);
 }
 
 /** Return the reply: its fields as read, and as it came. */

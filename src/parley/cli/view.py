@@ -45,8 +45,9 @@ def view(
                parley view stag-hunt --serve
     """
     from parley.api.unplayable import load_to_read
+    from parley.files import forget_done, mark_done
     from parley.report.view.chosen import MOST, chosen
-    from parley.report.view.write import write_view
+    from parley.report.view.folder import write_view
 
     if serve and out is not None:
         raise UsageError("--out: not used with --serve, which writes nothing; leave one of them out")
@@ -65,7 +66,13 @@ def view(
         serve_view(lambda: shown(journals=True), port or 0, click.echo)
         return
     found = shown(journals)
-    click.echo(str(write_view(found, out or paths.view(found.study.name))))
+    page = write_view(found, out or paths.view(found.study.name))
+    if out is None:
+        if found.left_out or found.unfinished or journals:  # the next run makes all of it
+            forget_done(found.study.name, "view")
+        else:
+            mark_done(found.study.name, "view", found.study.plan)
+    click.echo(str(page))
 
 
 COMMANDS = (view,)

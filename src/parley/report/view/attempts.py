@@ -28,7 +28,11 @@ Key = tuple[int, str, str, int]
 
 @dataclass
 class Attempt:
-    """One question and what came back. `parsed` is plain JSON, None for what could not be used."""
+    """One question and what came back.
+
+    `parsed` is what it was taken for, as plain JSON; None for what could not be used. `as_written` says that it is the
+    JSON that `text` is.
+    """
 
     round: int
     phase: str
@@ -47,6 +51,7 @@ class Attempt:
     finish_reason: str
     reasoning: str | None
     parsed: Any = None
+    as_written: bool = False
     degenerate: bool = False
 
     @property
@@ -68,6 +73,7 @@ def recorded_attempts(found: Found) -> tuple[Summary, list[Attempt]]:
         attempt.temperature = _rounded(attempt.temperature)
         if attempt.failure is None:
             attempt.parsed = _json_object(attempt.text)
+            attempt.as_written = attempt.parsed is not None
     if _has_degenerate(summary) or any(a.failure is None and a.parsed is None and a.text for a in attempts):
         _read_again(simulation_of(found, summary), attempts)
     return summary, attempts
@@ -121,7 +127,7 @@ def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
     for attempt in attempts:
         exchange = found.get(attempt.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
-            attempt.parsed = _plain(exchange.reply.value)
+            attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
             attempt.degenerate = attempt.agent not in scripted and is_degenerate(exchange)
 
 
@@ -138,12 +144,16 @@ def _plain(value: BaseModel | None) -> Any:
 
 
 def _json_object(text: str) -> Any:
-    """Return the content of a JSON object; None for anything else."""
+    """Return the content of a JSON object as browsers read it; None for anything else."""
     try:
-        found = json.loads(text, parse_constant=lambda _: None)
+        found = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _rounded(number: float) -> float:

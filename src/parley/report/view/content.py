@@ -10,6 +10,7 @@ from parley.play.record import Summary, read_trace
 from parley.report.view.attempts import Attempt, recorded_attempts, simulation_of
 from parley.report.view.chosen import Found, Part
 from parley.report.view.matrix import Matrix, matrix
+from parley.report.view.packing import exact
 from parley.report.view.running import Shown, running_game
 from parley.study.condition import Simulation
 from parley.text import one_line
@@ -18,19 +19,30 @@ FORMAT = 1
 
 
 class _Texts:
-    """Texts by number, each once."""
+    """Texts by number, each once; a prompt is the list of its lines, since prompts repeat each other line by line.
+
+    Lines stand among the texts: next to the replies that they quote, they pack to almost nothing.
+    """
 
     def __init__(self) -> None:
-        self.all: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self.all: list[str | list[int]] = []
+        self._numbers: dict[str | tuple[int, ...], int] = {}
 
     def number(self, text: str | None) -> int | None:
         """Return the number of a text; None for none, and for an empty one."""
-        if not text:
-            return None
-        number = self._numbers.setdefault(text, len(self.all))
+        return self._number(text, text) if text else None
+
+    def prompt(self, text: str) -> int | None:
+        """Return the number of a text that is kept as its lines; None for an empty one."""
+        if "\n" not in text:
+            return self.number(text)
+        lines = [self._number(line, line) for line in text.split("\n")]
+        return self._number(tuple(lines), lines)
+
+    def _number(self, key: str | tuple[int, ...], content: str | list[int]) -> int:
+        number = self._numbers.setdefault(key, len(self.all))
         if number == len(self.all):
-            self.all.append(text)
+            self.all.append(content)
         return number
 
 
@@ -98,7 +110,7 @@ def _outcome(game: type[Game], summary: Summary | None) -> dict[str, Any]:
     return {
         "outcome": game.class_of(outcome["name"], outcome["detail"]),
         "diagnosis": outcome["diagnosis"] or outcome["detail"],
-        "metrics": outcome["metrics"],
+        "metrics": exact(outcome["metrics"]),
     }
 
 
@@ -126,11 +138,15 @@ def _agents(simulation: Simulation, game: Game, table: Matrix) -> list[dict[str,
 
 
 def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts) -> list[Any]:
-    """Return an attempt in the order of the columns that the page knows."""
+    """Return an attempt in the order of the columns that the page knows.
+
+    What it was taken for is True where it is the JSON of the text itself.
+    """
     return [
         *(attempt.round, attempt.phase, names[attempt.agent], attempt.attempt),
-        *(texts.number(attempt.system), texts.number(attempt.user), texts.number(attempt.text)),
-        *(attempt.parsed, attempt.failure, attempt.failure_detail),
-        *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, attempt.request_seed),
+        *(texts.prompt(attempt.system), texts.prompt(attempt.user)),
+        texts.number(attempt.text),
+        *(True if attempt.as_written else exact(attempt.parsed), attempt.failure, attempt.failure_detail),
+        *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, exact(attempt.request_seed)),
         *(attempt.temperature, attempt.finish_reason, texts.number(attempt.reasoning), attempt.degenerate),
     ]

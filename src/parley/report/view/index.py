@@ -1,6 +1,6 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
@@ -14,47 +14,59 @@ from parley.play.usable import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.view.chosen import Chosen, Found, Part
 from parley.report.view.content import FORMAT
+from parley.report.view.packing import exact
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.condition import Condition
 from parley.text import one_line
 from parley.text.logs import every, limited_logger
 
+# A line of the index, and what a data file is made anew for.
+Row = dict[str, Any]
 # What is known of simulations, by the state of their files.
-Rows = dict[tuple[str, int, int], dict[str, Any]]
+Known = dict[tuple[str, int, int], Row]
 
 _log = limited_logger(__name__)
 
 
-def index_content(chosen: Chosen, served: bool = False, known: Rows | None = None) -> dict[str, Any]:
-    """Return the index, as JSON values. A record that cannot be read is named in its place.
+def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Row]]:
+    """Return a row for each simulation of each part. A record that cannot be read is named in its place.
 
     What is `known` of files is not read again, and is added to.
     """
     known = {} if known is None else known
-    study = chosen.study
-    game = study.game
-    values = _axis_values(study)
-    numbers = list(dict.fromkeys(part.number for part in chosen.parts))
-    places = {number: place for place, number in enumerate(numbers)}
-    parts: dict[int, list[Part]] = {number: [p for p in chosen.parts if p.number == number] for number in numbers}
-    columns: dict[str, list[Any]] = {}
-    done, began = 0, monotonic()
-    for part in chosen.parts:
+    total, done, began = sum(len(part.simulations) for part in parts), 0, monotonic()
+    rows: list[list[Row]] = []
+    for part in parts:
+        rows.append([])
         for found in part.simulations:
             key = (str(found.file), found.size, found.modified)
             if key not in known:
-                known[key] = _row(game, found)
-            row = {"condition": places[part.number], "part": parts[part.number].index(part), **known[key]}
-            for name, value in row.items():
-                columns.setdefault(name, []).append(value)
+                known[key] = _row(part.condition.game, found)
+            rows[-1].append(known[key])
             done += 1
             if done % 100 == 0:
-                _log.info(
-                    "index: %s of %s simulations", f"{done:,}", f"{chosen.simulations:,}", extra=every(5, since=began)
-                )
-    indicators = {each.name: [row.get(each.name) for row in columns["metrics"]] for each in game.evidence.indicators}
-    del columns["metrics"]
+                _log.info("records: %s of %s read", f"{done:,}", f"{total:,}", extra=every(5, since=began))
+    return rows
+
+
+def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
+    """Return the index, as JSON values, with the rows of `chosen.parts`.
+
+    It was `written` when the last simulation ended, so that the same records give the same bytes; if it is `served`,
+    now.
+    """
+    study, game = chosen.study, chosen.study.game
+    values = _axis_values(study)
+    numbers = list(dict.fromkeys(part.number for part in chosen.parts))
+    places = {number: place for place, number in enumerate(numbers)}
+    parts = {number: [part for part in chosen.parts if part.number == number] for number in numbers}
+    flat = [
+        {"condition": places[part.number], "part": parts[part.number].index(part), **row}
+        for part, own in zip(chosen.parts, rows, strict=True)
+        for row in own
+    ]
+    ended = max(row["ended"] for row in flat)
     return {
         "format": FORMAT,
         "study": study.name,
@@ -62,20 +74,27 @@ def index_content(chosen: Chosen, served: bool = False, known: Rows | None = Non
         "title": study.title,
         "version": __version__,
         "imported": any(g.player.policy.kind is IMPORTED for c in study.conditions for g in c.groups),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "written": datetime.now(UTC).isoformat(timespec="seconds") if served else ended,
         "served": served,
-        "running": any(columns["running"]),
+        "running": any(row["running"] for row in flat),
         "unfinished": chosen.unfinished,
         "left_out": chosen.left_out,
         "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
         "outcomes": [{"name": o.name, "label": o.label, "color": o.color} for o in game.outcomes],
         "indicators": [
-            {"name": i.name, "label": i.label, "values": indicators[i.name]} for i in game.evidence.indicators
+            {"name": i.name, "label": i.label, "values": [exact(row["metrics"].get(i.name)) for row in flat]}
+            for i in game.evidence.indicators
         ],
         "conditions": [_condition(parts[number], values) for number in numbers],
-        "simulations": columns,
-        "pairs": {"key": columns.pop("key")},
+        "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
+        "pairs": {"key": [row["key"] for row in flat]},
     }
+
+
+_COLUMNS = (
+    *("id", "condition", "part", "seed", "repeat", "outcome", "diagnosis", "rounds", "replies", "failed"),
+    *("running", "damaged"),
+)
 
 
 def _axis_values(study: Study) -> dict[str, list[Any]]:
@@ -104,9 +123,9 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
     }
 
 
-def _row(game: type[Game], found: Found) -> dict[str, Any]:
+def _row(game: type[Game], found: Found) -> Row:
     simulation = found.simulation
-    row: dict[str, Any] = {
+    row: Row = {
         "id": simulation.id,
         "seed": simulation.seed,
         "repeat": simulation.condition.repeat or 0,
@@ -119,6 +138,8 @@ def _row(game: type[Game], found: Found) -> dict[str, Any]:
         "damaged": None,
         "key": str(simulation.seed),
         "metrics": {},
+        "ended": "",
+        "content": [found.size, found.modified],
     }
     try:
         row.update(_of_journal(found) if found.running else _of_record(game, read_own(found.file, simulation)))
@@ -138,6 +159,8 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "failed": telemetry["failed_replies"],
         "key": " ".join([str(summary.simulation["seed"]), *shared]),
         "metrics": {**outcome["metrics"], **_derived(game, outcome["metrics"])},
+        "ended": str(summary.provenance.get("ended", "")),
+        "content": [summary.digest, dict(summary.rows)],
     }
 
 
@@ -151,14 +174,3 @@ def _derived(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
 def _of_journal(found: Found) -> dict[str, Any]:
     entries = journaled(found.file)
     return {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}
-
-
-def condition_counts(index: dict[str, Any]) -> Iterator[list[Any]]:
-    """Yield for each condition of an index its label, its simulations, and how many ended in each way."""
-    counts = [dict.fromkeys([o["name"] for o in index["outcomes"]], 0) for _ in index["conditions"]]
-    rows = index["simulations"]
-    for place, outcome in zip(rows["condition"], rows["outcome"], strict=True):
-        if outcome in counts[place]:
-            counts[place][outcome] += 1
-    for condition, found in zip(index["conditions"], counts, strict=True):
-        yield [condition["label"], condition["n"], *found.values()]

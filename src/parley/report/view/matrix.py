@@ -66,6 +66,8 @@ def matrix(
         results = {number: text for number, text in said.results.items() if number < until}
         said = replace(said, cells=before | after, rounds=_rounds(before | after), results=results)
     said = said or replies
+    if not said.framed:  # whom the game does not tell apart, roles do
+        said = replace(said, framed=replies.framed, framed_label=replies.framed_label)
     agents = {**said.agents, **{name: name for name in replies.agents if name not in said.agents}}
     return _with_attempts(replace(said, agents=agents), attempts)
 

@@ -15,10 +15,9 @@ from urllib.parse import urlsplit
 
 from parley.errors import ParleyError, UsageError
 from parley.report.view.chosen import Chosen, Part, found_now
-from parley.report.view.index import Rows, index_content
-from parley.report.view.packing import packed
-from parley.report.view.page import page_html
-from parley.report.view.write import data_file, part_key
+from parley.report.view.folder import data_file, part_key
+from parley.report.view.index import Known, index_content, read_rows
+from parley.report.view.writing import data_js, page_html
 from parley.text import one_line
 
 _HOST = "127.0.0.1"
@@ -41,7 +40,7 @@ class ServedView:
         """`choose` returns what is shown now; raises ParleyError if there is nothing."""
         self._choose = choose
         self._lock = Lock()
-        self._rows: Rows = {}
+        self._known: Known = {}
         self._files: dict[str, bytes] = {}  # by what they were made from, the latest last
         self._chosen = choose()
 
@@ -49,22 +48,23 @@ class ServedView:
         """Return the type and the content of a path; None if there is no such file."""
         with self._lock:
             if path in ("/", "/index.html"):
-                return _HTML, page_html(self._index())
-            if path == "/index.js":
-                return _SCRIPT, packed("parleyIndex", self._index())
+                return _HTML, page_html(self._index()).encode()
+            if path == "/data/index.js":
+                return _SCRIPT, data_js("index", self._index()).encode()
             part = next((part for part in self._chosen.parts if path == f"/{part.file}"), None)
             return None if part is None else (_SCRIPT, self._data(part))
 
     def _index(self) -> dict[str, Any]:
         self._chosen = self._choose()
-        return index_content(self._chosen, served=True, known=self._rows)
+        return index_content(self._chosen, read_rows(self._chosen.parts, self._known), served=True)
 
     def _data(self, part: Part) -> bytes:
         study = self._chosen.study
         now = (found_now(study, found) for found in part.simulations)
         part = replace(part, simulations=tuple(found for found in now if found is not None))
-        key = part_key(part)
-        self._files[key] = self._files.pop(key, b"") or data_file(part)
+        [rows] = read_rows([part], self._known)
+        key = part_key(part, rows)
+        self._files[key] = self._files.pop(key, b"") or data_file(part, key)
         while len(self._files) > _FILES_KEPT:
             del self._files[next(iter(self._files))]
         return self._files[key]

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.report.view.packing import packed
-from parley.report.view.page import page_html
+from parley.report.view.writing import data_js, page_html
 
 HOSTILE = (
     '<img src=x onerror="window.harmed=1"></script><script>window.harmed=1</script> \u202eevil\u200b\x1b[31m {{7*7}}'
@@ -34,7 +33,7 @@ def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
     """Return the index of a study with a condition for each number of liars; one record is damaged, one still played."""
     total = len(LIARS) * seeds
     conditions = [place // seeds for place in range(total)]
-    names = [OUTCOMES[(place * 7 + place // seeds) % 3]["name"] for place in range(total)]
+    names = [OUTCOMES[(place * 7 + place // seeds * 2) % 3]["name"] for place in range(total)]
     columns: dict[str, list[Any]] = {
         "id": [simulation_id(place) for place in range(total)],
         "condition": conditions,
@@ -82,13 +81,16 @@ def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-class _Texts(list[str]):
-    def number(self, text: str | None) -> int | None:
-        if text is None:
-            return None
+class _Texts(list[Any]):
+    def number(self, text: str) -> int:
         if text not in self:
             self.append(text)
         return self.index(text)
+
+    def lines(self, text: str) -> int:
+        """Return the number of a text of which each line stands there once."""
+        self.append([self.number(line) for line in text.split("\n")])
+        return len(self) - 1
 
 
 def condition_data(index: Mapping[str, Any], condition: int) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
             )
             reply = f'{{"value": {value}, "reason": "it is near"}}'
             read = {"value": value, "reason": HOSTILE if hostile else "it is near"}
-            sent = (texts.number(SYSTEM.format(name=name)), texts.number(user))
+            sent = (texts.number(SYSTEM.format(name=name)), texts.lines(user))
             facts = [120 + number, 14, 0.25, 1000 + place, 0.7]
             if hostile:
                 marks.append("asked again")
@@ -139,7 +141,17 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
                 )
             thought = texts.number("I think.") if agent == 0 else None
             attempts.append(
-                [number, "propose", agent, int(hostile), *sent, texts.number(reply), read, None, None]
+                [
+                    number,
+                    "propose",
+                    agent,
+                    int(hostile),
+                    *sent,
+                    texts.number(reply),
+                    read if hostile else True,
+                    None,
+                    None,
+                ]
                 + [*facts, "stop", thought, False]
             )
             vote = texts.number(f"Round {number}: go on?")
@@ -182,7 +194,7 @@ def write_explorer(folder: Path, index: dict[str, Any], conditions: Sequence[int
     for place in range(len(index["conditions"])) if conditions is None else conditions:
         content = condition_data(index, place)
         name = f"{place:04d}"
-        (folder / "data" / f"{name}.js").write_bytes(packed("parleyData", content, name))
+        (folder / "data" / f"{name}.js").write_text(data_js(name, content), encoding="utf-8")
     page = folder / "index.html"
-    page.write_bytes(page_html(index))
+    page.write_text(page_html(index), encoding="utf-8")
     return page

@@ -110,13 +110,19 @@ function pairList(a, b, by) {
   });
 }
 
+/** Return in which of both conditions the pairs that differ have what is asked for. */
+function onlyIn(differ) {
+  const of = (side) => differ.filter((pair) => pair[side] === true).length;
+  return of("left") + of("right") ? `: ${number(of("left"))} only in A, ${number(of("right"))} only in B.` : ".";
+}
+
 function pairTable(list, all, indicated) {
   const differ = list.filter((pair) => pair.differ);
   const rows = all ? list : differ;
   const ended = (simulation, value) => h("td", null, h("a", { href: link(["game", simulation.short]) }, pill(outcomeOf(simulation).label, outcomeOf(simulation).color)),
     indicated && h("small", null, ` ${value === null ? "no answer" : value ? "yes" : "no"}`));
   return h("div", { class: "pairs-found" },
-    h("p", { role: "status" }, h("b", null, number(differ.length)), ` of ${counted(list.length, "pair")} differ.`),
+    h("p", { role: "status" }, h("b", null, number(differ.length)), ` of ${counted(list.length, "pair")} differ`, onlyIn(differ)),
     rows.length ? h("table", { class: "pairs" },
       h("thead", null, h("tr", null, ["Seed", "A", "B", ""].map((text) => h("th", { scope: "col" }, text || h("span", { class: "sr" }, "Links"))))),
       h("tbody", null, rows.slice(0, 1000).map(({ one, other, left, right, differ: differs }) => h("tr", { class: differs ? null : "soft" },

@@ -51,7 +51,7 @@ function listColumns() {
       }));
   const numeric = (key, label, width) => ({ key, label, of: (one) => one[key], width, numeric: true });
   return [
-    { key: "outcome", label: "Outcome", of: (one) => outcomeOf(one).label, width: "minmax(8rem,1.3fr)" },
+    { key: "outcome", label: "Outcome", of: (one) => outcomeOf(one).label, width: `minmax(${outcomeWidth()}rem,1.2fr)` },
     ...ofAxes,
     numeric("seed", "Seed", "3.6rem"),
     ...(index.simulations.some((one) => one.repeat) ? [numeric("repeat", "Repeat", "3.8rem")] : []),
@@ -63,6 +63,10 @@ function listColumns() {
       : []),
     { key: "id", label: "Id", of: (one) => one.short, width: "5.2rem" },
   ];
+}
+
+function outcomeWidth() {
+  return Math.min(15, 2 + 0.52 * Math.max(8, ...index.outcomes.map((outcome) => outcome.label.length)));
 }
 
 function longest(axis) {

@@ -12,13 +12,14 @@ const SIGNS = new Map([["no usable reply", { glyph: "✕", kind: "bad" }], ["ask
 function readGame(part, raw) {
   const attempts = raw.attempts.map((row) => {
     const attempt = Object.fromEntries(ATTEMPT.map((name, at) => [name, row[at] ?? null]));
-    for (const name of TEXTS) attempt[name] = attempt[name] === null ? null : part.texts[attempt[name]];
+    for (const name of TEXTS) attempt[name] = attempt[name] === null ? null : textOf(part, attempt[name]);
+    if (attempt.parsed === true) attempt.parsed = JSON.parse(attempt.reply);
     return attempt;
   });
   const byCell = grouped(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
   const cells = new Map();
   for (const [agent, round, state, text, marks] of raw.cells) {
-    cells.set(`${agent},${round}`, { state, text: text === null ? "" : part.texts[text], marks: marks ?? [] });
+    cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks: marks ?? [] });
   }
   for (const [key, tried] of byCell) {
     if (!cells.has(key)) cells.set(key, { state: null, text: brief(tried.at(-1)), marks: [] });
@@ -38,6 +39,12 @@ function readGame(part, raw) {
     used: new Set([...cells.values()].map((cell) => cell.state)),
     hears: (agent, round) => hearsIn(raw.agents[agent], round),
   };
+}
+
+/** Return a text of a data file: as it stands, or its lines, of which each stands there once. */
+function textOf(part, at) {
+  const text = part.texts[at];
+  return typeof text === "string" ? text : text.map((line) => part.texts[line]).join("\n");
 }
 
 /** Return a map from keys to the things that have them, in the order of the things. */

@@ -36,6 +36,7 @@ function intro() {
   return [
     h("h1", { class: "sr" }, "Simulations"),
     index.left_out && note("warn", shown(index.left_out)),
+    index.unfinished > 0 && note("calm", `${counted(index.unfinished, "simulation")} ${index.unfinished === 1 ? "has" : "have"} not ended yet.`),
     index.imported && note("calm", "These games were played elsewhere and imported: what was not recorded is missing here too."),
   ].filter(Boolean);
 }
@@ -206,7 +207,7 @@ function groupRow(row, columns, toggle) {
 }
 
 function labelLetters() {
-  return Math.min(48, 4 + Math.max(...index.conditions.map((condition) => condition.label.length)));
+  return Math.min(90, 4 + Math.max(...index.conditions.map((condition) => condition.label.length)));
 }
 
 /** Return a small bar of counts, for the eye alone: the words beside it say the same. */

@@ -20,7 +20,7 @@ function panel(simulation, game, place, change) {
     h("header", null,
       h("h2", { id: "panel-title", tabindex: -1 }, shown(agent.label), h("span", { class: "soft" }, ` · ${game.roundName} ${place.round}`)),
       state && pill(state.label, state.color), cell?.text && h("b", { class: "cell-text" }, shown(cell.text))),
-    h("p", { class: "soft facts" }, shown([agent.role, agent.player, agent.framed ? game.framed_label : null].filter(Boolean).join(" · "))),
+    h("p", { class: "soft facts" }, shown([...new Set([agent.role, agent.player, agent.framed ? game.framed_label : null])].filter(Boolean).join(" · "))),
     cell?.marks.length ? h("p", { class: "facts" }, cell.marks.map((label) => h("span", { class: "sign" }, signOf(game, label), " ", shown(label)))) : null,
     tabs,
     shownAttempts.length ? diffChoice(simulation, game, { ...place, phase }, change) : note("calm", game.all.length
@@ -44,11 +44,11 @@ function diffChoice(simulation, game, place, change) {
     select({ id: "diff", onchange: (event) => change({ diff: event.target.value }) }, options, place.diff ?? ""));
 }
 
-/** Return the attempt of the same agent and phase before another one. */
+/** Return what the same agent was asked before: the last time in the same phase, or else in any. */
 function before(game, attempt) {
-  if (!attempt) return null;
-  const mine = game.all.filter((one) => one.agent === attempt.agent && one.phase === attempt.phase);
-  return mine[mine.indexOf(attempt) - 1] ?? null;
+  const mine = game.all.filter((one) => one.agent === attempt?.agent);
+  const earlier = mine.slice(0, Math.max(0, mine.indexOf(attempt)));
+  return earlier.findLast((one) => one.phase === attempt.phase) ?? earlier.at(-1) ?? null;
 }
 
 /** Return the attempt with which a prompt is compared, or null. */

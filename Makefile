@@ -40,7 +40,7 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parley.pth"
 	@touch $@
 
-exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (65 MB)
+exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (63 MB)
 
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
 	snakemake --cores $(CORES) --config study=$(STUDY)

@@ -35,6 +35,7 @@ HOME = Path("findings")  # a root: it holds results/, as a working directory doe
 PAGE = Path("docs/findings.md")
 IMAGES = Path("docs/images")
 TABLES = HOME / "tables"
+READ = HOME / "read.md"  # what somebody wrote who read games from start to end
 _NAN = float("nan")
 
 
@@ -80,6 +81,8 @@ def main() -> None:
             sync(_study(name + kind))
         simulate_shard(_study(f"{name}-control"), SCRIPTED, 0)
         parts += [f"## {title}", *_section(name, study)]
+    if READ.exists():
+        parts.append(READ.read_text(encoding="utf-8").rstrip())
     parts.append(LIMITS)
     PAGE.write_text("\n\n".join(map(_wrapped, parts)) + "\n", encoding="utf-8")
     print(PAGE)

@@ -204,6 +204,8 @@ LIMITS = """\
 
 - One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers'
   models are others and far larger: no answer here says that a paper is wrong.
+- One thing is not as planned: the plans say that games are played in the order of seeds. Snakemake plays shards
+  in an order of its own. Each shard still holds the same two (of the deliberation four) seeds of all conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of
   fifty).
 - The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to

@@ -81,14 +81,16 @@ def _rows(
     varying = [axis for axis in axes if shared[axis].nunique(dropna=False) > 1]
     groups: dict[str, list[dict[str, Any]]] = {}
     for study in studies:
-        links = Links(study)
+        links, folder = Links(study), os.path.relpath(paths.report(study.name).parent, path.parent)
         for row in made[study.name].to_dict("records"):
             label = axes_text({axis: row[axis] for axis in varying if axis in row}) or "all simulations"
-            addresses = [links.simulations([row[axis] for axis in study.axes], o.name) for o in outcomes]
+            found = [links.simulations([row[axis] for axis in study.axes], o.name) for o in outcomes]
+            addresses = [f"{folder}/{address}" if address else "" for address in found]
             cells = [_cell(row, outcome.name) for outcome in outcomes]
             told = {"study": study.name, "simulations": row["simulations"], "cells": cells}
             groups.setdefault(label, []).append({**told, **bar(row, outcomes, addresses)})
-    return [{"label": label, "studies": found} for label, found in groups.items()]
+    rows = [{"label": label, "studies": together} for label, together in groups.items()]
+    return sorted(rows, key=lambda row: len(row["studies"]) == 1)  # what only one of them has comes last
 
 
 def _cell(row: Mapping[Any, Any], outcome: str) -> str:

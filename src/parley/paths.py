@@ -30,6 +30,7 @@ TABLES = (
     "times",
     "quality",
     "reactions",
+    "behaviors",
     "noise",
     "margins",
     "effects",

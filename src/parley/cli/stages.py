@@ -247,7 +247,7 @@ def report(
     loaded = load(studies[0], models, plan)
     require_done(loaded.name, "figures", loaded.plan, "figures")
     of_report = planned_report(loaded, new=False)
-    path = run(loaded)
+    path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

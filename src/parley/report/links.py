@@ -14,12 +14,12 @@ _BOTH = " -> "  # between the two values of an axis in a row of contrasts
 
 
 class Links:
-    """Addresses in the explorer of one study; all are "" where it has none."""
+    """Addresses in the explorer of one study; all are "" where it has none and none is planned."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, planned: bool = False) -> None:
         self.axes = study.axes
         page, _, _ = simulations_link({}).partition("#")
-        self.there = os.path.isfile(os.path.normpath(paths.report(study.name).parent / page))
+        self.there = planned or os.path.isfile(os.path.normpath(paths.report(study.name).parent / page))
         self.start = simulations_link({}) if self.there else ""
 
     def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:

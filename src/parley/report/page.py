@@ -7,6 +7,7 @@ text goes through `one_line` and autoescape. The same records and files give the
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -54,15 +55,15 @@ from parley.study.frozen import frozen_state
 from parley.text import one_line
 
 
-def report(study: Study) -> Path:
-    """Write the report of `study` and return its path.
+def report(study: Study, explored: bool = False) -> Path:
+    """Write the report of `study` and return its path; `explored` says that its explorer will be there.
 
     Raises RecordError if a table, a figure or a record is missing, or the disk refuses.
     """
     made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     records = read_records(study)
     models = answered(records.simulations, records.summaries)
-    links, cite, path = Links(study), Citations(), paths.report(study.name)
+    links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     measures = measures_of(made["rates"], made["quantities"], by, game)
     page = render(
@@ -100,7 +101,7 @@ def report(study: Study) -> Path:
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
-    *("quality", "reactions", "margins", "effects"),
+    *("quality", "reactions", "behaviors", "margins", "effects"),
 )
 
 
@@ -192,20 +193,27 @@ def _warned(
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
+    """Yield each figure with its pages, as the figures stage lists them, and with the files to download."""
+    listed = paths.figure(study.name, "figures", ".json")
+    known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
     for spec in study.figures:
-        path = paths.figure(study.name, spec.name, ".svg")
-        try:
-            svg = path.read_bytes()
-        except FileNotFoundError:
-            raise RecordError(f"{path}: no such figure; run: parley figures") from None
-        uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
-        files = [paths.figure(study.name, spec.name, end) for end in (".svg", ".pdf", ".png")]
-        source = paths.table(study.name, TABLE_OF.get(spec.kind, "simulations"), ".csv")
+        said = known.get(spec.name, {})
+        table_file = paths.table(study.name, TABLE_OF.get(spec.kind, "simulations"), ".csv")
         yield {
             "id": f"figure-{spec.name}",
             "title": spec.title,
             "caption": spec.caption,
+            "notes": said.get("notes", ""),
             "reading": READING.get(spec.kind, ""),
-            "uri": uri,
-            "files": downloads(paths.report(study.name), [*files, source]),
+            "pages": [_page(study, name, table_file) for name in said.get("pages", [spec.name])],
         }
+
+
+def _page(study: Study, name: str, table_file: Path) -> dict[str, Any]:
+    files = [paths.figure(study.name, name, suffix) for suffix in (".svg", ".pdf", ".png")]
+    try:
+        svg = files[0].read_bytes()
+    except FileNotFoundError:
+        raise RecordError(f"{files[0]}: no such figure; run: parley figures") from None
+    uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
+    return {"uri": uri, "files": downloads(paths.report(study.name), [*files, table_file])}

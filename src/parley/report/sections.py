@@ -17,7 +17,7 @@ from parley.report.endings import quality_rows, time_rows
 from parley.report.evidence import contrast_rows, noise_rows
 from parley.report.links import Links
 from parley.report.margins import effect_rows, margin_rows
-from parley.report.reactions import reaction_rows
+from parley.report.reactions import behavior_rows, reaction_rows
 from parley.report.tables import Column, table, text_column
 from parley.study import Study
 
@@ -56,6 +56,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], records: Records,
         "effects": (table("effects", effects["rows"], *_EFFECTS), effects),
         "times": (table("times", times["rows"], *_TIMES, by=times["axes"], first=1), times),
         "quality": conditioned("quality", quality_rows(made["quality"], by), *_QUALITY),
+        "behaviors": conditioned("behaviors", behavior_rows(made["behaviors"], by, game), *_BEHAVIORS),
         "reactions": (conditioned("reactions", reactions["rows"], *_REACTIONS), reactions),
     }
 
@@ -112,6 +113,10 @@ _TIMES = (
 _QUALITY = (
     *(Column("agreed", "simulations"), Column("slope", "slope"), Column("bias", "bias")),
     Column("about the line", "residual"),
+)
+_BEHAVIORS = (
+    *(text_column("player", "player"), text_column("behavior", "behavior"), Column("games", "simulations")),
+    *(Column("share", "share"), Column("payoff per round", "payoff"), Column("cost per round", "cost")),
 )
 _REACTIONS = (
     *(text_column("measure", "what"), text_column("compared with", "without"), Column("pairs", "pairs")),

@@ -70,13 +70,15 @@ def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
     scale, form, unit = (1, ".4g", "") if number else (100, ".0f", " points")
     sign = -1 if row["difference"] < 0 else 1
     low, high = sorted(sign * scale * row[name] for name in ("low", "high"))
-    interval = "" if pd.isna(low) else f" [{_plain(low, form)}, {_plain(high, form)}]"
+    interval = "" if pd.isna([low, high]).any() else f" [{_plain(low, form)}, {_plain(high, form)}]"
     change = f"{_plain(abs(scale * row['difference']), form)}{unit}{interval}"
-    more, less = ("higher", "lower") if share else ("more often", "less often")
-    word = more if sign > 0 else less
     percent = ".4g" if number else ".0%"
     values = f"{row['value_from']:{percent}} → {row['value_to']:{percent}}"
-    return f"{label} is {change} {word} with {second} than with {first} ({values})"
+    if not row["difference"]:
+        alike = "as high" if share else "as often"
+        return f"{label} is {alike} with {second} as with {first}: a difference of {change} ({values})"
+    more, less = ("higher", "lower") if share else ("more often", "less often")
+    return f"{label} is {change} {more if sign > 0 else less} with {second} than with {first} ({values})"
 
 
 def value_text(row: Mapping[Any, Any], end: str) -> str:

@@ -195,7 +195,10 @@ def _warned(
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
     """Yield each figure with its pages, as the figures stage lists them, and with the files to download."""
     listed = paths.figure(study.name, "figures", ".json")
-    known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
+    try:
+        known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
+    except (ValueError, LookupError, TypeError):
+        raise RecordError(f"{listed}: damaged; run: parley figures") from None
     for spec in study.figures:
         said = known.get(spec.name, {})
         table_file = paths.table(study.name, TABLE_OF.get(spec.kind, "simulations"), ".csv")

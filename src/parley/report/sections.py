@@ -45,7 +45,7 @@ def all_tables(study: Study, made: Mapping[str, pd.DataFrame], records: Records,
     conditioned = partial(table, by=by)
     return {
         "conditions": conditioned("conditions", rows, *_condition_columns(outcomes, conditions)),
-        "endings": conditioned("endings", _ending_rows(endings(made["simulations"], by)), *_ENDINGS),
+        "endings": conditioned("endings", ending_rows(endings(made["simulations"], by)), *_ENDINGS),
         "degenerate": conditioned(
             "degenerate", degenerate, *(Column(name, str(place)) for place, name in enumerate(classes))
         ),
@@ -165,7 +165,7 @@ def endings(simulations: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
     return {"kinds": kinds, "rows": rows, "total": total, "simulations": len(simulations)}
 
 
-def _ending_rows(counted_by: Mapping[str, Any]) -> list[dict[str, Any]]:
+def ending_rows(counted_by: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a row per condition in which something has a diagnosis or a detail, with those that occur, as text."""
     kinds = counted_by["kinds"]
     rows = []

@@ -1,5 +1,9 @@
 import base64
 import dataclasses
+import hashlib
+import itertools
+import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -205,6 +209,110 @@ def test_warnings_of_the_engines_are_told(study: Study, monkeypatch: pytest.Monk
         html = report.report(study).read_text()
     assert "tiny: cannot <hold> (3 simulations)" in Page(html).text
     assert "<hold>" not in html
+
+
+@pytest.mark.slow
+def test_the_answer_comes_first_and_what_does_not_differ_last(study: Study) -> None:
+    html = report.report(study).read_text()
+    heads = re.findall(r'<h2 id="(\w+)"', html)
+    assert heads == ["answer", "outcomes", "figures", "tables", "methods", "made", "rest"]
+    assert "8 simulations of the game consensus in 4 conditions: model majority or random; b 0 or 1." in html
+    first_table = html.index('<table class="sorted')
+    assert html.index("<figure") < first_table
+    assert html.index('id="contrasts"') < html.index('id="methods"') < html.index('id="no-difference"')
+    assert html.index('id="no-difference"') < html.index('id="mean-seconds"')
+    contrasts = html[html.index('id="contrasts"') : html.index('id="margins"')]
+    assert all(float(p) < 0.05 for p in re.findall(r'data-label="p" class="number">([\d.e-]+)<small>', contrasts))
+
+
+@pytest.mark.slow
+def test_headings_are_in_order_and_the_contents_lead_to_all_parts(study: Study) -> None:
+    html = report.report(study).read_text()
+    levels = [int(level) for level in re.findall(r"<h([1-6])", html)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= level + 1 for level, later in itertools.pairwise(levels))
+    parsed = Page(html)
+    ids = [attributes["id"] for _, attributes in parsed.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    inside = [str(a["href"]) for tag, a in parsed.tags if tag == "a" and str(a.get("href")).startswith("#")]
+    assert len(inside) > 15
+    assert {address.removeprefix("#") for address in inside} <= set(ids)
+    assert all(attributes.get("scope") for tag, attributes in parsed.tags if tag == "th")
+
+
+@pytest.mark.slow
+def test_only_the_own_style_and_script_are_allowed(study: Study) -> None:
+    html = report.report(study).read_text()
+    [policy] = [str(a["content"]) for tag, a in Page(html).tags if tag == "meta" and "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; img-src data:; ")
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        [content] = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+@pytest.mark.slow
+def test_each_figure_and_table_can_be_downloaded_and_says_what_makes_it(study: Study) -> None:
+    html = report.report(study).read_text()
+    files = [str(a["href"]) for tag, a in Page(html).tags if tag == "a" and "download" in a]
+    assert {"../figures/outcome_rates.svg", "../figures/outcome_rates.png", "../tables/conditions.csv"} <= set(files)
+    folder = paths.report("tiny").parent
+    assert all((folder / file).is_file() for file in files)
+    assert html.count("parley figures tiny") == len(study.figures)
+    figures = paths.figure("tiny", "outcome_rates", ".svg").parent
+    (figures / "outcome_rates.pdf").write_bytes(b"%PDF")
+    assert "../figures/outcome_rates.pdf" in report.report(study).read_text()
+
+
+@pytest.mark.slow
+def test_all_pages_of_a_figure_are_shown_with_their_notes(study: Study) -> None:
+    name = study.figures[0].name
+    first = paths.figure("tiny", name, ".svg")
+    shutil.copy(first, first.with_name(f"{name}-2.svg"))
+    listed = first.with_name("figures.json")
+    listed.write_text(json.dumps([{"name": name, "pages": [name, f"{name}-2"], "notes": "Bars <are> rates."}]))
+    html = report.report(study).read_text()
+    assert f"../figures/{name}-2.svg" in html
+    assert "page 2 of 2" in html
+    assert "Bars &lt;are&gt; rates." in html
+    listed.write_text("[{")
+    with pytest.raises(RecordError, match=r"figures.json: damaged; run: parley figures"):
+        report.report(study)
+
+
+@pytest.mark.slow
+def test_rows_and_bars_lead_to_the_explorer_only_where_there_is_one(study: Study) -> None:
+    assert "view/index.html" not in report.report(study).read_text()
+    planned = report.report(study, explored=True).read_text()
+    page = paths.report("tiny").parents[1] / "view" / "index.html"
+    page.parent.mkdir()
+    page.touch()
+    html = report.report(study).read_text()
+    assert html == planned
+    address = "../view/index.html#/?axis.model=majority&amp;axis.n=4&amp;axis.b=0&amp;axis.prompt=may_exist"
+    assert f'<a href="{address}">2</a>' in html
+    assert f'<a href="{address}&amp;outcome=valid_consensus" aria-label="valid consensus: 100%, 2 of 2">' in html
+    assert "../view/index.html#/pairs?a.model=" in html
+
+
+@pytest.mark.slow
+def test_replies_that_fail_and_differences_within_the_noise_are_warnings(study: Study) -> None:
+    conditions = tables.read_table("tiny", "conditions")
+    conditions.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [5, 0.25, 4]
+    tables.write_table(conditions, study, "conditions")
+    contrasts = tables.read_table("tiny", "contrasts")
+    contrasts["p"] = 0.01
+    contrasts["noise"] = [2.0] + [math.nan] * (len(contrasts) - 1)
+    tables.write_table(contrasts, study, "contrasts")
+    shown = " ".join(Page(report.report(study).read_text()).text.split())
+    assert "WARNING: replies that failed" in shown
+    assert (
+        "model=majority, n=4, b=1, prompt=may_exist: 25.0% of the calls, 5 replies, most of them length (4)" in shown
+    )
+    assert "WARNING: differences below the noise floor 1 of 1 differences with p below 0.05" in shown
+    assert shown.index("WARNING") < shown.index("Each bar is all simulations")
 
 
 def test_a_local_folder_is_named_without_its_path(here: Path) -> None:

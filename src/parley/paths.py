@@ -14,6 +14,8 @@ MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
 ENVS = Path("envs")
+SNAKEFILE = Path("Snakefile")
+WORKFLOW = Path("workflow")
 # The tables of every study.
 TABLES = (
     "simulations",
@@ -248,6 +250,21 @@ def report(study: str) -> Path:
 def compared(studies: Sequence[str]) -> Path:
     """Page that sets studies beside each other: beside the report of the first."""
     return report(studies[0]).with_name(f"compared-with-{'-'.join(studies[1:])}"[:100] + ".html")
+
+
+def export(study: str, form: str) -> Path:
+    """Folder of the results of a study in the format of another tool."""
+    return results(study) / "exports" / form
+
+
+def view(study: str) -> Path:
+    """Folder of the explorer of a study: its page, and data files beside it."""
+    return results(study) / "view"
+
+
+def view_page(folder: Path) -> Path:
+    """Page of the explorer in its folder."""
+    return folder / "index.html"
 
 
 def calibration(model: str, key: str, suffix: str) -> Path:

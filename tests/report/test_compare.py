@@ -43,7 +43,7 @@ def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) ->
 
 
 def test_links_lead_to_each_studys_own_explorer(two: list[Study]) -> None:
-    page = paths.report("second").parents[1] / "view" / "index.html"
+    page = paths.view_page(paths.view("second"))
     page.parent.mkdir()
     page.touch()
     html = compare(two).read_text()

@@ -286,7 +286,7 @@ def test_all_pages_of_a_figure_are_shown_with_their_notes(study: Study) -> None:
 def test_rows_and_bars_lead_to_the_explorer_only_where_there_is_one(study: Study) -> None:
     assert "view/index.html" not in report.report(study).read_text()
     planned = report.report(study, explored=True).read_text()
-    page = paths.report("tiny").parents[1] / "view" / "index.html"
+    page = paths.view_page(paths.view("tiny"))
     page.parent.mkdir()
     page.touch()
     html = report.report(study).read_text()

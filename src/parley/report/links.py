@@ -18,8 +18,7 @@ class Links:
 
     def __init__(self, study: Study, planned: bool = False) -> None:
         self.axes = study.axes
-        page, _, _ = simulations_link({}).partition("#")
-        self.there = planned or os.path.isfile(os.path.normpath(paths.report(study.name).parent / page))
+        self.there = planned or paths.view_page(paths.view(study.name)).is_file()
         self.start = simulations_link({}) if self.there else ""
 
     def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:

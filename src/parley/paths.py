@@ -4,7 +4,7 @@ Functions return paths relative to the working directory, as Snakemake wants the
 folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -245,6 +245,11 @@ def stamp(study: str, stage: str, plan: str) -> Path:
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"
+
+
+def compared(studies: Sequence[str]) -> Path:
+    """Page that sets studies beside each other: beside the report of the first."""
+    return report(studies[0]).with_name(f"compared-with-{'-'.join(studies[1:])}"[:100] + ".html")
 
 
 def export(study: str, form: str) -> Path:

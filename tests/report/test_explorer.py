@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
+from parley.report.view.writing import data_js
 from support.browser import chromium
 from support.explored import HOSTILE, LIARS, OUTCOMES, ROUNDS, simulation_id, study_index, write_explorer
 
@@ -371,6 +375,47 @@ def test_print_leaves_the_controls_out_and_the_evidence_in(opened: Open) -> None
     shown = games_listed(listed)
     listed.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert shown < games_listed(listed) == len(LIARS) * SEEDS
+
+
+def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
+    index = study_index(SEEDS, served=True, running=True)
+    write_explorer(tmp_path, index)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.clock.install()
+    last = simulation_id(len(LIARS) * SEEDS - 1)[:8]
+    try:
+        tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
+        assert "still playing" in tab.inner_text("#row-1")
+        index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
+        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
+        tab.focus("#list")
+        tab.keyboard.press("ArrowDown")
+        tab.clock.run_for(10_000)  # by itself
+        tab.wait_for_selector("#row-1 >> text=no agreement")
+        assert tab.evaluate("document.activeElement.id") == "list"
+        assert tab.get_attribute("#list", "aria-activedescendant") == "row-1"
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector(".matrix")
+        index["simulations"]["replies"][-1] += 1
+        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
+        tab.clock.run_for(10_000)
+        tab.click("text=Refresh: new replies")
+        tab.wait_for_selector("text=17 replies")
+        server.shutdown()
+        server.server_close()
+        tab.click("#refresh")
+        tab.wait_for_selector("text=the server does not answer")
+    finally:
+        context.close()
+        server.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
 
 
 def test_without_javascript_the_table_stands(opened: Open) -> None:

@@ -26,12 +26,23 @@ _LONG = (35, 70)  # words of a reply
 def rows() -> Iterator[Row]:
     """Yield the measurements, in a folder that goes away."""
     with temporary_folder():
-        _play_talkative(_study("talked", 50, 20, {"model": ["stubborn", "random"], "n": 8, "b": [0, 1, 2, 3]}))
-        yield from _of("talked", "800 games of 8 to 11 agents and 20 rounds who write 35 to 70 words", "60 MB")
-        study = _study("scripted", 500, 2, {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1]})
-        for number in range(len(set(study.shards().values()))):
-            cost(*PARLEY, "simulate-shard", "scripted.yaml", str(number))
-        yield from _of("scripted", "10,000 scripted games of 2 rounds", "")
+        yield from talkative_games()
+        yield from scripted_games()
+
+
+def talkative_games() -> Iterator[Row]:
+    """Yield those of games whose agents say a lot, and whose prompts repeat it."""
+    grid = {"model": "stubborn", "n": 8, "b": [0, 1, 2, 3], "prompt": ["may_exist", "none_exist"]}
+    _play_talkative(_study("talked", 88, 20, grid))
+    yield from _of("talked", "704 games of 8 agents and 20 rounds who write 35 to 70 words", "60 MB")
+
+
+def scripted_games() -> Iterator[Row]:
+    """Yield those of many small games."""
+    study = _study("scripted", 500, 2, {"model": ["majority", "stubborn"], "n": [3, 4, 5, 6, 7], "b": [0, 1]})
+    for number in range(len(set(study.shards().values()))):
+        cost(*PARLEY, "simulate-shard", "scripted.yaml", str(number))
+    yield from _of("scripted", "10,000 scripted games of 2 rounds", "")
 
 
 def _study(name: str, seeds: int, rounds: int, grid: dict[str, Any]) -> Study:
@@ -43,13 +54,17 @@ def _study(name: str, seeds: int, rounds: int, grid: dict[str, Any]) -> Study:
 
 
 def _of(study: str, what: str, aim: str) -> Iterator[Row]:
-    first = cost(*PARLEY, "view", f"{study}.yaml", "--most", "100000")
+    yield Row(f"`parley view`: {what}", _viewed(study), "")
     folder = paths.view(study)
     files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     page = paths.view_page(folder).stat().st_size
-    yield Row(f"`parley view`: {what}", str(first), "")
     yield Row("what it writes", f"{sum(files) / 1e6:.1f} MB in {len(files)} files, the page {page / 1e6:.2f} MB", aim)
-    yield Row("the same again: nothing changed", str(cost(*PARLEY, "view", f"{study}.yaml", "--most", "100000")), "")
+    yield Row("the same again: nothing changed", _viewed(study), "")
+
+
+def _viewed(study: str) -> str:
+    taken = cost(*PARLEY, "view", f"{study}.yaml")
+    return f"{taken.cpu:.1f} s of a CPU, {taken.megabytes:.0f} MB"
 
 
 _CHANCES = np.cumsum(1 / np.arange(1, _WORDS + 1)) / np.sum(1 / np.arange(1, _WORDS + 1))

@@ -14,6 +14,8 @@ MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
 ENVS = Path("envs")
+SNAKEFILE = Path("Snakefile")
+WORKFLOW = Path("workflow")
 # The tables of every study.
 TABLES = (
     "simulations",
@@ -30,6 +32,7 @@ TABLES = (
     "times",
     "quality",
     "reactions",
+    "behaviors",
     "noise",
     "margins",
     "effects",
@@ -242,6 +245,11 @@ def stamp(study: str, stage: str, plan: str) -> Path:
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"
+
+
+def export(study: str, form: str) -> Path:
+    """Folder of the results of a study in the format of another tool."""
+    return results(study) / "exports" / form
 
 
 def view(study: str) -> Path:

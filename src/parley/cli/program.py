@@ -11,6 +11,9 @@ import click
 
 from parley import __version__
 from parley.cli import (
+    exports as cli_exports,
+)
+from parley.cli import (
     imports as cli_imports,
 )
 from parley.cli import (
@@ -124,6 +127,7 @@ def commands(context: click.Context) -> None:
 
 for module in (
     *(cli_stages, cli_ledger, cli_people, cli_view, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports),
+    cli_exports,
 ):
     for command in module.COMMANDS:
         commands.add_command(command)

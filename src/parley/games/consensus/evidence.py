@@ -83,11 +83,20 @@ FIGURES = (
         "dashed. The band is the honest initial range, the vertical line the stop (after Figure 4 of the paper).",
     ),
 )
-QUANTITIES = (
+# Of each agreed value; missing where there is none.
+_AGREED = (
     Quantity("value_position", "agreed value in the initial range (0 lowest, 1 highest)", signed=True),
     Quantity("value_shift", "agreed value less the initial mean", signed=True),
     Quantity("distance_to_mean", "distance of the agreed value from the initial mean"),
     Quantity("distance_to_median", "distance of the agreed value from the initial median"),
+)
+# What every game has, so that groups can be compared that never agree. `rounds` is at most the deadline.
+QUANTITIES = (
+    Quantity("final_honest_share", "largest share of honest agents with one value, at the end", share=True),
+    Quantity("final_honest_spread", "largest less smallest value of honest agents, at the end"),
+    Quantity("value_changes", "changes of value by honest agents"),
+    Quantity("rounds", "rounds played", "rounds"),
+    *_AGREED,
 )
 
 LEADING, APART, SILENT = "leading", "apart", "silent"
@@ -116,10 +125,10 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
         """
         initial, value = list(metrics["initial_values"].values()), metrics["consensus_value"]
         if not initial:
-            return {"initial_mean": None, **{quantity.name: None for quantity in QUANTITIES}}
+            return {"initial_mean": None, **{quantity.name: None for quantity in _AGREED}}
         mean = fmean(initial)
         if value is None:
-            return {"initial_mean": mean, **{quantity.name: None for quantity in QUANTITIES}}
+            return {"initial_mean": mean, **{quantity.name: None for quantity in _AGREED}}
         low, high = min(initial), max(initial)
         return {
             "initial_mean": mean,

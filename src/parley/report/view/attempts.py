@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.errors import ParleyError
+from parley.games.base import Game
 from parley.games.replies import FreeText
 from parley.play.degenerate import degenerate_class, degenerate_of
 from parley.play.given import GivenReply, play_given
@@ -85,8 +86,8 @@ def simulation_of(found: Found, summary: Summary) -> Simulation:
     return Simulation(own.condition, own.seed, summary.simulation.get("material"))
 
 
-def taken(exchange: Exchange) -> Attempt:
-    """Return the attempt that an exchange of a game that is played here is."""
+def taken(exchange: Exchange, by_model: bool) -> Attempt:
+    """Return the attempt that an exchange of a game that is played here is; `by_model` says that a model answered."""
     ask, entry, reply = exchange.ask, exchange.entry, exchange.reply
     return Attempt(
         **{name: getattr(entry, name) for name in ("round", "phase", "agent", "attempt", "text", "finish_reason")},
@@ -98,11 +99,16 @@ def taken(exchange: Exchange) -> Attempt:
         request_seed=entry.seed,
         temperature=ask.sampling.temperature,
         parsed=_plain(reply.value),
-        degenerate=is_degenerate(exchange),
+        degenerate=by_model and _is_degenerate(exchange),
     )
 
 
-def is_degenerate(exchange: Exchange) -> bool:
+def models_of(simulation: Simulation, game: Game) -> frozenset[str]:
+    """Return the agents that models play."""
+    return frozenset(name for name, player in simulation.players(game).items() if player.entry is not None)
+
+
+def _is_degenerate(exchange: Exchange) -> bool:
     """Whether a reply is one that says nothing, as `parley.play.degenerate` tells them."""
     ask, entry = exchange.ask, exchange.entry
     return degenerate_class(ask, entry.text, entry.finish_reason, exchange.reply.value) is not None
@@ -122,13 +128,13 @@ def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
         play, _ = play_given(simulation.id, simulation.game(), given)
     except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
         return  # of another version, perhaps: what was recorded stands there all the same
-    scripted = {seat for seat, player in simulation.players(simulation.game()).items() if player.entry is None}
+    asked = models_of(simulation, simulation.game())
     found: Mapping[Key, Exchange] = {x.entry.key: x for x in play.exchanges}
     for attempt in attempts:
         exchange = found.get(attempt.key)
         if exchange is not None and exchange.reply.failure == attempt.failure:
             attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
-            attempt.degenerate = attempt.agent not in scripted and is_degenerate(exchange)
+            attempt.degenerate = attempt.agent in asked and _is_degenerate(exchange)
 
 
 def _has_degenerate(summary: Summary) -> bool:

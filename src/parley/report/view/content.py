@@ -26,23 +26,29 @@ class _Texts:
 
     def __init__(self) -> None:
         self.all: list[str | list[int]] = []
-        self._numbers: dict[str | tuple[int, ...], int] = {}
+        self._numbers: dict[str, int] = {}
+        self._prompts: dict[str, int] = {}
 
     def number(self, text: str | None) -> int | None:
         """Return the number of a text; None for none, and for an empty one."""
-        return self._number(text, text) if text else None
+        return self._number(text) if text else None
 
     def prompt(self, text: str) -> int | None:
         """Return the number of a text that is kept as its lines; None for an empty one."""
         if "\n" not in text:
             return self.number(text)
-        lines = [self._number(line, line) for line in text.split("\n")]
-        return self._number(tuple(lines), lines)
+        number = self._prompts.get(text)
+        if number is None:
+            lines = list(map(self._number, text.split("\n")))
+            number = self._prompts[text] = len(self.all)
+            self.all.append(lines)
+        return number
 
-    def _number(self, key: str | tuple[int, ...], content: str | list[int]) -> int:
-        number = self._numbers.setdefault(key, len(self.all))
-        if number == len(self.all):
-            self.all.append(content)
+    def _number(self, text: str) -> int:
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.all)
+            self.all.append(text)
         return number
 
 

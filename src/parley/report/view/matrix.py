@@ -55,11 +55,11 @@ def matrix(
     that it cannot read, such as one of another version, or without an `outcome`; and the rounds from `until` on, of a
     game that is still played.
     """
-    replies = _by_replies(roles, attempts)
     try:
         said = None if outcome is None else _said(evidence, outcome, trace)
     except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         said = None
+    replies = _by_replies(roles, attempts if said is None or until is not None else ())
     if said is not None and until is not None:
         before = {place: cell for place, cell in said.cells.items() if place[1] < until}
         after = {place: cell for place, cell in replies.cells.items() if place[1] >= until}

@@ -12,7 +12,7 @@ from parley.play.journal import Entry, journal_id, journaled
 from parley.play.record import Summary
 from parley.play.runner import Exchange
 from parley.policies import Reply
-from parley.report.view.attempts import Attempt, taken
+from parley.report.view.attempts import Attempt, models_of, taken
 from parley.report.view.chosen import Found
 from parley.report.view.matrix import Matrix, matrix
 
@@ -56,6 +56,7 @@ def _played_on(
     """Return the attempts, the first round that is not whole, and the outcome of the game if it has one."""
     attempts: list[Attempt] = []
     until: int | None = None
+    asked = models_of(found.simulation, game)
     generator = playing(game)
     asks = next(generator)
     for _ in range(_MOST_PHASES):
@@ -66,7 +67,7 @@ def _played_on(
                 if entry.ask != ask.digest:
                     raise JournalError(f"{found.file}: answers another question; another version wrote it")
                 reply = read_reply(ask, entry.text, entry.finish_reason)
-                attempts.append(taken(Exchange(ask, entry, reply)))
+                attempts.append(taken(Exchange(ask, entry, reply), ask.agent in asked))
             again = reply is not None and reply.failure and attempts[-1].attempt < game.parameters.retries
             replies.append(None if again else reply)
         if not replies or None in replies:

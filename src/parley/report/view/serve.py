@@ -113,7 +113,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: bool) -> None:
         # A name of another site that leads here, or a page of another site that loads a data file as its script.
-        if self.headers.get("Host") not in self.server.hosts or self.headers.get("Sec-Fetch-Site") == "cross-site":
+        if self.headers.get("Host") not in self.server.hosts or self.headers.get("Sec-Fetch-Site") in (
+            "cross-site",
+            "same-site",
+        ):
             self._send(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", b"only for pages of this address\n", body)
             return
         try:

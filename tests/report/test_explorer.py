@@ -118,6 +118,10 @@ def test_links_from_a_report_choose_simulations(opened: Open) -> None:
     tab.wait_for_selector("#drop-condition")
     rows = [texts(tab, f"#row-{at} [role=gridcell]") for at in range(1, games_listed(tab))]
     assert {cells[1] for cells in rows} == {"1"}
+    indicated = opened("#/?outcome=fast&condition=0001")  # an indicator: true of every other simulation
+    assert games_listed(indicated) == SEEDS // 2
+    indicated.click("#drop-fast")
+    assert games_listed(indicated) == SEEDS
     folded = opened("#/?fold=1")
     assert games_listed(folded) == 0
     folded.click("#row-1 button")

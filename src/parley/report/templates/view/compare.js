@@ -97,7 +97,7 @@ function pairsPage(query) {
 
 /** Return the pairs of two conditions, with what each game shows: how it ended, or whether `by` is true of it. */
 function pairList(a, b, by) {
-  const indicator = index.indicators?.find((one) => one.name === by);
+  const indicator = indicatorOf(by);
   const value = (simulation) => {
     if (indicator) return indicator.values[simulation.at];
     return by === "" ? stateName(simulation) : stateName(simulation) === by;

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from benchmarks.explorer_browser import in_browser
 from benchmarks.measure import PARLEY, Row, cost, temporary_folder
 from parley import paths
 from parley.identity import stream
@@ -60,6 +61,7 @@ def _of(study: str, what: str, aim: str) -> Iterator[Row]:
     page = paths.view_page(folder).stat().st_size
     yield Row("what it writes", f"{sum(files) / 1e6:.1f} MB in {len(files)} files, the page {page / 1e6:.2f} MB", aim)
     yield Row("the same again: nothing changed", _viewed(study), "")
+    yield from in_browser(paths.view_page(folder))
 
 
 def _viewed(study: str) -> str:

@@ -2,10 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+
+from parley.report.view.writing import data_js
 from support.browser import chromium
 from support.explored import HOSTILE, LIARS, OUTCOMES, ROUNDS, simulation_id, study_index, write_explorer
 
@@ -32,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Any, site: Path) -> Iterator[Open]:
-    """Return a function that opens an address; whatever the page complains of, or asks of a network, fails the test."""
+    """Return a function that opens an address. What the page complains of, or asks of a network, fails the test."""
     contexts, complaints = [], []
 
     def open_(address: str = "#/", page: Path = site, **settings: Any) -> Any:
@@ -101,7 +106,7 @@ def test_filters_and_order_live_in_the_address(opened: Open) -> None:
     assert address(tab) == "#/?sort=-seed"
     tab.fill("#search", f"liars=2 {ONE_LIAR}")
     assert "No simulation fits these filters." in tab.inner_text("main")
-    assert focused(tab) == "" and tab.evaluate("document.activeElement.id") == "search"
+    assert tab.evaluate("document.activeElement.id") == "search"
     tab.click(".empty button")
     assert games_listed(tab) > shown
 
@@ -111,9 +116,12 @@ def test_links_from_a_report_choose_simulations(opened: Open) -> None:
     assert games_listed(tab) == 2
     tab.evaluate("location.hash = '#/?condition=0001&outcome=agreed'")
     tab.wait_for_selector("#drop-condition")
-    assert {
-        row[1] for row in map(lambda at: texts(tab, f"#row-{at} [role=gridcell]"), range(1, games_listed(tab)))
-    } == {"1"}
+    rows = [texts(tab, f"#row-{at} [role=gridcell]") for at in range(1, games_listed(tab))]
+    assert {cells[1] for cells in rows} == {"1"}
+    indicated = opened("#/?outcome=fast&condition=0001")  # an indicator: true of every other simulation
+    assert games_listed(indicated) == SEEDS // 2
+    indicated.click("#drop-fast")
+    assert games_listed(indicated) == SEEDS
     folded = opened("#/?fold=1")
     assert games_listed(folded) == 0
     folded.click("#row-1 button")
@@ -273,20 +281,27 @@ def test_hostile_text_does_nothing_and_is_seen(opened: Open, site: Path, tmp_pat
         assert "\u202e" not in each.inner_text("body")
 
 
+_FORBIDDEN = """async () => {
+    const found = [];
+    addEventListener("securitypolicyviolation", (event) => found.push(event.effectiveDirective));
+    const image = document.createElement("img");
+    const tries = [
+        () => { image.src = "https://example.org/x"; document.body.append(image); },
+        () => { document.body.innerHTML = "<b>x</b>"; },
+        () => { document.createElement("script").src = "other.js"; },
+        () => fetch("https://example.org/").catch(() => null),
+    ];
+    for (const one of tries) { try { await one(); } catch { /* refused */ } }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return found;
+}"""
+
+
 def test_the_policy_allows_nothing_but_the_page(browser: Any, site: Path) -> None:
     context = browser.new_context()
     tab = context.new_page()
     tab.goto(site.as_uri())
-    blocked = tab.evaluate("""async () => {
-        const found = [];
-        addEventListener("securitypolicyviolation", (event) => found.push(event.effectiveDirective));
-        const tries = [() => { const one = document.createElement("img"); one.src = "https://example.org/x"; document.body.append(one); },
-          () => { document.body.innerHTML = "<b>x</b>"; }, () => { document.createElement("script").src = "other.js"; },
-          () => fetch("https://example.org/").catch(() => null)];
-        for (const one of tries) { try { await one(); } catch { /* refused */ } }
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        return found;
-    }""")
+    blocked = tab.evaluate(_FORBIDDEN)
     context.close()
     assert {"img-src", "connect-src", "require-trusted-types-for"} == set(blocked)
 
@@ -328,6 +343,14 @@ def test_axe_finds_nothing_serious(opened: Open, scheme: str) -> None:
     assert not found
 
 
+_CUT = """() => {
+    const scrolled = ".scroll, .sr, .matrix-box";
+    const beyond = (one) => !one.closest(scrolled) && one.getBoundingClientRect().right > innerWidth + 1;
+    const cut = [...document.querySelectorAll("main *")].filter(beyond).map((one) => one.outerHTML.slice(0, 90));
+    return [document.documentElement.scrollWidth, cut];
+}"""
+
+
 def test_nothing_is_cut_at_the_width_of_a_phone(opened: Open) -> None:
     tab = opened(viewport={"width": 360, "height": 700}, is_mobile=True)
     for where in (
@@ -339,10 +362,7 @@ def test_nothing_is_cut_at_the_width_of_a_phone(opened: Open) -> None:
     ):
         tab.evaluate("where => { location.hash = where; }", where)
         tab.wait_for_timeout(150)
-        wide, cut = (
-            tab.evaluate("""() => [document.documentElement.scrollWidth, [...document.querySelectorAll("main *")]
-            .filter((one) => !one.closest(".scroll, .sr, .matrix-box") && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 90))]""")
-        )
+        wide, cut = tab.evaluate(_CUT)
         assert wide <= 360, where
         assert not cut, where
 
@@ -359,6 +379,47 @@ def test_print_leaves_the_controls_out_and_the_evidence_in(opened: Open) -> None
     shown = games_listed(listed)
     listed.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert shown < games_listed(listed) == len(LIARS) * SEEDS
+
+
+def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
+    index = study_index(SEEDS, served=True, running=True)
+    write_explorer(tmp_path, index)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.clock.install()
+    last = simulation_id(len(LIARS) * SEEDS - 1)[:8]
+    try:
+        tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
+        assert "still playing" in tab.inner_text("#row-1")
+        index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
+        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
+        tab.focus("#list")
+        tab.keyboard.press("ArrowDown")
+        tab.clock.run_for(10_000)  # by itself
+        tab.wait_for_selector("#row-1 >> text=no agreement")
+        assert tab.evaluate("document.activeElement.id") == "list"
+        assert tab.get_attribute("#list", "aria-activedescendant") == "row-1"
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector(".matrix")
+        index["simulations"]["replies"][-1] += 1
+        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
+        tab.clock.run_for(10_000)
+        tab.click("text=Refresh: new replies")
+        tab.wait_for_selector("text=17 replies")
+        server.shutdown()
+        server.server_close()
+        tab.click("#refresh")
+        tab.wait_for_selector("text=the server does not answer")
+    finally:
+        context.close()
+        server.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
 
 
 def test_without_javascript_the_table_stands(opened: Open) -> None:

@@ -15,8 +15,9 @@ OUTCOMES = [
     {"name": "split", "label": "no agreement", "color": "#D9D9D9"},
     {"name": "misled", "label": "agreed on a wrong value", "color": "#E69F00"},
 ]
-STATES = [{"name": "leading", "label": "holds the most frequent value", "color": "#56B4E9"}] + [
-    {"name": "other", "label": "holds another value", "color": "#E69F00"}
+STATES = [
+    {"name": "leading", "label": "holds the most frequent value", "color": "#56B4E9"},
+    {"name": "other", "label": "holds another value", "color": "#E69F00"},
 ]
 LIARS = (0, 1, 2)
 ROUNDS = (1, 2, 3, 4)
@@ -30,7 +31,7 @@ def simulation_id(place: int) -> str:
 
 
 def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
-    """Return the index of a study with a condition for each number of liars; one record is damaged, one still played."""
+    """Return the index of a study, with a condition for each number of liars; one record is damaged, one grows."""
     total = len(LIARS) * seeds
     conditions = [place // seeds for place in range(total)]
     names = [OUTCOMES[(place * 7 + place // seeds * 2) % 3]["name"] for place in range(total)]
@@ -62,8 +63,10 @@ def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
         "running": False,
         "unfinished": 0,
         "left_out": None,
-        "axes": [{"name": "liars", "label": "liars", "values": list(LIARS)}]
-        + [{"name": "prompt", "label": "prompt", "values": ["plain"]}],
+        "axes": [
+            {"name": "liars", "label": "liars", "values": list(LIARS)},
+            {"name": "prompt", "label": "prompt", "values": ["plain"]},
+        ],
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
         "indicators": [{"name": "fast", "label": "agreed fast", "values": [place % 2 == 0 for place in range(total)]}],
         "conditions": [
@@ -118,47 +121,17 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
             reply = f'{{"value": {value}, "reason": "it is near"}}'
             read = {"value": value, "reason": HOSTILE if hostile else "it is near"}
             sent = (texts.number(SYSTEM.format(name=name)), texts.lines(user))
-            facts = [120 + number, 14, 0.25, 1000 + place, 0.7]
+            facts = [120 + number, 14, 0.25, 1000 + place, 0.7, "stop"]
             if hostile:
                 marks.append("asked again")
-                said = texts.number(HOSTILE)
-                attempts.append(
-                    [
-                        number,
-                        "propose",
-                        agent,
-                        0,
-                        *sent,
-                        said,
-                        None,
-                        "invalid_json",
-                        HOSTILE,
-                        *facts,
-                        "stop",
-                        None,
-                        False,
-                    ]
-                )
+                failure = [texts.number(HOSTILE), None, "invalid_json", HOSTILE]
+                attempts.append([number, "propose", agent, 0, *sent, *failure, *facts, None, False])
             thought = texts.number("I think.") if agent == 0 else None
-            attempts.append(
-                [
-                    number,
-                    "propose",
-                    agent,
-                    int(hostile),
-                    *sent,
-                    texts.number(reply),
-                    read if hostile else True,
-                    None,
-                    None,
-                ]
-                + [*facts, "stop", thought, False]
-            )
-            vote = texts.number(f"Round {number}: go on?")
-            attempts.append(
-                [number, "vote", agent, 0, None, vote, texts.number("go on"), {"vote": "go on"}, None, None]
-                + [*facts, "stop", None, False]
-            )
+            # true: the reply is the JSON that it was read as.
+            answer = [texts.number(reply), read if hostile else True, None, None]
+            attempts.append([number, "propose", agent, int(hostile), *sent, *answer, *facts, thought, False])
+            vote = [texts.number(f"Round {number}: go on?"), texts.number("go on"), {"vote": "go on"}, None, None]
+            attempts.append([number, "vote", agent, 0, None, *vote, *facts, None, False])
             cells.append([agent, number, "other" if liar else "leading", texts.number(str(value)), marks])
     ring = {name: [names[at - 1], names[(at + 1) % AGENTS]] for at, name in enumerate(names)}
     return {

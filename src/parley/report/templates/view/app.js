@@ -81,22 +81,25 @@ function helpDialog() {
     h("p", { class: "soft" }, "The address holds what you see: copy it to send a view. A small box such as ", shown("\u202e"), " stands for a character that prints nothing or turns the text around."), close);
 }
 
-/** Ask the server for what happened since. Only the list is drawn anew by itself; a game is when the reader asks. */
+/** Ask the server for what happened since. The list follows by itself; a game that is read stays until the reader asks. */
 async function refresh(byHand) {
   const button = document.getElementById("refresh");
+  const before = page.simulation?.replies;
   button.disabled = true;
   try {
     await refreshIndex();
-    lastChosen = null;
-    if (byHand || route().path.length === 0) show();
-    frame();
-    announce("Refreshed");
-  } catch (error) {
-    announce("The server does not answer");
-    document.getElementById("served").textContent = "the server does not answer";
-    if (byHand) document.getElementById("main").prepend(note("bad", "The server does not answer. Is parley view --serve still running?"));
+  } catch {
+    document.getElementById("served").replaceChildren("the server does not answer ", button);
+    button.disabled = false;
+    return;
   }
-  button.disabled = false;
+  lastChosen = null;
+  frame();
+  if (byHand) show();
+  else page.refresh?.();
+  const news = !byHand && page.simulation && index.byId.get(page.simulation.id)?.replies !== before;
+  if (news) document.getElementById("refresh").textContent = "Refresh: new replies";
+  if (byHand) document.getElementById("refresh").focus();
 }
 
 /** Fill what stands around every page. */

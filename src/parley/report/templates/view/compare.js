@@ -97,14 +97,14 @@ function pairsPage(query) {
 
 /** Return the pairs of two conditions, with what each game shows: how it ended, or whether `by` is true of it. */
 function pairList(a, b, by) {
-  const indicator = index.indicators?.find((one) => one.name === by);
+  const indicator = indicatorOf(by);
   const value = (simulation) => {
     if (indicator) return indicator.values[simulation.at];
     return by === "" ? stateName(simulation) : stateName(simulation) === by;
   };
   const keyOf = (simulation) => `${simulation.pair} ${simulation.repeat}`;
-  const inB = new Map(index.simulations.filter((one) => one.condition === b && one.pair !== null).map((one) => [keyOf(one), one]));
-  return index.simulations.filter((one) => one.condition === a && inB.has(keyOf(one))).map((one) => {
+  const inB = new Map(index.simulations.filter((one) => one.condition.id === b.id && one.pair !== null).map((one) => [keyOf(one), one]));
+  return index.simulations.filter((one) => one.condition.id === a.id && inB.has(keyOf(one))).map((one) => {
     const other = inB.get(keyOf(one));
     return { one, other, left: value(one), right: value(other), differ: value(one) !== value(other) };
   });

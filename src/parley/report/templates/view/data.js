@@ -89,7 +89,7 @@ function nameOf(simulation) {
 /** Return the simulations of other conditions that are a pair with this one. */
 function partnersOf(simulation) {
   if (simulation.pair === null) return [];
-  return index.simulations.filter((other) => other.pair === simulation.pair && other !== simulation);
+  return index.simulations.filter((other) => other.pair === simulation.pair && other.id !== simulation.id);
 }
 
 function filePart(path) {

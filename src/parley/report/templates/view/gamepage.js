@@ -7,9 +7,10 @@ function simulationOf(id) {
 
 /** Return the next simulation that ended as this one did, in the order of the list; `step` is 1 or -1. */
 function neighbor(simulation, step) {
-  const order = lastChosen?.includes(simulation) ? lastChosen : index.simulations;
-  const same = order.filter((one) => stateName(one) === stateName(simulation));
-  return same[same.indexOf(simulation) + step] ?? null;
+  const placeIn = (list) => list.findIndex((one) => one.id === simulation.id); // a refreshed index has other objects
+  const order = lastChosen && placeIn(lastChosen) >= 0 ? lastChosen : index.simulations;
+  const same = order.filter((one) => stateName(one) === stateName(simulation) || one.id === simulation.id);
+  return same[placeIn(same) + step] ?? null;
 }
 
 /** Return what stands above a game: its name, how it ended, and ways to others. `kind` is "game" or "read". */
@@ -98,6 +99,7 @@ function gamePage(simulation, query) {
     node.append(h("div", { class: "split" }, h("div", { class: "main" }, table.node, metricsOf(game)), side));
     draw();
   });
+  page.simulation = simulation;
   page.next = (step) => { const to = neighbor(simulation, step); if (to) go(link(["game", to.short])); else announce("There is no other game with this outcome."); };
   return page;
 }

@@ -13,13 +13,13 @@ function listPage(query) {
     history.replaceState(null, "", link([], pairs));
     draw(next);
   };
-  const draw = (now) => {
+  const draw = (now, active = 0) => {
     const focused = document.activeElement?.id;
     const caret = document.activeElement?.selectionStart;
     const chosen = chosenSimulations(now);
     lastChosen = chosen;
     table?.end();
-    table = listTable(chosen, now, change);
+    table = listTable(chosen, now, change, active);
     page.replaceChildren(...intro(), filterBar(now, change), summary(chosen, now, change), table.node);
     table.show();
     const again = focused ? document.getElementById(focused) : null;
@@ -28,6 +28,7 @@ function listPage(query) {
     announce(`${counted(chosen.length, "simulation")} of ${number(index.simulations.length)}`);
   };
   page.start = () => draw(query);
+  page.refresh = () => draw(route().query, table.active());
   page.end = () => table?.end();
   return page;
 }
@@ -73,19 +74,18 @@ function rowsOf(chosen, query) {
 }
 
 /** Return the table: {node, show, end}. Rows exist only where the window is. */
-function listTable(chosen, query, change) {
+function listTable(chosen, query, change, active) {
   const narrow = matchMedia("(max-width: 700px)").matches;
   const height = narrow ? 54 : 30; // pixels, as in page.css
   const columns = listColumns();
   let rows = rowsOf(chosen, query);
   const there = new Map();
-  let active = 0;
   const body = h("div", { class: "rows", role: "rowgroup" });
   const head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 }, columns.map((column) => headCell(column, query, change)));
   const node = h("div", { class: "table", role: "grid", tabindex: 0, id: "list", "aria-label": "Simulations",
     "aria-colcount": columns.length, style: { "--columns": columns.map((column) => column.width).join(" "), "--label": `${labelLetters()}ch` },
     onkeydown: walk, onfocus: () => activate(active) }, h("div", { role: "rowgroup", class: "heads" }, head), body);
-  if (!rows.length) return { node: emptyList(query, change), show() {}, end() {} };
+  if (!rows.length) return { node: emptyList(query, change), show() {}, end() {}, active: () => 0 };
 
   function size() {
     node.setAttribute("aria-rowcount", rows.length + 1);
@@ -151,6 +151,7 @@ function listTable(chosen, query, change) {
   const at = location.hash;
   return {
     node,
+    active: () => active,
     show() {
       size();
       scrollTo(0, scrolled.get(at) ?? scrollY);

@@ -71,7 +71,7 @@ function bodyOf({ game, title }, which, rounds, places, parting, other) {
       const text = game.results[round] ?? "";
       return h("td", { role: "gridcell", title: text.length > 6 ? plain(text) : null, class: round === parting ? "parting" : null }, shown(text));
     })) : null;
-  return h("tbody", null, other && h("tr", { role: "row", class: "game-title" }, h("th", { colspan: rounds.length + 1, scope: "rowgroup" }, title)), rows, results);
+  return h("tbody", null, other && h("tr", { role: "row", class: "game-title" }, h("th", { colspan: rounds.length + 1, scope: "rowgroup" }, h("span", { class: "title" }, title))), rows, results);
 }
 
 function cellOf(game, which, agent, round, places, parting, other) {

@@ -12,6 +12,7 @@ function readPage(simulation) {
       h("button", { type: "button", class: "quiet", onclick: () => print() }, "Print")), transcript, legend([game]));
     draw();
   });
+  page.simulation = simulation;
   page.next = (step) => { const to = neighbor(simulation, step); if (to) go(link(["read", to.short])); };
   page.back = () => { go(link(["game", simulation.short])); return true; };
   return page;

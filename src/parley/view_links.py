@@ -21,6 +21,11 @@ def pairs_link(a: Axes, b: Axes, outcome: str) -> str:
     return _address("pairs", _fixed("a", a) | _fixed("b", b) | {"outcome": outcome})
 
 
+def single_link(simulation: str) -> str:
+    """Return the address of one simulation, by its id."""
+    return _address(f"game/{quote(simulation, safe='')}", {})
+
+
 def _fixed(prefix: str, axes: Axes) -> dict[str, str]:
     return {f"{prefix}.{axis}": str(value) for axis, value in axes.items()}
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from parley.analysis.tables import read_table
 from parley.figures.curves import curves
 from parley.figures.indicators import indicators
-from parley.figures.page import own_style
+from parley.figures.style import own_style
 from parley.study import Study
 from support.measured import MeasuredGame, measured, played
 from support.panels import data, panels_of, text_of

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.effects import effect_table, points
 from parley.figures.effects import MAX_EFFECTS, effects
-from parley.figures.page import own_style
+from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS
 from parley.study import Study

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.tables import read_table
 from parley.figures.make import draw
-from parley.figures.page import own_style
+from parley.figures.style import own_style
 from parley.study import Study
 from support.measured import played
 from support.panels import panels_of, text_of

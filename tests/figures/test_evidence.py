@@ -29,8 +29,8 @@ from parley.figures import (
 )
 from parley.figures.curves import curves
 from parley.figures.indicators import indicators
-from parley.figures.page import own_style, save
 from parley.figures.quantities import quantities
+from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec
 from parley.report import evidence as report_evidence

@@ -22,6 +22,7 @@ from parley.figures import (
 from parley.figures import (
     trajectories as figures_trajectories,
 )
+from parley.figures.style import own_style
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.report import page as report
 from parley.study import Study
@@ -291,7 +292,7 @@ def test_trajectories_choose_unlike_conditions(here: Path) -> None:
 def test_equal_lines_stay_apart() -> None:
     points = [(0, 5.0), (1, 5.0)]
     same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
-    with figures_page.own_style():
+    with own_style():
         ax = Figure().subplots()
         figures_trajectories.draw(ax, same, 0.0, 10.0)
     a, b, c = (line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() != "None")

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.tables import read_table
 from parley.figures import sweep as figures_sweep
-from parley.figures.page import own_style
+from parley.figures.style import own_style
 from parley.figures.sweep import sweep
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study import Study

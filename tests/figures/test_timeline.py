@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from parley import paths
 from parley.figures import timeline as figures_timeline
 from parley.figures.make import figures
-from parley.figures.page import own_style
+from parley.figures.style import own_style
 from parley.figures.timeline import draw, fitted, names_shown, rounds_shown, timelines
 from parley.games.evidence import Mark, State, Timeline, TimelineCell
 from parley.games.stag_hunt.game import StagHuntGame

@@ -1,12 +1,17 @@
 """What a figure shows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
 
 
-def text_of(figure: Figure) -> str:
-    """Return all texts of a figure, its panels and its legend."""
+def text_of(pages: Sequence[Figure]) -> str:
+    """Return all texts of a figure, its panels and its legends."""
+    return " ".join(_text_of(figure) for figure in pages)
+
+
+def _text_of(figure: Figure) -> str:
     texts = [text.get_text() for text in figure.texts]
     for ax in figure.axes:
         if ax.get_visible():
@@ -16,8 +21,8 @@ def text_of(figure: Figure) -> str:
     return " ".join(" ".join(texts).split())
 
 
-def panels_of(figure: Figure) -> list[Any]:
-    return [ax for ax in figure.axes if ax.get_visible()]
+def panels_of(pages: Sequence[Figure]) -> list[Any]:
+    return [ax for figure in pages for ax in figure.axes if ax.get_visible()]
 
 
 def data(ax: Any) -> list[tuple[list[float], list[float]]]:

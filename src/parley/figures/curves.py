@@ -100,7 +100,9 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         return differences(group, "mean", ["measure", "round"])
 
     size = (_WIDTH, HEIGHT)
-    return panel_rows(study, spec, list(labels.values()), groups, by, size, notes, legend, draw, tells)
+    return panel_rows(
+        study, spec, list(labels.values()), groups, by, size, notes, legend, draw, tells, min(2, len(lines))
+    )
 
 
 def _same_number(table: pd.DataFrame) -> int | None:

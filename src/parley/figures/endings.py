@@ -81,7 +81,9 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         return differences(group, "incidence", ["ending", "round"])
 
     labels = [way.label for way in ways]
-    return panel_rows(study, spec, labels, groups, by, (_WIDTH, HEIGHT), notes, legend, draw, tells)
+    return panel_rows(
+        study, spec, labels, groups, by, (_WIDTH, HEIGHT), notes, legend, draw, tells, min(2, len(lines))
+    )
 
 
 def _steps(

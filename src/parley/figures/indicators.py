@@ -52,4 +52,6 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
 
     legend = [line_handle(i, label) for i, label in zip(styles, labels.values(), strict=True)]
     size = (along.width, _HEIGHT)
-    return panel_rows(study, spec, ["rate"], along.groups, along.by, size, notes, legend, draw, tells)
+    return panel_rows(
+        study, spec, ["rate"], along.groups, along.by, size, notes, legend, draw, tells, along.lines_below
+    )

@@ -109,7 +109,7 @@ def _latex(text: str) -> str:
 
 
 def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> list[Figure]:
-    """Return the pages of a figure of `study`; `table` returns a table of the study by its name. Call it within `own_style`."""
+    """Return the pages of a figure of `study`; `table` returns a table by its name. Call it within `own_style`."""
     conditions = table("conditions")
     if spec.kind == "trajectories":
         return trajectories(study, spec)

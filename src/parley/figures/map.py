@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from parley.analysis.attacked import beside_undisturbed
 from parley.figures.links import Linker, linker
 from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
-from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, values_along
+from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, telling, values_along
 from parley.figures.style import look
 from parley.games.evidence import FigureSpec
 from parley.study import Study
@@ -121,13 +121,16 @@ def _map(
     notes += alone
     used = {value for cells in rows.values() for value in cells}
     xs = [value for value in values_along(table[spec.x]) if value in used]
+    told = telling(varying, list(rows), notes)
     beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
-    names = {key: wrapped(_name(varying, key), max(1.4, min(3.4, beside))) for key in rows}
+    names = {key: wrapped(_name(varying, key, told), max(1.4, min(4.0, beside))) for key in rows}
+    room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
     columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
     lines = max(name.count("\n") + 1 for name in names.values())
     cell = (_CELL[0], max(_CELL[1], 0.13 * lines + 0.05))
     label, link = axis_label(study, spec.x), linker(study)
-    notes.append("Rows: " + ", ".join(varying) + "." if varying else "")
+    if told:
+        notes.append(f"Rows: {', '.join(told)}.")
 
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):
@@ -140,13 +143,26 @@ def _map(
     most = max(1, int(_ROWS * _CELL[1] / cell[1]))
     order = list(rows)
     if len(rows) > most:
-        told = sorted(order, key=lambda key: min(ends[key]) - max(ends[key]))
-        order = [key for at in range(0, len(told), most) for key in sorted(told[at : at + most], key=order.index)]
+        telling_most = sorted(order, key=lambda key: min(ends[key]) - max(ends[key]))
+        order = [
+            key
+            for at in range(0, len(telling_most), most)
+            for key in sorted(telling_most[at : at + most], key=order.index)
+        ]
     panels = [
         Panel([partial(draw, part=order[at : at + most])], -at, 0, cell[1] * len(order[at : at + most]))
         for at in range(0, len(order), most)
     ]
-    return pages(study, spec, panels, (cell[0] * len(xs), cell[1] * min(most, len(order))), notes, [], columns=1)
+    return pages(
+        study,
+        spec,
+        panels,
+        (cell[0] * len(xs), cell[1] * min(most, len(order))),
+        notes,
+        [],
+        columns=1,
+        beside=room_of_names,
+    )
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
@@ -157,10 +173,12 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
     return rows
 
 
-def _name(by: Sequence[str], key: _Row) -> str:
+def _name(by: Sequence[str], key: _Row, told: Sequence[str]) -> str:
     plain = ("model", BYZANTINE_AXIS)
     return ", ".join(
-        str(value) if axis in plain else words([axis], [value]) for axis, value in zip(by, key, strict=True)
+        str(value) if axis in plain else words([axis], [value])
+        for axis, value in zip(by, key, strict=True)
+        if axis in told
     )
 
 

@@ -1,7 +1,7 @@
 """Pages: a grid of panels with its title, legend and notes, split where it would outgrow a page, and written to files.
 
 Panels have the height that is asked for and share the width; Matplotlib's constrained layout finds what their labels
-take. Where there are more panels than pages hold, those that tell most are shown. The same figure gives the same bytes.
+take. Where panels are more than pages hold, those that tell most are shown. The same figure gives the same bytes.
 """
 
 import math
@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,6 @@ _FORMATS: dict[str, dict[str, Any]] = {
 }
 FORMATS = tuple(_FORMATS)
 _JOINTS = re.compile(r"[^-_+=, ]*[-_+=, ]*(?<=.)")
-_CHARACTER = 0.068  # inches: width of one of 8 points
-_LINE = 0.15  # inches: height of a line of 8 points
 _BESIDE = 0.6  # inches: what labels take beside the panels of a row
 _AROUND = 0.45  # inches: what labels take above and below a row of panels, without those of more than one line
 _MOST_TEXT = 20  # lines of notes
@@ -48,7 +47,7 @@ class Panel:
 
     draws: Sequence[Callable[[Axes], None]]
     tells: float = 0.0
-    lines: int = 1  # of the heading
+    lines: int = 1  # of what stands above and below
     height: float = 0.0  # inches, where it is not that of all
 
 
@@ -91,6 +90,17 @@ def per_row(width: float) -> int:
     return max(1, int(room() / width))
 
 
+def panel_width(panels: int, least: float) -> float:
+    """Return how wide a panel will be if a figure has so many that are at least so wide, in inches."""
+    columns = _evenly(panels, per_row(least))
+    return _inner(columns, least) / columns - 0.12
+
+
+def _inner(columns: int, least: float) -> float:
+    """Return how wide a row of panels is: panels that need less than a page's width have that of a column."""
+    return room() if columns * least + _BESIDE > WIDTHS["column"] else WIDTHS["column"] - _BESIDE
+
+
 def pages(
     study: Study,
     spec: FigureSpec,
@@ -99,11 +109,13 @@ def pages(
     notes: Sequence[str],
     legend: Sequence[Artist],
     columns: int = 0,
+    beside: float = 0.0,
 ) -> list[Figure]:
     """Return a figure in as many pages as its panels need, at most those that `look()` allows.
 
     `size` is the least width of a panel and its height in inches; `columns` is how many stand side by side, if not as
-    many as have room. `notes` are sentences for below the picture.
+    many as have room. With `beside`, inches for what stands beside them, panels have just their least width. `notes`
+    are sentences for below the picture.
     """
     width, height = size
     columns = columns or min(len(panels), per_row(width))
@@ -130,7 +142,7 @@ def pages(
             f"“parley figures {study.name} --max-pages {2 * look().max_pages}” draws more."
         )
     return [
-        _page(study, spec, part, (width, height), more, legend, columns, (number, len(chosen)))
+        _page(study, spec, part, (width, height, beside), more, legend, columns, (number, len(chosen)))
         for number, part in enumerate(chosen, 1)
     ]
 
@@ -142,7 +154,7 @@ def _split(panels: Sequence[Panel], columns: int, height: float, room: float) ->
     """
     heights = [sum(panel.height or height for _ in panel.draws) + 0.12 * panel.lines for panel in panels]
     # A row is as high as its highest panel.
-    rows = max(1, int((room - _AROUND) / (max(heights) + 0.18)))
+    rows = max(1, int((room - _AROUND) / (max(heights) + 0.18) + 0.15))
     if len(panels) <= columns * rows:
         return [list(panels)], 0
     order = sorted(range(len(panels)), key=lambda at: (-panels[at].tells, at))
@@ -168,13 +180,13 @@ def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]
 def _notes(notes: Sequence[str]) -> list[str]:
     if look().for_paper:
         return []
-    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.0605))
+    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.0545))
     return lines if len(lines) <= _MOST_TEXT else [*lines[:_MOST_TEXT], "..."]
 
 
 def _legend_columns(legend: Sequence[Artist], width: float) -> int:
     """Return how many entries of a legend fit side by side; all of them if they fit on one line."""
-    widths = [0.55 + _CHARACTER * len(str(handle.get_label())) for handle in legend]
+    widths = [0.6 + 0.058 * len(str(handle.get_label())) for handle in legend]
     if sum(widths) <= width:
         return max(1, len(widths))
     return max(1, int(width / max(widths)))
@@ -199,13 +211,13 @@ def _page(
     study: Study,
     spec: FigureSpec,
     panels: Sequence[Panel],
-    size: tuple[float, float],
+    size: tuple[float, float, float],
     notes: Sequence[str],
     legend: Sequence[Artist],
     columns: int,
     number: tuple[int, int],
 ) -> Figure:
-    title, text, beside, above, below = _outside(study, spec, notes, legend, number)
+    title, text, entries, above, below = _outside(study, spec, notes, legend, number)
     columns = min(columns, len(panels))
     blocks = [panels[at : at + columns] for at in range(0, len(panels), columns)]
     heights = [
@@ -224,9 +236,10 @@ def _page(
                     axes[row + deep, place].set_visible(False)
         row += len(block[0].draws)
     _share(axes)
-    # Panels that need less than a page's width have one of a column.
-    narrow = columns * size[0] + _BESIDE <= WIDTHS["column"]
-    inner = min(look().inches, WIDTHS["column"] if narrow else look().inches)
+    figure.align_ylabels()
+    inner = _inner(columns, size[0]) + _BESIDE
+    if size[2]:
+        inner = min(look().inches, columns * size[0] + size[2])
     if look().for_paper:
         figure.set_figwidth(inner)
     height = _lay_out(figure, axes, heights, inner, above, below)
@@ -240,7 +253,7 @@ def _page(
             handles=list(legend),
             loc="upper center",
             bbox_to_anchor=anchor,
-            ncols=beside,
+            ncols=entries,
             borderpad=0.1,
             handlelength=2.4,
             columnspacing=1.2,
@@ -266,7 +279,7 @@ def _share(axes: Any) -> None:
 
     for column in axes.T:
         shown = [ax for ax in column if ax.get_visible()]
-        for ax, below in zip(shown, shown[1:], strict=False):
+        for ax, below in pairwise(shown):
             if along_x(ax) == along_x(below):
                 ax.tick_params(labelbottom=False, labeltop=False)
                 ax.set_xlabel("")
@@ -318,9 +331,10 @@ def empty(study: Study, spec: FigureSpec, why: str) -> list[Figure]:
 # Words
 
 
-def heading(by: Sequence[str], key: Sequence[Any], width: float) -> str:
-    """Return the values of the axes `by` as a panel's title, wrapped to its width in inches."""
-    return wrapped(words(by, key), width, 12)
+def heading(by: Sequence[str], key: Sequence[Any], width: float, only: Sequence[str] | None = None) -> str:
+    """Return the values of the axes `by`, or `only` of these, as a panel's title, wrapped to its width in inches."""
+    named = [(axis, value) for axis, value in zip(by, key, strict=True) if only is None or axis in only]
+    return wrapped(words([axis for axis, _ in named], [value for _, value in named]), width, 12)
 
 
 def wrapped(text: str, width: float, least: int = 6) -> str:

@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.links import Linker
-from parley.figures.page import Panel, axis_label, heading, pages, per_row, room, words, wrapped
+from parley.figures.page import Panel, axis_label, heading, pages, panel_width, room, words, wrapped
 from parley.figures.style import FAINT, GRAY, line_style
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.study import Study
@@ -139,18 +139,18 @@ def counted(table: pd.DataFrame, notes: list[str], of: str = "sims") -> bool:
     """
     counts = set(table.loc[table["simulations"] > 0, "simulations"])
     if len(counts) == 1:
-        notes.append(f"{counts.pop()} {of} per point.")
+        notes.append(f"{next(iter(counts))} {of} per point.")
     elif counts:
-        notes.append(f"Under each place: {of} per point, in the order of the legend where they differ.")
+        notes.append(f"In brackets: {of} per point, in the order of the legend where they differ.")
     return len(counts) == 1
 
 
-def place_text(label: str, counts: Sequence[int | None], same: bool, of: str = "sims") -> str:
+def place_text(label: str, counts: Sequence[int | None], same: bool) -> str:
     """Return what stands under a place along x: its name, and how many are behind its points unless `same` for all."""
     if same:
         return label
-    shown = list(dict.fromkeys("–" if count is None else str(count) for count in counts))
-    return f"{label}\n{shown[0] if len(shown) == 1 else '/'.join('–' if c is None else str(c) for c in counts)} {of}"
+    shown = ["–" if count is None else str(count) for count in counts]
+    return f"{label}\n({shown[0] if len(set(shown)) == 1 else '/'.join(shown)})"
 
 
 def instead(ax: Axes, place: float, why: str) -> None:
@@ -233,14 +233,16 @@ def panel_rows(
     legend: Sequence[Artist],
     draw: Callable[[Axes, int, pd.DataFrame], None],
     tells: Callable[[pd.DataFrame], float],
+    below: int = 0,
 ) -> list[Figure]:
     """Return pages with a row of panels per label, a column per group of conditions; what is too wide goes on below.
 
     `size` is the least width of a panel and its height, `by` are the axes that tell the groups apart. `draw` gets the
-    panel, the number of its label, and its conditions; `tells` returns how much a group's conditions differ.
+    panel, the number of its label, and its conditions; `tells` returns how much a group's conditions differ;
+    `below` is how many lines stand under a panel besides its ticks.
     """
-    width = room() / min(max(len(groups), 2) if len(groups) > 1 else len(labels), per_row(size[0]))
-    width = max(size[0], width - 0.15)
+    told = telling(by, [key for key, _ in groups], notes := list(notes))
+    width = panel_width(len(groups) if len(groups) > 1 else len(labels), size[0])
 
     def panel(ax: Axes, at: int, group: Group) -> None:
         draw(ax, at, group[1])
@@ -248,7 +250,7 @@ def panel_rows(
         if len(groups) > 1:
             ax.set_ylabel(named)
             if at == 0:
-                ax.set_title(heading(by, group[0], width))
+                ax.set_title(heading(by, group[0], width, told))
         else:
             ax.set_title(named)
 
@@ -256,11 +258,23 @@ def panel_rows(
         Panel(
             [partial(panel, at=at, group=group) for at in range(len(labels))],
             tells(group[1]),
-            heading(by, group[0], width).count("\n") + 1,
+            heading(by, group[0], width, told).count("\n") + 1 + below,
         )
         for group in groups
     ]
     return pages(study, spec, panels, size, notes, legend)
+
+
+def telling(by: Sequence[str], keys: Sequence[Sequence[Any]], notes: list[str]) -> list[str]:
+    """Return the axes that headings need to tell groups apart, and add a note on those that follow from them."""
+    needed = list(by)
+    for axis in [axis for axis in reversed(by) if axis not in ("n", "b")]:
+        rest = [other for other in needed if other != axis]
+        if rest and len({tuple(dict(zip(by, key, strict=True))[x] for x in rest) for key in keys}) == len({*keys}):
+            needed = rest
+    if left := [axis for axis in by if axis not in needed]:
+        notes.append(f"Not in headings, since it follows from what is: {', '.join(left)}.")
+    return needed
 
 
 def differences(rows: pd.DataFrame, value: str, by: Sequence[str] = ()) -> float:
@@ -299,6 +313,11 @@ class Along:
     places: dict[Any, str]
     per_panel: int
     width: float
+
+    @property
+    def lines_below(self) -> int:
+        """How many lines the longest name of a place has."""
+        return max((name.count("\n") + 1 for name in self.places.values()), default=0)
 
     def shown(self, conditions: pd.DataFrame) -> list[Place]:
         """Return the places of one panel: as many as it has room for, those of `conditions` among them."""

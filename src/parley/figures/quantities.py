@@ -76,14 +76,14 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         here = conditions[conditions["quantity"] == name]
-        _panel(ax, here, along, along.shown(conditions), styles, "" if same else of, link, cut=name not in whole)
+        _panel(ax, here, along, along.shown(conditions), styles, same, link, cut=name not in whole)
 
     def tells(group: pd.DataFrame) -> float:
         spans = {name: differences(table[table["quantity"] == name], "mean") or 1.0 for name in names}
         return max(differences(group[group["quantity"] == name], "mean") / spans[name] for name in names)
 
     size = (along.width, HEIGHT)
-    return panel_rows(study, spec, titles, along.groups, along.by, size, notes, legend, draw, tells)
+    return panel_rows(study, spec, titles, along.groups, along.by, size, notes, legend, draw, tells, along.lines_below)
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
@@ -109,7 +109,7 @@ def _panel(
     along: Along,
     places: Sequence[Place],
     styles: Sequence[int],
-    counted_as: str,
+    same: bool,
     link: Linker,
     *,
     cut: bool,
@@ -142,8 +142,6 @@ def _panel(
                 )
         if points and not any(isinstance(value, str) for value, _ in places):  # between names it would say nothing
             ax.plot(*zip(*points, strict=True), **style | {"marker": "none", "alpha": 0.6, "zorder": 2})
-    labels = [
-        place_text(label, known, not counted_as, counted_as) for (_, label), known in zip(places, counts, strict=True)
-    ]
+    labels = [place_text(label, known, same) for (_, label), known in zip(places, counts, strict=True)]
     ax.set_xticks(range(len(places)), labels)
     ax.set_xlabel(along.label)

@@ -69,4 +69,6 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         return max(differences(group, f"{outcome.name}_rate") for outcome in outcomes)
 
     labels = [outcome.label for outcome in outcomes]
-    return panel_rows(study, spec, labels, along.groups, by, (width, HEIGHT), notes, legend, draw, tells)
+    return panel_rows(
+        study, spec, labels, along.groups, by, (width, HEIGHT), notes, legend, draw, tells, along.lines_below
+    )

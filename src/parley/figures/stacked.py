@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from parley.analysis.attacked import with_group_size
+from parley.analysis.attacked import beside_undisturbed, with_group_size
 from parley.analysis.conditions import outcomes_of
 from parley.figures.links import Linker, linker
-from parley.figures.page import Panel, axis_label, empty, heading, pages, room, wrapped
+from parley.figures.page import Panel, axis_label, empty, heading, pages, panel_width, room, wrapped
 from parley.figures.panels import (
     WILSON,
     alike,
@@ -25,6 +25,7 @@ from parley.figures.panels import (
     error_bars,
     instead,
     share_axis,
+    telling,
     values_along,
     varied,
 )
@@ -49,18 +50,18 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
     by, notes = [axis for axis in study.axes if axis != spec.x], []
-    if spec.x == "b" and "n" in by:
-        table, by, note = with_group_size(table, by, study.game.roles[0])
-        notes.append(note)
-    inside = spec.x == "b" and BYZANTINE_AXIS in by
+    inside = spec.x == "b" and BYZANTINE_AXIS in by and _dense(table, [axis for axis in by if axis != BYZANTINE_AXIS])
     if inside:
         by.remove(BYZANTINE_AXIS)
+    if spec.x == "b" and "n" in by and inside:
+        table, by, note = with_group_size(table, by, study.game.roles[0])
+        notes.append(note)
+    elif spec.x == "b" and "n" in by:
+        table, by = beside_undisturbed(table, by, study.game.roles[0], notes)
     table = compared(table, by, spec.x, notes)
     varying = varied(table, by, notes)
-    if inside and table.loc[table["b"] > 0, BYZANTINE_AXIS].nunique() < 2:
-        varied(table[table["b"] > 0], [BYZANTINE_AXIS], notes)
-        inside = False
     groups = list(alike(table, varying))
+    told = telling(varying, [key for key, _ in groups], notes)
     bars = _bars_of(table, spec.x, inside)
     per_panel = math.ceil(len(bars) / math.ceil(len(bars) / int(room() / _BAR)))
     outcomes = outcomes_of(table, study.game)
@@ -75,7 +76,10 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     width = max(1.3, _BAR * per_panel)
     panels = []
     for (key, conditions), outcome in zip(groups, first, strict=True):
-        title, differ = heading(varying, key, width), differences(conditions, f"{outcome.name}_rate")
+        title, differ = (
+            heading(varying, key, panel_width(len(groups), width), told),
+            differences(conditions, f"{outcome.name}_rate"),
+        )
         for at in range(0, len(bars), per_panel):
             draw = partial(
                 _panel, outcomes=outcomes, first=outcome, conditions=conditions, bars=bars[at : at + per_panel]
@@ -83,6 +87,15 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
             draw = partial(draw, x=spec.x, labels=(title, label), inside=inside, same=same, link=link)
             panels.append(Panel([draw], differ, title.count("\n") + 1))
     return pages(study, spec, panels, (width, HEIGHT), notes, legend)
+
+
+def _dense(table: pd.DataFrame, by: list[str]) -> bool:
+    """Return whether several kinds of adversaries were run, and most of them in each group of conditions."""
+    attacked = table[table["b"] > 0]
+    kinds = attacked[BYZANTINE_AXIS].nunique()
+    sized = [axis for axis in by if axis != "n"]
+    groups = len(attacked[sized].drop_duplicates()) if sized else 1
+    return kinds > 1 and len(attacked[[*sized, BYZANTINE_AXIS]].drop_duplicates()) > 0.6 * kinds * groups
 
 
 def _bars_of(table: pd.DataFrame, x: str, inside: bool) -> list[Bar]:
@@ -132,10 +145,8 @@ def _panel(
             error_bars(ax, [(place, rate, low, high)], color, thick, capsize=cap, capthick=thick, clip_on=False)
     ticks = [str(value) for _, value in bars]
     if not same:
-        ticks = [
-            f"{tick}\n{int(rows[bar]['simulations']) if bar in rows else '–'}"
-            for tick, bar in zip(ticks, bars, strict=True)
-        ]
+        counts = [int(rows[bar]["simulations"]) if bar in rows else "–" for bar in bars]
+        ticks = [f"{tick}\n({count})" for tick, count in zip(ticks, counts, strict=True)]
     ax.set_xticks(range(len(bars)), ticks)
     ax.tick_params(axis="x", length=0)
     ax.set_xlabel(labels[1])
@@ -157,4 +168,4 @@ def _kinds(ax: Axes, bars: list[Bar], same: bool) -> None:
     for places in spans.values():
         if places[0]:
             ax.axvline(places[0] - 0.5, color="#BBBBBB", linewidth=0.6, zorder=0)
-    ax.set_xlabel(ax.get_xlabel(), labelpad=4 + 10 * max(name.count("\n") for name in names))
+    ax.set_xlabel(ax.get_xlabel(), labelpad=2 + 11 * (1 + max(name.count("\n") for name in names) - under.count("\n")))

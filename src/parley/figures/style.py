@@ -47,7 +47,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How figures are printed: at most how wide ("column" or "page"), with their captions or without, on how many pages.
+    """How figures are printed: at most how wide ("column" or "page"), and on how many pages.
 
     `for_paper` leaves titles, notes and links out of the picture.
     """

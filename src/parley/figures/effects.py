@@ -70,7 +70,7 @@ def _forest(ax: Axes, table: pd.DataFrame, reach: float) -> None:
         if not math.isnan(change):
             ax.errorbar(change, place, zorder=3, clip_on=False, **style)
         else:
-            ax.text(0, place, " cannot be fitted", va="center", size=7)
+            ax.text(0, place, "cannot be fitted", va="center", size=7)
         if number and row["axis"] != rows[number - 1]["axis"]:
             ax.axhline(edges[number - 1], color="#BBBBBB", linewidth=0.6)
     ax.set_yticks(middles, [_label(row) for row in rows])

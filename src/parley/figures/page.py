@@ -180,7 +180,7 @@ def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]
 def _notes(notes: Sequence[str]) -> list[str]:
     if look().for_paper:
         return []
-    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.0545))
+    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.0545), break_on_hyphens=False)
     return lines if len(lines) <= _MOST_TEXT else [*lines[:_MOST_TEXT], "..."]
 
 
@@ -272,7 +272,8 @@ def _share(axes: Any) -> None:
     def along_x(ax: Axes) -> tuple[Any, ...]:
         ticks = [label.get_text() for label in ax.get_xticklabels()]
         below = [text.get_text() for text in ax.texts if text.get_gid() == BELOW]
-        return ax.get_xlim(), ax.get_xscale(), ticks, ax.get_xlabel(), below
+        more = [label.get_text() for child in ax.child_axes for label in child.get_xticklabels()]
+        return ax.get_xlim(), ax.get_xscale(), ticks, ax.get_xlabel(), below, more
 
     def along_y(ax: Axes) -> tuple[Any, ...]:
         return ax.get_ylim(), [label.get_text() for label in ax.get_yticklabels()], ax.get_ylabel()
@@ -283,6 +284,8 @@ def _share(axes: Any) -> None:
             if along_x(ax) == along_x(below):
                 ax.tick_params(labelbottom=False, labeltop=False)
                 ax.set_xlabel("")
+                for child in ax.child_axes:
+                    child.set_visible(False)
                 for text in [text for text in ax.texts if text.get_gid() == BELOW]:
                     text.remove()
     for row in axes:

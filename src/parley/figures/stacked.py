@@ -160,12 +160,14 @@ def _kinds(ax: Axes, bars: list[Bar], same: bool) -> None:
         return
     spans = {kind: [place for place, (of, _) in enumerate(bars) if of == kind] for kind in kinds}
     each = ax.secondary_xaxis(location=0)
-    under = "\n" * (1 if same else 2)
-    names = [under + wrapped(kind, _BAR * len(spans[kind]) + 0.1) for kind in kinds]
-    each.set_xticks([(places[0] + places[-1]) / 2 for places in spans.values()], names)
-    each.tick_params(length=0)
+    names = [wrapped(kind, _BAR * len(spans[kind]) + 0.1) for kind in kinds]
+    lines = 1 + max(name.count("\n") for name in names)
+    turned = lines > 2
+    each.set_xticks([(places[0] + places[-1]) / 2 for places in spans.values()], kinds if turned else names)
+    each.tick_params(length=0, pad=(14 if same else 24), rotation=90 if turned else 0)
     each.spines["bottom"].set_visible(False)
     for places in spans.values():
         if places[0]:
             ax.axvline(places[0] - 0.5, color="#BBBBBB", linewidth=0.6, zorder=0)
-    ax.set_xlabel(ax.get_xlabel(), labelpad=2 + 11 * (1 + max(name.count("\n") for name in names) - under.count("\n")))
+    # The layout counts the names, not that the label of the axis has to stand below them.
+    ax.xaxis.labelpad = 4 + (4.6 * max(len(kind) for kind in kinds) if turned else 10.0 * lines)

@@ -1,64 +1,144 @@
 """The published games of Byzantine Cheap Talk beside the numbers of their paper: `make published GAMES=PATH`.
 
-Reads the table of turns of the study `published-games`, which `parley import` made, and prints Markdown. The unit is
-the game, with one share over its rounds and players: Wilson's interval for shares, Student's for payoffs, as in all
-tables.
+Reads the tables and records of the study `published-games`, which `parley import` made. Its tables are written to
+results/published-games/beside-the-paper.md and into docs/published-cheap-talk.md, between marks; beside them lies a
+figure. The unit is the game, with one share over its rounds and players: Wilson's interval for shares, Student's for
+payoffs, as in all tables.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
+from benchmarks import published_claims as claims
 from parley import paths
 from parley.analysis.stats import mean_interval, wilson_of_mean
+from parley.analysis.tables import read_table
 from parley.games.stag_hunt.state import STAG
 
 STUDY = "published-games"
-_KEY = ["n", "b", "byzantine", "disclosure", "topology"]
+PAGE = Path("docs/published-cheap-talk.md")
+_KEY = ["n", "b", "byzantine", "disclosure", "topology", "seat"]
 Key = tuple[Any, ...]
+HARD = (4, 1, "betray", "none", "complete", "any")
+HARD_2 = (4, 2, "betray", "none", "complete", "any")
+SOFT = (4, 1, "betray-0.5", "none", "complete", "any")
 # Of the paper (arXiv:2606.07790), cohort v1: group cooperation and that of honest players (%), their mean payoff.
 # Tables 1, 2 and 4; cooperation by round is Table 3.
 PAPER: dict[Key, tuple[float, float, float]] = {
-    (4, 1, "betray", "none", "complete"): (0, 50, 1.5),
-    (4, 2, "betray", "none", "complete"): (0, 43, 1.7),
-    (4, 1, "betray-0.5", "none", "complete"): (12, 61, 2.37),
-    (4, 1, "betray-hub", "explicit", "star"): (0, 13, 2.6),
-    (4, 1, "betray-spoke", "explicit", "star"): (0, 28, 2.2),
-    (4, 0, "none", "explicit", "complete"): (70, 82, 7.6),
-    (4, 0, "none", "explicit", "ring"): (5, 35, 2.4),
-    (4, 0, "none", "explicit", "star"): (0, 24, 2.3),
-    (4, 0, "none", "silent", "complete"): (100, 100, 10),
-    (4, 0, "none", "silent", "ring"): (100, 100, 10),
-    (4, 0, "none", "silent", "star"): (80, 88, 8.4),
+    HARD: (0, 50, 1.5),
+    HARD_2: (0, 43, 1.7),
+    SOFT: (12, 61, 2.37),
+    (4, 1, "betray", "explicit", "star", "hub"): (0, 13, 2.6),
+    (4, 1, "betray", "explicit", "star", "spoke"): (0, 28, 2.2),
+    (4, 0, "none", "explicit", "complete", "any"): (70, 82, 7.6),
+    (4, 0, "none", "explicit", "ring", "any"): (5, 35, 2.4),
+    (4, 0, "none", "explicit", "star", "any"): (0, 24, 2.3),
+    (4, 0, "none", "silent", "complete", "any"): (100, 100, 10),
+    (4, 0, "none", "silent", "ring", "any"): (100, 100, 10),
+    (4, 0, "none", "silent", "star", "any"): (80, 88, 8.4),
 }
 BY_ROUND: dict[Key, tuple[float, ...]] = {
-    (4, 1, "betray", "none", "complete"): (98, 43, 43, 27, 38),
-    (4, 2, "betray", "none", "complete"): (100, 23, 30, 30, 33),
-    (4, 1, "betray-0.5", "none", "complete"): (97, 62, 50, 48, 48),
+    HARD: (98, 43, 43, 27, 38),
+    HARD_2: (100, 23, 30, 30, 33),
+    SOFT: (97, 62, 50, 48, 48),
+}
+# Table 7: the class of a model, and in how many of its games it switched, by number of players.
+BY_PLAYERS: dict[str, dict[int, str]] = {
+    "mixtral": {2: "DP 9/9", 3: "DP 14/14", 4: "DP 17/17", 5: "DP 11/11", 6: "DP 17/17"},
+    "qwen": {2: "CP 0/11", 3: "CP 0/13", 4: "CP 0/14", 5: "CP 0/14", 6: "CP 0/18"},
+    "llama": {3: "CP 1/13", 4: "CP 0/17", 5: "CP 0/14", 6: "CP 1/18"},
+    "deepseek": {4: "DP 11/12", 5: "DP 14/14", 6: "DP 15/17"},
+    "gpt-4o": {5: "CP 5/11", 6: "CP 5/16"},
+    "claude": {6: "DP 8/14"},
+}
+# Table 6: the same by cohort, with four players.
+BY_COHORT: dict[str, tuple[str, str, str]] = {
+    "mixtral": ("DP 13/13", "DP 15/15", "DP 17/17"),
+    "qwen": ("CP 2/15", "CP 7/15", "CP 2/14"),
+    "llama": ("CP 3/13", "-", "-"),
+    "deepseek": ("DP 19/19", "-", "DP 15/15"),
+    "gpt-4o": ("-", "DP 13/13", "DP 14/14"),
+    "claude": ("-", "DP 17/17", "-"),
+}
+# The payoff of the models that switch, DP, against that of the others, CP (sections 4.2 to 4.4).
+RATIOS: dict[Key, str] = {
+    HARD: "2.42 and 0.45: 5.4 times",
+    SOFT: "2.6 times",
+    (4, 1, "betray", "explicit", "star", "hub"): "1.4 to 1.7 times",
+    (4, 1, "betray", "explicit", "star", "spoke"): "1.4 to 1.7 times",
 }
 
 
 def main() -> None:
-    """Print the tables."""
-    turns = pd.read_parquet(paths.table(STUDY, "turns", ".parquet"))
-    turns["byzantine"] = turns["byzantine"].str.removeprefix("imported-")
+    """Write the tables, the figure, and what of the page is made from them."""
+    turns, behaviors = _of_the_paper(read_table(STUDY, "turns")), _of_the_paper(read_table(STUDY, "behaviors"))
     turns["stag"] = turns["action"] == STAG
-    turns = turns[~turns["model"].str.endswith("-10-trials")]  # the paper's runs have 20
-    header = ["condition", "games", "all hunt", "(paper)", "honest hunt", "(paper)", "payoff", "(paper)"]
-    print(_markdown(header, list(_overall(turns))))
-    print(_markdown(["condition", "games", *(f"round {r}" for r in range(1, 6))], list(_by_round(turns))))
+    metrics = ["all hunt", "(paper)", "honest hunt", "(paper)", "payoff", "(paper)"]
+    overall = list(_overall(turns))
+    header = ["model", "paper v1", "paper v2", "paper v3", "class", "hare for good", "switched", "preemptive"]
+    tables = {
+        "conditions": _markdown(["condition", "games", *metrics], [cells for cells, _ in overall]),
+        "rounds": _markdown(["condition", "games", *(f"round {r}" for r in range(1, 6))], list(_by_round(turns))),
+        "cohorts": _markdown(header, list(_by_cohort(behaviors))),
+        "players": _markdown(["model", "rule", *(f"n = {n}" for n in range(2, 7))], list(_by_players(behaviors))),
+        "costs": _markdown(
+            ["condition", "who", "games", "payoff", "cost against 3", "(paper: DP against CP)"],
+            list(_costs(behaviors)),
+        ),
+        **{name: _markdown(*table) for name, table in claims.tables(STUDY, turns).items()},
+    }
+    folder = paths.results(STUDY)
+    (folder / "beside-the-paper.md").write_text("\n".join(f"## {k}\n\n{v}" for k, v in tables.items()))
+    _figure([each for _, each in overall if each is not None], folder / "beside-the-paper.png")
+    page = PAGE.read_text()
+    for name, table in tables.items():
+        page = _with_table(page, name, table)
+    PAGE.write_text(page)
+    print(folder / "beside-the-paper.md", folder / "beside-the-paper.png", PAGE, sep="\n")
 
 
-def _overall(turns: pd.DataFrame) -> Iterator[list[str]]:
+def _with_table(page: str, name: str, table: str) -> str:
+    """Return the page with a table between its marks; raises ValueError if it has none of that name."""
+    begin, end = f"<!-- made by make published: {name} -->\n", f"<!-- {name} ends -->"
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise ValueError(f"{PAGE}: has no place for the table: add the lines {begin.strip()!r} and {end!r}")
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
+def _of_the_paper(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the runs of 20 games, as the paper names what plays."""
+    table = table[~table["model"].str.endswith("-10-trials")].copy()
+    for name in ("byzantine", "player", "model"):
+        table[name] = table[name].str.removeprefix("imported-")
+    return table
+
+
+# Tables 1 to 4
+
+
+def _overall(turns: pd.DataFrame) -> Iterator[tuple[list[str], tuple[str, Any, Any] | None]]:
+    """Yield the cells of each condition, and for the figure its intervals with the paper's numbers."""
     for key, found in _conditions(turns):
         honest = found[~found["is_byzantine"]]
-        unanimous = found.groupby(["id", "round"])["stag"].all().groupby("id").mean()
+        by_game = [
+            found.groupby(["id", "round"])["stag"].all().groupby("id").mean(),
+            honest.groupby("id")["stag"].mean(),
+            honest.groupby("id")["points"].mean(),
+        ]
         told = PAPER.get(key)
-        cells = [_share(unanimous), _share(honest.groupby("id")["stag"].mean()), _points(honest)]
+        cells = [_share(by_game[0]), _share(by_game[1]), points_text(by_game[2])]
         paper = ["-"] * 3 if told is None else [f"{told[0]:g}%", f"{told[1]:g}%", f"{told[2]:g}"]
         both = [cell for pair in zip(cells, paper, strict=True) for cell in pair]
-        yield [_name(key), str(found["id"].nunique()), *both]
+        ours = [(each.mean(), *wilson_of_mean(each.mean(), len(each))) for each in by_game[:2]]
+        paid = mean_interval(by_game[2])
+        drawn = None if told is None else (_name(key), [*ours, (paid.mean, paid.low, paid.high)], told)
+        yield [_name(key), str(found["id"].nunique()), *both], drawn
 
 
 def _by_round(turns: pd.DataFrame) -> Iterator[list[str]]:
@@ -70,10 +150,68 @@ def _by_round(turns: pd.DataFrame) -> Iterator[list[str]]:
         yield [_name(key), str(found["id"].nunique()), *cells]
 
 
-def _conditions(turns: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame]]:
-    for key, found in turns.groupby(_KEY, sort=False):
+# Tables 6 and 7, and what it cost
+
+
+def _by_cohort(behaviors: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the rows of Table 6, with the games of four players that are in the files."""
+    of = _rows_of(behaviors, HARD)
+    for model, told in BY_COHORT.items():
+        if (model, "hare_for_good") not in of:
+            yield [model, *told, *["-"] * 4]
+            continue
+        rows = [of[model, what] for what in ("hare_for_good", "switched_for_good", "preemptive")]
+        kind = "preemptive" if rows[2]["majority"] else "DP" if rows[0]["majority"] else "CP"
+        yield [model, *told, kind, *(_count(row) for row in rows)]
+
+
+def _by_players(behaviors: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the rows of Table 7 by both rules, beside the paper's."""
+    numbers = range(2, 7)
+    of = {n: _rows_of(behaviors, (n, *HARD[1:])) for n in numbers}
+    for model, told in BY_PLAYERS.items():
+        yield [model, "paper", *(told.get(n, "-") for n in numbers)]
+        for rule, what in (("switched", "switched_for_good"), ("hare for good", "hare_for_good")):
+            rows = [of[n].get((model, what)) for n in numbers]
+            yield [
+                "",
+                rule,
+                *("-" if row is None else f"{'DP' if row['majority'] else 'CP'} {_count(row)}" for row in rows),
+            ]
+
+
+def _costs(behaviors: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield what each class of behavior got per round, and what the hare would have paid it more."""
+    names = {"any": "all betrayed", "hare_for_good": "hare for good", "stag_again": "hunt the stag again"}
+    for key, found in _conditions(behaviors):
+        if key not in PAPER:
+            continue
+        of = _rows_of(found, key)
+        for what, name in names.items():
+            row = of["all", what]
+            limits = [
+                f"{row[each]:.2f} [{row[f'{each}_low']:.2f}, {row[f'{each}_high']:.2f}]" for each in ("payoff", "cost")
+            ]
+            yield [_name(key), name, str(row["shown"]), *limits, RATIOS.get(key, "-") if what == "any" else ""]
+
+
+def _count(row: Any) -> str:
+    return f"{row['shown']}/{row['simulations']}"
+
+
+# What all tables share
+
+
+def _conditions(rows: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame]]:
+    for key, found in rows.groupby(_KEY, sort=False):
         assert isinstance(key, tuple)
         yield key, found
+
+
+def _rows_of(behaviors: pd.DataFrame, key: Key) -> dict[tuple[str, str], dict[Any, Any]]:
+    """Return the rows of one condition by player and behavior."""
+    rows = behaviors[(behaviors[_KEY] == list(key)).all(axis=1)]
+    return {(row["player"], row["behavior"]): row for row in rows.to_dict("records")}
 
 
 def _share(by_game: pd.Series) -> str:
@@ -81,19 +219,51 @@ def _share(by_game: pd.Series) -> str:
     return f"{by_game.mean():.0%} [{low:.0%}, {high:.0%}]"
 
 
-def _points(honest: pd.DataFrame) -> str:
-    found = mean_interval(honest.groupby("id")["points"].mean())
+def points_text(by_game: pd.Series) -> str:
+    """Return the mean of points with its interval."""
+    found = mean_interval(by_game)
     return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def _name(key: Key) -> str:
-    n, b, byzantine, disclosure, topology = key
-    return f"{n} players, " + (f"{b} {byzantine}" if b else "none") + f", {disclosure}, {topology}"
+    n, b, byzantine, disclosure, topology, seat = key
+    where = f" as {seat}" if seat != "any" else ""
+    return f"{n} players, " + (f"{b} {byzantine}{where}" if b else "none") + f", {disclosure}, {topology}"
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _figure(found: Sequence[tuple[str, Any, Any]], file: Path) -> None:
+    """Draw the three metrics of the conditions that the paper has, with its numbers."""
+    titles = (
+        "rounds in which all hunt the stag",
+        "honest players hunt the stag",
+        "payoff of honest players per round",
+    )
+    figure, axes = plt.subplots(1, 3, figsize=(13, 0.42 * len(found) + 1.6), sharey=True, layout="constrained")
+    for place, (axis, title) in enumerate(zip(axes, titles, strict=True)):
+        for row, (_, ours, paper) in enumerate(found):
+            mean, low, high = ours[place]
+            label = ("the published games", "the paper") if not row else (None, None)
+            axis.errorbar(mean, row, xerr=[[mean - low], [high - mean]], fmt="o", color="#0072B2", label=label[0])
+            axis.plot(paper[place] / (1 if place == 2 else 100), row, "D", mfc="none", color="#D55E00", label=label[1])
+        axis.set_title(title, fontsize=10)
+        axis.set_xlim(-0.03 if place < 2 else 0, 1.03 if place < 2 else 10.6)
+        axis.grid(axis="x", alpha=0.3)
+    axes[0].set_yticks(range(len(found)), [name.removeprefix("4 players, ") for name, _, _ in found])
+    axes[0].invert_yaxis()
+    axes[2].axvline(3, color="#777777", lw=1, ls="--", label="the hare's 3")
+    figure.legend(*_once(axes), loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def _once(axes: Any) -> tuple[list[Any], list[str]]:
+    both = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    return [*both.values()], [*both]
 
 
 if __name__ == "__main__":

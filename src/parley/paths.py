@@ -14,6 +14,8 @@ MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
 ENVS = Path("envs")
+SNAKEFILE = Path("Snakefile")
+WORKFLOW = Path("workflow")
 # The tables of every study.
 TABLES = (
     "simulations",
@@ -30,6 +32,7 @@ TABLES = (
     "times",
     "quality",
     "reactions",
+    "behaviors",
     "noise",
     "margins",
     "effects",
@@ -248,6 +251,21 @@ def stamp(study: str, stage: str, plan: str) -> Path:
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"
+
+
+def export(study: str, form: str) -> Path:
+    """Folder of the results of a study in the format of another tool."""
+    return results(study) / "exports" / form
+
+
+def view(study: str) -> Path:
+    """Folder of the explorer of a study: its page, and data files beside it."""
+    return results(study) / "view"
+
+
+def view_page(folder: Path) -> Path:
+    """Page of the explorer in its folder."""
+    return folder / "index.html"
 
 
 def calibration(model: str, key: str, suffix: str) -> Path:

@@ -21,6 +21,7 @@ from parley.analysis.stats import (
     paired_mean,
     unpaired_difference,
     unpaired_p,
+    welch,
     wilson_interval,
     wilson_of_mean,
 )
@@ -302,3 +303,22 @@ def test_holm_is_between_the_p_value_and_bonferroni(values: list[float]) -> None
     assert (adjusted >= np.array(values)).all()
     assert (adjusted <= np.minimum(1, np.array(values) * len(values)) + 1e-15).all()
     assert min(adjusted) == pytest.approx(min(1, min(values) * len(values)))
+
+
+# Welch's test
+
+
+@given(st.lists(st.floats(-9, 9), min_size=2, max_size=9), st.lists(st.floats(-9, 9), min_size=2, max_size=9))
+def test_welch_is_scipys(first: list[float], second: list[float]) -> None:
+    if np.ptp(first) < 0.01 or np.ptp(second) < 0.01:
+        return
+    theirs = scipy_stats.ttest_ind(second, first, equal_var=False)
+    limits = theirs.confidence_interval(0.95)
+    assert welch(first, second) == pytest.approx((limits.low, limits.high, theirs.pvalue), rel=1e-6, abs=1e-9)
+
+
+def test_welch_where_nothing_or_one_side_alone_varies() -> None:
+    assert all(math.isnan(each) for each in (*welch([1, 1], [2, 2]), *welch([1], [2, 3]), *welch([], [])))
+    low, high, p = welch([1, 1, 1], [2, 3, 4])
+    assert (low, high) == pytest.approx((2 - 4.302652729911275 / 3**0.5, 2 + 4.302652729911275 / 3**0.5))
+    assert p < 0.1

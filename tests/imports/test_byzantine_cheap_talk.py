@@ -9,6 +9,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.imports.byzantine_cheap_talk import FORMAT
+from parley.imports.check import check, played
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
 from support.imported import cheap_talk, write_cheap_talk
 
@@ -52,26 +53,30 @@ def test_a_game_has_its_seats_roles_replies_and_payoffs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meta", "topology", "disclosure", "byzantine"),
+    ("meta", "topology", "disclosure", "seat", "byzantine"),
     [
-        ({"experiment": "communication_topology", "topology": "ring"}, "ring", "explicit", "betray"),
-        ({"experiment": "communication_topology_silent", "topology": "broadcast"}, "complete", "silent", "betray"),
-        ({"experiment": "byzantine_soft", "defect_prob": 0.5}, "complete", "none", "betray-0.5"),
+        ({"experiment": "communication_topology", "topology": "ring"}, "ring", "explicit", "any", "betray"),
+        (
+            {"experiment": "communication_topology_silent", "topology": "broadcast"},
+            *("complete", "silent", "any", "betray"),
+        ),
+        ({"experiment": "byzantine_soft", "defect_prob": 0.5}, "complete", "none", "any", "betray-0.5"),
         (
             {"experiment": "byzantine_star", "topology": "star", "adversary_is_hub": True},
-            *("star", "explicit", "betray-hub"),
+            *("star", "explicit", "hub", "betray"),
         ),
         (
             {"experiment": "byzantine_star", "topology": "star", "adversary_is_hub": False},
-            *("star", "explicit", "betray-spoke"),
+            *("star", "explicit", "spoke", "betray"),
         ),
     ],
 )
 def test_experiments_become_parameters(
-    tmp_path: Path, meta: dict[str, Any], topology: str, disclosure: str, byzantine: str
+    tmp_path: Path, meta: dict[str, Any], topology: str, disclosure: str, seat: str, byzantine: str
 ) -> None:
     game = read(tmp_path, cheap_talk(["ssss"], adversary=1, **meta))
-    assert (game.parameters["topology"], game.parameters["disclosure"]) == (topology, disclosure)
+    told = {"rules": "published", "rounds": 1, "topology": topology, "disclosure": disclosure, "seat": seat}
+    assert game.parameters == told
     assert game.byzantine == byzantine
 
 
@@ -99,7 +104,16 @@ def test_a_reply_that_their_code_could_not_read_is_none_of_ours(tmp_path: Path) 
         "action": None,
         "action_parsing_failed": True,
     }
-    assert read(tmp_path, content).replies[2].entry.text == "I hunt the"
+    # They asked twice and kept one text. What is JSON stays none that Parley could read.
+    flat = '{"action": "Hunt Hare"}'
+    for kept, text in (("I hunt the", "I hunt the"), (flat, json.dumps(flat))):
+        content["rounds_data"][1]["full_decisions"]["Agent_1"]["reasoning"] = kept
+        replies = read(tmp_path / kept[:1], content).replies
+        assert [(each.entry.phase, each.entry.text) for each in replies[2:4]] == [("act", text), ("act_again", text)]
+        [checked], none = check(FORMAT.read(tmp_path / kept[:1]))
+        assert (checked.defects, none) == ((), [])
+        play, _ = played(checked.game)
+        assert (play.outcome.name, play.outcome.metrics["excluded_rounds"]) == ("excluded", 1)
 
 
 def test_what_is_no_game_is_named(tmp_path: Path) -> None:

@@ -48,3 +48,12 @@ def test_repeats_without_sampling_are_refused(study_factory: StudyFactory, monke
     assert len(study_factory(grid, parameters=GREEDY).conditions) == 1
     with pytest.raises(UsageError, match=r"repeats: 2: model=tiny/.* asks its models at temperature 0, .* remove"):
         study_factory(grid, repeats=2, parameters=GREEDY)
+
+
+def test_published_prompts_are_sampled_too(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.study.expand.check_source", lambda *_: None)
+    grid, warm = {"model": "tiny", "prompt": "plain"}, {"temperature": 0.7, "max_tokens": 9}
+    published = {"rules": "published", "signal": warm, "act": warm}
+    assert len(study_factory(grid, game="stag_hunt", repeats=2, parameters=published).conditions) == 2
+    with pytest.raises(UsageError, match="at temperature 0"):
+        study_factory(grid, game="stag_hunt", repeats=2, parameters={"rules": "published"})

@@ -13,7 +13,16 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.columns import names_of
-from parley.analysis.stats import Floats, holm, mcnemar, paired_difference, paired_mean
+from parley.analysis.stats import (
+    Floats,
+    holm,
+    mcnemar,
+    paired_difference,
+    paired_mean,
+    unpaired_difference,
+    unpaired_p,
+    welch,
+)
 from parley.games.evidence import Indicator, Quantity
 from parley.games.parameters import BYZANTINE
 from parley.play.record import Summary, read_trace
@@ -23,7 +32,7 @@ from parley.text import by_number
 
 NONE = "none"  # no condition to compare with
 _SEAT = "seat"
-_Played = tuple[Simulation, Summary]
+Played = tuple[Simulation, Summary]
 _Values = Mapping[str, Any]
 
 
@@ -35,7 +44,7 @@ def reaction_table(records: Records) -> pd.DataFrame:
     study = records.study
     names, measures = names_of("reactions", study.axes, study.game), study.game.evidence.reactions
     table: list[list[Any]] = []
-    played: dict[str, dict[int, _Played]] = {condition.path: {} for condition in study.conditions}
+    played: dict[str, dict[int, Played]] = {condition.path: {} for condition in study.conditions}
     for simulation, summary in zip(records.simulations, records.summaries, strict=True) if measures else ():
         played[simulation.condition.path][simulation.seed] = simulation, summary
     for condition in study.conditions if measures else ():
@@ -44,10 +53,10 @@ def reaction_table(records: Records) -> pd.DataFrame:
         other = without_adversary(condition, study.conditions)
         differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
         told = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
-        values = list(_values(played[condition.path], {} if other is None else played[other.path], study.name))
-        table += [[*condition.axes.values(), told, *_row(measure, values)] for measure in measures]
+        own, calm = played[condition.path], {} if other is None else played[other.path]
+        table += [[*condition.axes.values(), told, *row] for row in compared(measures, own, calm, study.name)]
     found = pd.DataFrame(table, columns=names[:-1])
-    counts = ["pairs", "only_with", "only_without"]
+    counts = ["pairs", "simulations_without", "only_with", "only_without"]
     found[counts] = found[counts].astype("Int64")
     return found.assign(p_holm=found.groupby("what")["p"].transform(lambda p: holm(p.to_numpy(dtype=float))))
 
@@ -73,9 +82,40 @@ def _alike(condition: Condition, skipped: set[str]) -> dict[str, Any]:
     return {axis: value for axis, value in condition.axes.items() if axis not in apart}
 
 
-def _values(
-    played: Mapping[int, _Played], calm: Mapping[int, _Played], study: str
-) -> Iterator[tuple[_Values, _Values]]:
+def compared(
+    measures: Sequence[Indicator | Quantity], played: Mapping[int, Played], calm: Mapping[int, Played], study: str
+) -> list[list[Any]]:
+    """Return the cells of each measure but the axes and `without`, from simulations of two conditions by seed.
+
+    They are paired by seed. If no seed is in both, each game without an adversary has the mean of what its agents do
+    from the rounds on in which those of the other games met theirs.
+    """
+    if {*played} & {*calm} or not calm:
+        values = list(_values(played, calm, study))
+        return [_row(measure, values) for measure in measures]
+    mine = [values for values, _ in _values(played, {}, study)]
+    others = [list(_from_its_rounds(each, played, study)) for each in calm.values()]
+    return [
+        _unpaired_row(
+            measure,
+            _floats(mine, measure.name),
+            np.array([_mean_known(_floats(values, measure.name)) for values in others]),
+        )
+        for measure in measures
+    ]
+
+
+def _from_its_rounds(calm: Played, played: Mapping[int, Played], study: str) -> Iterator[_Values]:
+    """Yield what agents did in a game without an adversary, from the rounds of each game with one."""
+    other, told = calm
+    trace, theirs = read_trace(other.record(study)), _honest(other, told)
+    for simulation, summary in played.values():
+        evidence, parameters = simulation.condition.game.evidence, simulation.condition.parameters
+        names = _same_agents(_honest(simulation, summary), theirs)
+        yield evidence.reacted(parameters, summary.outcome["metrics"], names, trace)
+
+
+def _values(played: Mapping[int, Played], calm: Mapping[int, Played], study: str) -> Iterator[tuple[_Values, _Values]]:
     """Yield what agents did in each game with an adversary, and in that of its seed without: nothing without one."""
     for seed, (simulation, summary) in played.items():
         evidence, parameters = simulation.condition.game.evidence, simulation.condition.parameters
@@ -117,7 +157,7 @@ def _row(measure: Indicator | Quantity, values: Sequence[tuple[_Values, _Values]
     with_, without = (_floats(each, measure.name) for each in zip(*values, strict=True))
     known = ~np.isnan(with_) & ~np.isnan(without)
     whole, x, y = with_[~np.isnan(with_)], without[known], with_[known]
-    told = [whole.size, _mean(whole), x.size, _mean(y), _mean(x)]
+    told = [whole.size, _mean(whole), x.size, x.size, _mean(y), _mean(x)]
     if isinstance(measure, Quantity):
         low, high, p = paired_mean(x, y)
         return ["quantity", measure.name, *told, pd.NA, pd.NA, _mean(y - x), low, high, "t" if x.size else "", p]
@@ -129,8 +169,24 @@ def _row(measure: Indicator | Quantity, values: Sequence[tuple[_Values, _Values]
     return ["indicator", measure.name, *told, only_with, only_without, _mean(y - x), low, high, "McNemar", p]
 
 
+def _unpaired_row(measure: Indicator | Quantity, with_: Floats, without: Floats) -> list[Any]:
+    """Return the cells of one measure from its values in one or more games of either kind, which share no seed."""
+    y, x = with_[~np.isnan(with_)], without[~np.isnan(without)]
+    number = isinstance(measure, Quantity) and not measure.share
+    kind = "quantity" if isinstance(measure, Quantity) else "indicator"
+    told = [kind, measure.name, y.size, _mean(y), 0, x.size, _mean(y), _mean(x), pd.NA, pd.NA, _mean(y) - _mean(x)]
+    if not number:
+        low, high = map(float, unpaired_difference(x.sum(), x.size, y.sum(), y.size))
+        return [*told, low, high, "chi-squared", float(unpaired_p(x.sum(), x.size, y.sum(), y.size))]
+    return [*told, *welch(x, y)[:2], "Welch", welch(x, y)[2]]
+
+
 def _floats(values: Sequence[_Values], name: str) -> Floats:
     return np.array([math.nan if each.get(name) is None else float(each[name]) for each in values])
+
+
+def _mean_known(values: Floats) -> float:
+    return _mean(values[~np.isnan(values)])
 
 
 def _mean(values: Floats) -> float:

@@ -26,7 +26,7 @@ _TELEMETRY = (
 def simulation_row(simulation: Simulation, summary: Summary) -> dict[str, Any]:
     """Return one row of the simulations table: axes, seed, outcome, the game's metrics, telemetry, digest."""
     outcome, axes_of = summary.outcome, simulation.condition.axes
-    derived = simulation.condition.game.evidence.derived(outcome["metrics"])
+    derived = simulation.condition.game.evidence.derived({"rounds": outcome["rounds"], **outcome["metrics"]})
     row = {
         **axes_of,
         "threat_model": simulation.condition.threat_model,

@@ -227,6 +227,23 @@ def paired_mean(first: ArrayLike, second: ArrayLike) -> tuple[float, float, floa
     return (float(interval.low), float(interval.high), float(found.pvalue))
 
 
+def welch(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
+    """Return the limits of the mean of `second` less that of `first`, and p of Welch's t test (Biometrika 34, 1947).
+
+    NaN with fewer than two values in either, and where neither varies.
+    """
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if min(x.size, y.size) < 2:
+        return (math.nan, math.nan, math.nan)
+    of_x, of_y = (float(each.var(ddof=1)) / each.size for each in (x, y))
+    if of_x + of_y < _ROUNDING**2:
+        return (math.nan, math.nan, math.nan)
+    change, error = float(y.mean() - x.mean()), math.sqrt(of_x + of_y)
+    freedom = (of_x + of_y) ** 2 / (of_x**2 / (x.size - 1) + of_y**2 / (y.size - 1))
+    half = float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * error
+    return change - half, change + half, float(2 * scipy.stats.t.sf(abs(change) / error, freedom))
+
+
 def holm(p_values: ArrayLike) -> Floats:
     """Return p values adjusted for being a family, by Holm's step-down method (Scand. J. Statistics 6, 1979).
 

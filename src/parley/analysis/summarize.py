@@ -11,6 +11,7 @@ import pandas as pd
 
 from parley import paths
 from parley.analysis.averages import Averages, player_table, round_table, threshold_table
+from parley.analysis.behaviors import behavior_table
 from parley.analysis.conditions import condition_table, impossible_outcomes
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.degenerate_rates import with_counts
@@ -89,6 +90,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
         "times": times_table(rows, by, study.game),
         "quality": quality_table(rows, by, study.game),
         "reactions": reaction_table(records),
+        "behaviors": behavior_table(records),
         "margins": margin_table(rows, by, study.game, impossible, study.paper),
         "effects": effect_table(rows, by, study.game, study.effects, impossible),
         "noise": noise,

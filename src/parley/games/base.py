@@ -201,7 +201,7 @@ def new_game(
     named = list(zip(names, range(n), strict=True))
     if seating and seating.links is not None:
         network = seating.network()
-    elif parameters.seat is None:
+    elif seating or parameters.seat is None:  # a seating says who sits where
         network = build(parameters.topology, n, stream("topology", seed, n))
     else:
         named, network = seated(parameters, roles, names, seed, game.roles[-1])

@@ -247,7 +247,9 @@ def _wrong_outcome(game: Game, outcome: Any) -> Iterator[str]:
     yield from (
         f"trace, entry {place}: {problem}" for place, entry in enumerate(outcome.trace) if (problem := _no_json(entry))
     )
-    yield from (f"metrics: {problem}" for problem in _wrong_metrics(game, outcome.metrics))
+    yield from (
+        f"metrics: {problem}" for problem in _wrong_metrics(game, {"rounds": outcome.rounds, **outcome.metrics})
+    )
     for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
         yield from (
             f"measure {name}, round {x}: {shown(y)}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1

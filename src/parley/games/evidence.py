@@ -54,6 +54,18 @@ class Indicator:
 
 
 @dataclass(frozen=True)
+class Behaved:
+    """What an agent did in the face of an adversary: its behaviors by name, its payoff per round, and what it lost.
+
+    `cost` is what a sure choice would have paid more per round; below 0 if it did better.
+    """
+
+    shown: frozenset[str]
+    payoff: float
+    cost: float
+
+
+@dataclass(frozen=True)
 class Quantity:
     """A number of a whole simulation: a metric, None where there is none; `unit` is "" for a plain count.
 
@@ -156,6 +168,7 @@ class Mark:
 class Timeline:
     """A simulation as a table: a row per agent, in this order, and a column per round, from 1 on.
 
+    A cell of round 0 has what an agent began with; figures leave it out.
     `agents` are the labels of the rows by name, `framed` names the agents that stand out, and `framed_label` says what
     they are. `results` are short texts under the columns, by round, and `results_label` says what they are.
     """
@@ -267,6 +280,7 @@ class Evidence(Generic[P, R]):
     regressed: tuple[str, str] | None = None
     # Indicators and quantities of how agents react to an adversary (the table `reactions`).
     reactions: tuple[Indicator | Quantity, ...] = ()
+    behaviors: tuple[Indicator, ...] = ()  # of single agents in the face of an adversary (the table `behaviors`)
     round_name: str = "round"  # what figures call the rounds of `series`
     keeps_ledger: bool = False  # whether `transcript` gives something to sign and chain
 
@@ -278,7 +292,7 @@ class Evidence(Generic[P, R]):
         return True
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return metrics that follow from those of a record: older records have them, too."""
+        """Return metrics that follow from those of a record and its `rounds`: older records have them, too."""
         return {}
 
     def reacted(
@@ -291,6 +305,10 @@ class Evidence(Generic[P, R]):
         its agents that are not the adversary's are called in the trace. A game that has `reactions` says it.
         """
         raise NotImplementedError(f"{type(self).__name__}.reacted")
+
+    def behaved(self, parameters: P, metrics: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Behaved]:
+        """Return what each agent did that met an adversary, by name; a game that has `behaviors` says it."""
+        raise NotImplementedError(f"{type(self).__name__}.behaved")
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the (round, value in [0, 1]) points of each measure, by name; rounds where it has none are left out.
@@ -318,7 +336,10 @@ class Evidence(Generic[P, R]):
         raise NotImplementedError(f"{type(self).__name__}.trajectory")
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
-        """Return what each agent said and did; a game that has a figure of the kind `timeline` says it."""
+        """Return what each agent said and did; a game that has a figure of the kind `timeline` says it.
+
+        The explorer (`parley view`) shows it in any case, else the trajectory, and else the replies.
+        """
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
     def sweep(self, metrics: Mapping[str, Any]) -> Lines:

@@ -26,7 +26,7 @@ ENTRY_POINTS = "parley.games"
 # What is asked of a game besides playing it, for tables, figures and prompts: an error in one says which it was.
 _OF_CLASS = ("check", "draw_material", "threat_model", "possible_outcomes", "seat_names")
 _OF_PROMPTS = ("digests", "template", "filled")
-_OF_EVIDENCE = ("shows", "derived", "series", "trajectory", "timeline", "sweep", "of_agents", "transcript")
+_OF_EVIDENCE = ("shows", "derived", "behaved", "series", "trajectory", "timeline", "sweep", "of_agents", "transcript")
 _loaded: dict[str, tuple[str, type[Game]]] = {}  # by name: the SHA-256 of the source, and the game
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.stag_hunt.game import StagHuntGame
+from parley.games.stag_hunt.parameters import PUBLISHED
+from parley.games.stag_hunt.published import AGAIN
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedAgent, ImportedGame, files_below, reply
 from parley.play.given import GivenReply
 from parley.text import one_line
 
-_SAMPLING = {"temperature": 0.0, "max_tokens": 512}  # appendix B
-_FIXED = {"stag": 10, "alone": 0, "hare": 3, "show_points": True, "signal": _SAMPLING, "act": _SAMPLING}
 _TOPOLOGIES = {"broadcast": "complete", "ring": "ring", "star": "star"}
 _TRIALS = 20  # of the paper's runs; games of another number are a run of their own
 _REASONING = 10_000  # characters: the most that the stag hunt allows
@@ -63,14 +63,14 @@ def _game(file: str, sha256: str, found: Mapping[str, Any], where: str) -> Impor
         sha256=sha256,
         game=StagHuntGame.name,
         parameters={
-            **_FIXED,
+            "rules": PUBLISHED,
             "rounds": int(meta["rounds"]),
-            "reasoning_chars": _REASONING,
             "topology": _TOPOLOGIES[meta.get("topology", "broadcast")],
             "disclosure": _disclosure(meta["experiment"]),
+            "seat": {True: "hub", False: "spoke", None: "any"}[meta.get("adversary_is_hub")],
         },
         agents=agents,
-        replies=[_reply(entry, name, meta["agents"], name in adversaries) for entry, name in said],
+        replies=[each for entry, name in said for each in _replies(entry, name, meta["agents"], name in adversaries)],
         players="+".join(sorted(_word(each["model_family"]) for each in meta["agents"])) + run,
         byzantine=_adversary(meta),
         links=sorted(links) if seen else None,
@@ -86,9 +86,7 @@ def _agent(found: Mapping[str, str], is_adversary: bool, adversary: str) -> Impo
 
 def _adversary(meta: Mapping[str, Any]) -> str:
     """Return what the adversaries do, in a word: they say "stag" and hunt the hare, always or by chance."""
-    if "defect_prob" in meta:
-        return f"betray-{meta['defect_prob']}"
-    return {True: "betray-hub", False: "betray-spoke", None: "betray"}[meta.get("adversary_is_hub")]
+    return f"betray-{meta['defect_prob']}" if "defect_prob" in meta else "betray"
 
 
 def _disclosure(experiment: str) -> str:
@@ -101,18 +99,23 @@ def _word(family: str) -> str:
     return re.sub(r"[^a-z0-9.-]", "", family.lower().split()[0])
 
 
-def _reply(entry: Mapping[str, Any], name: str, agents: list[Mapping[str, str]], by_rule: bool) -> GivenReply:
-    """Return what one agent said in a phase; a reply that their code could not read is given as it was kept."""
+def _replies(
+    entry: Mapping[str, Any], name: str, agents: list[Mapping[str, str]], by_rule: bool
+) -> Iterator[GivenReply]:
+    """Yield what one agent said in a phase; what their code could not read, asked twice, as it was kept, for both."""
     decision = entry["full_decisions"][name]
     reasoning, action = str(decision.get("reasoning", ""))[:_REASONING], decision.get("action")
     phase, key, kept = ("act", "action", "choice") if "choices" in entry else ("signal", "word", "word")
     told = entry["choices" if phase == "act" else "communications"].get(name)
     usable = isinstance(action, dict) and kept in action and told is not None
-    text = json.dumps({"reasoning": reasoning, key: told}) if usable else reasoning
+    # What they could not read may have a form that Parley can: as a JSON text it has none.
+    kept_text = json.dumps(reasoning) if reasoning.lstrip().startswith("{") else reasoning
+    text = json.dumps({"reasoning": reasoning, key: told}) if usable else kept_text
     family = decision.get("model_family")
     # The model that the file names at this reply, so that one that changed its seat is found.
     model = next((each["model"] for each in agents if each["model_family"] == family), str(family or ""))
-    return reply(entry["round"], phase, name, text, model="" if by_rule else model)
+    for asked in [phase] if usable or model == "" else [phase, phase + AGAIN]:
+        yield reply(entry["round"], asked, name, text, model="" if by_rule else model)
 
 
 FORMAT = ByzantineCheapTalk()

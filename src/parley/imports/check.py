@@ -100,8 +100,10 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
     rounds = play.outcome.rounds
     if last < rounds:
         yield _defect(CUT_SHORT, game, f"{last} of {rounds} rounds")
+    lacks: set[tuple[int, str]] = set()
     for number, phase, agent in missing:
-        if number <= last:
+        if number <= last and (number, agent) not in lacks:
+            lacks.add((number, agent))  # told once, however often it is asked
             yield _defect(MISSING, game, f"round {number}: {agent} has no {phase}")
     asked = {x.entry.key[:3] for x in play.exchanges}
     if unasked := sorted({given.entry.key[:3] for given in game.replies} - asked):
@@ -121,7 +123,7 @@ def _defects(game: ImportedGame, play: Play, missing: Sequence[Key]) -> Iterator
 def _payoffs(game: ImportedGame, play: Play) -> Iterator[Defect]:
     """Yield a defect for each round whose payoffs are others than the rules give for its actions."""
     for entry in play.outcome.trace:
-        by_rules = entry.get("points", {})
+        by_rules = {} if entry.get("excluded") else entry.get("points", {})  # what does not count is not paid
         told = {name: game.points[entry["round"], name] for name in by_rules if (entry["round"], name) in game.points}
         wrong = [name for name, points in told.items() if points != by_rules[name]]
         if wrong:

@@ -35,7 +35,7 @@ from parley.policies import FAILURE_CLASSES
 from parley.report.endings import quality_rows, time_rows
 from parley.report.evidence import contrast_rows, noise_rows, quantity_rows, question_rows, rate_rows
 from parley.report.margins import effect_rows, margin_rows
-from parley.report.reactions import reaction_rows
+from parley.report.reactions import behavior_rows, reaction_rows
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.frozen import frozen_state
@@ -89,6 +89,7 @@ def report(study: Study) -> Path:
             times=time_rows(tables.read_table(study.name, "times"), by, study.game),
             quality=quality_rows(tables.read_table(study.name, "quality"), by),
             reactions=reaction_rows(tables.read_table(study.name, "reactions"), by, study.game),
+            behaviors=behavior_rows(tables.read_table(study.name, "behaviors"), by, study.game),
             margins=margin_rows(tables.read_table(study.name, "margins"), effects, study.game),
             effects=effect_rows(effects, study.game),
             figures=list(_figures(study)),

@@ -181,7 +181,9 @@ class Condition:
             for phase in self.game.prompts.phases
             if not any(f"_{phase}_" in name for name in self.prompt_digests)
         }
-        settings = [x for name, x in dict(self.parameters).items() if isinstance(x, Sampling) and name not in unasked]
+        sampled = {name: x for name, x in dict(self.parameters).items() if isinstance(x, Sampling)}
+        # Published prompts are not called after the phases: then all of them count.
+        settings = [x for name, x in sampled.items() if name not in unasked] or list(sampled.values())
         if any(not entry.dialect.temperature for entry in self.entries.values()):
             return True  # each samples at a temperature of its own
         return not self.models or any(setting.temperature > 0 for setting in settings)

@@ -8,6 +8,7 @@ import pytest
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
 from parley.games.stag_hunt.evidence import StagHuntEvidence
+from parley.games.stag_hunt.parameters import StagHuntParameters
 from support.hunting import hunt
 
 CALM = ["stag"] * 3
@@ -194,8 +195,24 @@ def test_the_papers_rule_follows_from_the_record() -> None:
     # agent_1 switches, agent_2 never hunted the stag, agent_3 comes back, agent_4 fails once.
     played = hunt("hhhhb", "shsss", "shssh", "hhhhs", "hhs-s")
     evidence = StagHuntEvidence()
-    assert evidence.derived(played.of) == {"hare_for_good": 0.5}
+    assert evidence.derived({"rounds": 4, **played.of}) == {"hare_for_good": 0.5, "group_cooperation": 0}
     of = {name: found["hare_for_good"] for name, found in evidence.of_agents(played.of).items()}
     assert of == {"agent_1": 1, "agent_2": 1, "agent_3": 0, "agent_4": 0}
     assert "hare_for_good" not in played.of  # records stay as they are
-    assert evidence.derived(hunt("hhh", "sss", "hss").of) == {"hare_for_good": None}
+    calm = hunt("hhh", "sss", "hss").of
+    assert evidence.derived({"rounds": 2, **calm}) == {"hare_for_good": None, "group_cooperation": 0.5}
+    assert evidence.derived({"rounds": 3, "excluded_rounds": 1, **calm})["group_cooperation"] == 0.5
+    assert evidence.derived({"rounds": 1, "excluded_rounds": 1, **calm})["group_cooperation"] is None
+
+
+def test_what_betrayed_players_did_and_what_it_paid() -> None:
+    game = hunt("hhhhb", "shsss", "shssh", "hhhhs", "hhs-s")
+    told = StagHuntEvidence().behaved(StagHuntParameters(), game.of, list(game.outcome.trace))
+    assert {name: set(each.shown) for name, each in told.items()} == {
+        "agent_1": {"hare_for_good", "switched_for_good"},
+        "agent_2": {"hare_for_good", "preemptive"},
+        "agent_3": {"stag_again"},
+        "agent_4": set(),  # its only action after the betrayal is a hare, and a reply failed
+    }
+    assert (told["agent_1"].payoff, told["agent_2"].payoff) == (1.5, 3)  # of all four rounds
+    assert (told["agent_1"].cost, told["agent_2"].cost) == (1.5, 0)

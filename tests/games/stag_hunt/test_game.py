@@ -117,7 +117,7 @@ def test_cooperative_words_are_a_parameter() -> None:
 
 def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
     played = hunt("hhb", "sss", "ssh", "hhh")
-    told = {**played.of, **StagHuntGame.evidence.derived(played.of)}
+    told = {**played.of, **StagHuntGame.evidence.derived({"rounds": 3, **played.of})}
     for described in (*StagHuntGame.evidence.indicators, *StagHuntGame.evidence.quantities):
         if described.name == "excluded_rounds":  # the published rules alone exclude any
             continue

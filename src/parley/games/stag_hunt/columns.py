@@ -50,6 +50,7 @@ _METRICS = (
     Column(
         "hare_for_good", "double", "share of betrayed players that hunt the hare in all later rounds; not in records"
     ),
+    Column("group_cooperation", "double", "share of rounds in which the hunt succeeded; not in records"),
     Column("archetypes_by_threshold", "string", "share of each archetype, by threshold", JSON),
     Column("after_betrayal", "string", "what each betrayed player did after it, by player", JSON),
     *FACTS,

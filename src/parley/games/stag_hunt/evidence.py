@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.games.evidence import (
+    Behaved,
     Evidence,
     FigureSpec,
     Indicator,
@@ -15,10 +16,17 @@ from parley.games.evidence import (
     TimelineCell,
 )
 from parley.games.parameters import BYZANTINE, Group
-from parley.games.stag_hunt.betrayal import PERSISTENT, PRONE, UNCLASSIFIED, hare_for_good, reaction_metrics
+from parley.games.stag_hunt.betrayal import (
+    PERSISTENT,
+    PRONE,
+    UNCLASSIFIED,
+    hare_for_good,
+    player_after,
+    reaction_metrics,
+)
 from parley.games.stag_hunt.columns import COLUMNS
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.state import HARE, STAG, Round
+from parley.games.stag_hunt.state import HARE, STAG, Round, counted
 from parley.text import by_number
 
 IDLE = "idle"
@@ -47,6 +55,7 @@ INDICATORS = (
 )
 
 QUANTITIES = (
+    Quantity("group_cooperation", "share of rounds in which the hunt succeeds", contrasted=False, share=True),
     Quantity("stag_share", "share of stag actions of honest players", share=True),
     Quantity("honest_payoff", "payoff of an honest player per round", "points", most="full_payoff"),
     # What the payoff lacks, so that it differs as the payoff does.
@@ -80,6 +89,14 @@ REACTIONS = (
     Indicator("returned", "a betrayed player that turned to the hare hunts the stag again"),
     Quantity("switched_for_good", "share of betrayed players that switch to the hare for good", share=True),
     Quantity("preemptive", "share of betrayed players that had never hunted the stag", share=True),
+)
+
+BEHAVIORS = (
+    # The paper's classes: defection-prone is the first, with those that hunted no stag before; all else persists.
+    Indicator("hare_for_good", "hunts the hare in all rounds after the betrayal"),
+    Indicator("switched_for_good", "the same, and had hunted the stag"),
+    Indicator("preemptive", "had never hunted the stag, up to the betrayal"),
+    Indicator("stag_again", "hunts the stag in a round after the betrayal"),
 )
 
 FIGURES = (
@@ -228,6 +245,7 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     indicators = INDICATORS
     quantities = QUANTITIES
     reactions = REACTIONS
+    behaviors = BEHAVIORS
 
     def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
         """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
@@ -235,9 +253,34 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         return figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1)
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the share of betrayed players that are defection-prone by the paper's rule, None for nobody."""
+        """Return the share of betrayed players that are defection-prone by the paper's rule, and of successful rounds.
+
+        None for no player, and for no round.
+        """
         found = [_hare_for_good(after) for after in metrics.get("after_betrayal", {}).values()]
-        return {"hare_for_good": sum(found) / len(found) if found else None}
+        rounds = metrics["rounds"] - metrics.get("excluded_rounds", 0)
+        return {
+            "hare_for_good": sum(found) / len(found) if found else None,
+            "group_cooperation": metrics["successes"] / rounds if rounds else None,
+        }
+
+    def behaved(
+        self, parameters: StagHuntParameters, metrics: Mapping[str, Any], trace: Sequence[Round]
+    ) -> Mapping[str, Behaved]:
+        """Return what each betrayed player did; its payoff is that of all rounds, and a hare is the sure choice."""
+        rounds = counted(trace)
+        told = {}
+        for name, after in metrics["after_betrayal"].items():
+            found = player_after(trace, name, after["seen"])
+            payoff = sum(each["points"][name] for each in rounds) / len(rounds)
+            shown = {
+                "hare_for_good": _hare_for_good(after),
+                "switched_for_good": found is not None and found.switched,
+                "preemptive": found is not None and found.preemptive,
+                "stag_again": after["stags"] > 0,
+            }
+            told[name] = Behaved(frozenset(k for k, v in shown.items() if v), payoff, parameters.hare - payoff)
+        return told
 
     def reacted(
         self,

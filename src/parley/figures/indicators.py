@@ -48,7 +48,8 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
         rate_panel(ax, along, along.shown(conditions), lines, styles, same, link)
 
     def tells(group: pd.DataFrame) -> float:
-        return max(differences(group[group["indicator"] == name], "rate") for name in names)
+        # Of panels that differ as much, those with more to compare come first.
+        return max(differences(group[group["indicator"] == name], "rate") for name in names) + 1e-6 * len(group)
 
     legend = [line_handle(i, label) for i, label in zip(styles, labels.values(), strict=True)]
     size = (along.width, _HEIGHT)

@@ -176,7 +176,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
     from parley.analysis.degenerate_rates import degenerate_warnings
     from parley.analysis.summarize import summarize as run
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     table = run(loaded, strict)
     click.echo(print_conditions(table, loaded.axes, loaded.game))
     for name, note in loaded.notes().items():
@@ -222,7 +222,7 @@ def figures(
     from parley.figures.style import Look
     from parley.files import mark_done, require_done
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
     look = Look(width, for_paper, max_pages)
     for path in run(loaded, processes, look):
@@ -245,7 +245,7 @@ def report(study: str, models: Path | None, plan: str | None) -> None:
     from parley.files import mark_done, require_done
     from parley.report.page import report as run
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     require_done(loaded.name, "figures", loaded.plan, "figures")
     of_report = planned_report(loaded, new=False)
     path = run(loaded)

@@ -222,9 +222,15 @@ def metric(study: str, condition: str) -> Path:
     return Path(f"{metrics(study) / condition}.json")
 
 
-def figure(study: str, name: str, suffix: str) -> Path:
-    """One figure, `.png` or `.svg`."""
-    return results(study) / "figures" / f"{name}{suffix}"
+def figure(study: str, name: str, suffix: str, page: int = 1) -> Path:
+    """One page of a figure, `.png`, `.svg` or `.pdf`; the first has the name of the figure, others a number."""
+    return results(study) / "figures" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
+
+
+def figure_list(study: str, printed: bool = False) -> Path:
+    """List of all figures with their pages and captions; `printed` are those that options of the command changed."""
+    folder = results(study) / "figures"
+    return (folder / "print" if printed else folder) / "figures.json"
 
 
 def frozen(study_file: Path) -> Path:
@@ -232,9 +238,9 @@ def frozen(study_file: Path) -> Path:
     return study_file.with_name(f"{study_file.stem}.frozen.md")
 
 
-def power(study: str, name: str, suffix: str) -> Path:
-    """What `parley plan` writes: the table `plan` (`.csv`) and the figure `power` (`.svg`, `.png`)."""
-    return results(study) / "plan" / f"{name}{suffix}"
+def power(study: str, name: str, suffix: str, page: int = 1) -> Path:
+    """What `parley plan` writes: the table `plan` (`.csv`), and the figure `power` in pages as `figure` has them."""
+    return results(study) / "plan" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
 
 
 def stamp(study: str, stage: str, plan: str) -> Path:

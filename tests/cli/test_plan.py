@@ -27,7 +27,7 @@ def test_questions_are_planned(parley: Parley, study_factory: StudyFactory) -> N
     assert "preregistration: none; parley plan small --freeze writes one" in ran.out
     table = pd.read_csv(paths.power("small", "plan", ".csv"))
     assert table["question"].tolist() == ["prompt"]
-    for suffix in (".png", ".svg"):
+    for suffix in (".png", ".svg", ".pdf"):
         assert paths.power("small", "power", suffix).stat().st_size > 1000
     svg = paths.power("small", "power", ".svg").read_text()
     assert "59% -&gt; 75%" in svg

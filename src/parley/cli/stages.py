@@ -191,22 +191,45 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
 @click.option(
     "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw this many figures at once."
 )
+@click.option(
+    "--width",
+    type=click.Choice(["column", "page"]),
+    default="page",
+    show_default=True,
+    help="At most as wide as a column (3.4 in) or a page (7 in).",
+)
+@click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them, .txt and .tex.")
+@click.option("--max-pages", type=click.IntRange(1, 100), default=4, show_default=True, help="Of one figure.")
 @MODELS
 @PLAN
-def figures(study: str, processes: int, models: Path | None, plan: str | None) -> None:
+def figures(
+    study: str,
+    processes: int,
+    width: str,
+    for_paper: bool,
+    max_pages: int,
+    models: Path | None,
+    plan: str | None,
+) -> None:
     """Draw the figures of a study from its tables and records.
+
+    With --width, --for-paper or --max-pages they go to results/STUDY/figures/print, and the others stay as they are.
 
     \b
     Example:  parley figures demo
+              parley figures demo --for-paper --width column
     """
     from parley.figures.make import figures as run
+    from parley.figures.style import Look
     from parley.files import mark_done, require_done
 
     loaded = load(study, models, plan, needs_weights=False)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
-    for path in run(loaded, processes):
+    look = Look(width, for_paper, max_pages)
+    for path in run(loaded, processes, look):
         click.echo(str(path))
-    mark_done(loaded.name, "figures", loaded.plan)
+    if look == Look():
+        mark_done(loaded.name, "figures", loaded.plan)
 
 
 @click.command()

@@ -2,7 +2,7 @@ rule view:
     """Write the explorer: pages in which every simulation of the study can be read."""
     input:
         records=ancient(RUN.unfinished[:1]),
-        report=ancient(str(paths.stamp("{study}", "report", RUN.report_plan))),
+        tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "view", STUDY.plan)),
         html=str(paths.view_page(paths.view("{study}"))),

@@ -177,7 +177,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
     from parley.analysis.degenerate_rates import degenerate_warnings
     from parley.analysis.summarize import summarize as run
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     table = run(loaded, strict)
     click.echo(print_conditions(table, loaded.axes, loaded.game))
     for name, note in loaded.notes().items():
@@ -202,7 +202,7 @@ def figures(study: str, processes: int, models: Path | None, plan: str | None) -
     from parley.figures.make import figures as run
     from parley.files import mark_done, require_done
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
     for path in run(loaded, processes):
         click.echo(str(path))
@@ -235,7 +235,7 @@ def report(
     if compare:
         from parley.report.compare import compare as beside
 
-        several = [load(study, models) for study in studies]
+        several = [load(study, models, needs_weights=False) for study in studies]
         for each in several:
             require_done(each.name, "tables", each.plan, "summarize")
         click.echo(str(beside(several, output)))
@@ -244,7 +244,7 @@ def report(
         raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
     from parley.report.page import report as run
 
-    loaded = load(studies[0], models, plan)
+    loaded = load(studies[0], models, plan, needs_weights=False)
     require_done(loaded.name, "figures", loaded.plan, "figures")
     of_report = planned_report(loaded, new=False)
     path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too

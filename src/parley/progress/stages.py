@@ -98,8 +98,7 @@ def last_stages(study: Study, since: float | None) -> list[FileStage]:
     stages.append(("report", "report", "report", planned_report(study, new=False)))
     stages.append(("view", "view", "view", study.plan))
     tables, figures = (paths.stamp(study.name, folder, study.plan) for folder in ("tables", "figures"))
-    report = paths.stamp(study.name, "report", planned_report(study, new=False))
-    before = {"figures": tables, "report": figures, "view": report}
+    before = {"figures": tables, "report": figures, "view": tables}
     return [
         FileStage(
             name,

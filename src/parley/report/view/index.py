@@ -1,6 +1,7 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
@@ -82,7 +83,7 @@ def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = 
         "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
         "outcomes": [{"name": o.name, "label": o.label, "color": o.color} for o in game.outcomes],
         "indicators": [
-            {"name": i.name, "label": i.label, "values": [exact(row["metrics"].get(i.name)) for row in flat]}
+            {"name": i.name, "label": i.label, "values": [exact(row["indicators"].get(i.name)) for row in flat]}
             for i in game.evidence.indicators
         ],
         "conditions": [_condition(parts[number], values) for number in numbers],
@@ -137,7 +138,7 @@ def _row(game: type[Game], found: Found) -> Row:
         "running": found.running,
         "damaged": None,
         "key": str(simulation.seed),
-        "metrics": {},
+        "indicators": {},
         "ended": "",
         "content": [found.size, found.modified],
     }
@@ -158,17 +159,17 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
         "key": " ".join([str(summary.simulation["seed"]), *shared]),
-        "metrics": {**outcome["metrics"], **_derived(game, outcome["metrics"])},
+        "indicators": _indicators(game, outcome["metrics"]),
         "ended": str(summary.provenance.get("ended", "")),
         "content": [summary.digest, dict(summary.rows)],
     }
 
 
-def _derived(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return dict(game.evidence.derived(metrics))
-    except (LookupError, TypeError, ValueError, AttributeError):
-        return {}  # of a record of another version
+def _indicators(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
+    found = metrics
+    with suppress(Exception):  # code of the user's own, or a record of another version
+        found = {**metrics, **game.evidence.derived(metrics)}
+    return {indicator.name: found.get(indicator.name) for indicator in game.evidence.indicators}
 
 
 def _of_journal(found: Found) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def matrix(
     """
     try:
         said = None if outcome is None else _said(evidence, outcome, trace)
-    except (LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
+    except Exception:  # noqa: BLE001 (code of the user's own, or a trace of another version)
         said = None
     replies = _by_replies(roles, attempts if said is None or until is not None else ())
     if said is not None and until is not None:
@@ -152,7 +152,7 @@ def reply_text(attempt: Attempt) -> str:
     if attempt.failure is not None:
         return ""
     if isinstance(attempt.parsed, Mapping):
-        short = {name: value for name, value in attempt.parsed.items() if len(str(value)) <= _MOST}
+        short = {name: value for name, value in attempt.parsed.items() if 0 < len(str(value)) <= _MOST}
         told = [str(value) if len(short) == 1 else f"{name} {value}" for name, value in short.items()]
         return one_line(", ".join(told), _MOST)
     return one_line(attempt.text, _MOST)

@@ -3,8 +3,9 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-# The documentation's generator has an environment of its own, which also sees what is in $(VENV).
+# The documentation's generator has an environment of its own, which also sees what is in $(VENV); so have exports.
 DOCS_VENV := .venv-docs
+EXPORTS_VENV := .venv-exports
 STUDY ?= demo
 CORES ?= all
 # What installs: uv, or pip.
@@ -17,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup demo model second-model test test-fast test-slurm lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports demo model second-model test test-fast test-slurm lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +31,16 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python envs/install.py envs/cpu.txt --editable . --installer $(INSTALLER)
 	@touch $@
+
+# An environment beside $(VENV), of the list of its name; its own packages come before those of $(VENV).
+.venv-%/.installed: envs/%.txt envs/install.py $(VENV)/.installed
+	@$(PYTHON) -m venv $(@D)
+	@$(BIN)/python envs/install.py $< --python $(@D)/bin/python --installer $(INSTALLER)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parley.pth"
+	@touch $@
+
+exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (63 MB)
 
 demo: setup ## Run the demo study on a real model, and print its conditions and the path of its report
 	snakemake --cores $(CORES) --config study=$(STUDY)
@@ -49,7 +60,7 @@ second-model: ## The same as make model NAME=gemma3-270m, 0.8 GB, under Google's
 # Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
 # on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the
 # start of one, which keeps one core busy.
-test: setup ## Run all tests but those on SLURM; some of them on the real model
+test: setup exports ## Run all tests but those on SLURM; some of them on the real model
 	pytest -m "not slurm and not model" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 	pytest -m "model and not slurm" -n 2 --dist worksteal --split-cores
 
@@ -74,13 +85,6 @@ format: setup ## Format everything
 	ruff check --fix .
 	snakefmt Snakefile workflow
 
-$(DOCS_VENV)/.installed: envs/docs.txt envs/install.py $(VENV)/.installed
-	@$(PYTHON) -m venv $(DOCS_VENV)
-	@$(DOCS_VENV)/bin/python envs/install.py envs/docs.txt --installer $(INSTALLER)
-	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
-	  > "$$($(DOCS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parley.pth"
-	@touch $@
-
 # Warnings are errors: a broken link, a page without a place in the navigation, a heading that is not there.
 docs: $(DOCS_VENV)/.installed ## Build the documentation's site, site/index.html
 	@rm -rf site
@@ -104,4 +108,4 @@ gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), 
 	python -m benchmarks.gpu --minutes $(MINUTES)
 
 clean: ## Remove what can be made again, but no results and no models
-	rm -rf $(VENV) $(DOCS_VENV) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) $(EXPORTS_VENV) site docs/_generated .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -60,9 +60,10 @@ include: "workflow/rules/summarize.smk"
 include: "workflow/rules/ledger.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/view.smk"
 
 
-MADE = rules.summarize.output + rules.figures.output + rules.report.output
+MADE = rules.summarize.output + rules.figures.output + rules.report.output + rules.view.output
 MADE += rules.ledger.output if STUDY.game.evidence.keeps_ledger else []
 
 

@@ -27,10 +27,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took: wall seconds, and the largest resident memory of its process, in MB."""
+    """What a command took: wall seconds, the largest resident memory of its process in MB, seconds of a CPU."""
 
     seconds: float
     megabytes: float
+    cpu: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.seconds:.2f} s, {self.megabytes:.0f} MB"
@@ -50,7 +51,7 @@ def cost(*command: str) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{errors.decode(errors='replace')}")
-    return Cost(time.perf_counter() - start, usage.ru_maxrss / 1024)
+    return Cost(time.perf_counter() - start, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def best(repeats: int, *command: str) -> Cost:

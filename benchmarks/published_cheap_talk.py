@@ -92,12 +92,12 @@ def main() -> None:
         **{name: _markdown(*table) for name, table in claims.tables(STUDY, turns).items()},
     }
     folder = paths.results(STUDY)
-    (folder / "beside-the-paper.md").write_text("\n".join(f"## {k}\n\n{v}" for k, v in tables.items()))
+    (folder / "beside-the-paper.md").write_text("\n".join(f"## {k}\n\n{v}" for k, v in tables.items()), "utf-8")
     _figure([each for _, each in overall if each is not None], folder / "beside-the-paper.png")
-    page = PAGE.read_text()
+    page = PAGE.read_text(encoding="utf-8")
     for name, table in tables.items():
         page = _with_table(page, name, table)
-    PAGE.write_text(page)
+    PAGE.write_text(page, encoding="utf-8")
     print(folder / "beside-the-paper.md", folder / "beside-the-paper.png", PAGE, sep="\n")
 
 

@@ -204,9 +204,10 @@ def _ratio(first: pd.Series, second: pd.Series) -> str:
     both = pd.concat([first, second], axis=1).dropna().to_numpy()
     drawn = np.random.default_rng(18).integers(0, len(both), (10_000, len(both)))
     means = both[drawn].mean(axis=1)
-    low, high = np.quantile(means[:, 1] / means[:, 0], [0.025, 0.975])
     x, y = both.mean(axis=0)
-    return f"{y:.2f} and {x:.2f}: {y / x:.1f} times [{low:.1f}, {high:.1f}]"
+    with np.errstate(divide="ignore", invalid="ignore"):  # who always hunts the stag may get nothing
+        low, high = np.quantile(means[:, 1] / means[:, 0], [0.025, 0.975], method="nearest")
+        return f"{y:.2f} and {x:.2f}: {y / x:.1f} times [{low:.1f}, {high:.1f}]"
 
 
 def _paired(claim: str, *sides: pd.Series, sign: int, unit: str = "") -> _Row:

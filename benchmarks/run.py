@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [frames] [storage] [ledger] [engine] [cpu]
+python -m benchmarks.run [scripted] [frames] [storage] [ledger] [engine] [cpu] [view]
 """
 
 import platform
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import cpu, engine, frames, ledger, scripted, storage
+from benchmarks import cpu, engine, explorer, frames, ledger, scripted, storage
 from benchmarks.measure import Row
 from parley.engine import hardware
 
@@ -20,6 +20,7 @@ SETS = {
     "ledger": ledger.rows,
     "engine": engine.rows,
     "cpu": cpu.rows,
+    "view": explorer.rows,
 }
 
 

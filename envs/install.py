@@ -114,20 +114,23 @@ def is_whole(package: Hashed) -> bool:
     )
 
 
-def install(requirements: Path, editable: Path | None, installer: str) -> None:
-    """Install the list, and `editable` after it; a line for each step. Raises SystemExit with what went wrong."""
+def install(requirements: Path, editable: Path | None, installer: str, python: str = sys.executable) -> None:
+    """Install the list, and `editable` after it, into the environment of `python`; a line for each step.
+
+    Raises SystemExit with what went wrong.
+    """
     pins = [line for line in requirements.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
     hashed = hashed_pins(pins, requirements)
     torch = next((pin for pin in pins if pin.startswith("torch==") and pin.endswith("+cpu")), None)
     run = _Steps()
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
-    command = pip
+    own = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
+    command = pip = [python, *own[1:]]
     if installer == "uv":
         # A list that names no uv (that of a model) takes what the environment has.
         pin = next((pin for pin in pins if pin.startswith("uv==")), "uv")
         if not has_uv(pin):
-            run.step(pin, [*pip, pin])
-        command = [str(_UV), "pip", "install", "--python", sys.executable, "--no-deps"]
+            run.step(pin, [*own, pin])
+        command = [str(_UV), "pip", "install", "--python", python, "--no-deps"]
         listing = subprocess.run([*pip[:3], "config", "list"], capture_output=True, text=True, check=True).stdout
         settings = pip_settings(listing)
         if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
@@ -246,10 +249,11 @@ def main() -> None:
     parser.add_argument("requirements", type=Path, help="the pinned list")
     parser.add_argument("--editable", type=Path, metavar="FOLDER", help="install the package in FOLDER after it")
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
+    parser.add_argument("--python", default=sys.executable, help="Python of the environment; default: this one")
     given = parser.parse_args()
     if not given.requirements.is_file():
         parser.error(f"{given.requirements}: no such file")
-    install(given.requirements, given.editable, given.installer)
+    install(given.requirements, given.editable, given.installer, given.python)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,10 @@ settings.load_profile("parley")
 
 
 pytest.register_assert_rewrite("support")
-pytest_plugins = ["support.commands", "support.services", "support.studies", "support.workflows"]
+pytest_plugins = [
+    *("support.commands", "support.exports", "support.services", "support.studies", "support.watching"),
+    "support.workflows",
+]
 
 
 # Which tests may start processes, so that `make test-fast` runs no other

@@ -27,6 +27,7 @@ ROOMS = [
     "figures",
     "report",
     "ledger",
+    "export",
     "progress",
     "workflow",
     "api",

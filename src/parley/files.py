@@ -209,6 +209,13 @@ def mark_done(study: str, stage: str, plan: str, left_out: Sequence[str] = ()) -
             old.unlink()
 
 
+def forget_done(study: str, stage: str) -> None:
+    """Remove the marks of a stage: the next run makes it again."""
+    any_mark = paths.stamp(study, stage, "*")
+    for mark in any_mark.parent.glob(any_mark.name):
+        mark.unlink(missing_ok=True)
+
+
 def require_done(study: str, stage: str, plan: str, command: str) -> None:
     """Raise RecordError unless the stage was done for this plan: its outputs may show another set of simulations."""
     stamp = paths.stamp(study, stage, plan)

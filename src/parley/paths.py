@@ -4,7 +4,7 @@ Functions return paths relative to the working directory, as Snakemake wants the
 folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -14,6 +14,8 @@ MODELS = Path("models")
 LOGS = Path("logs")
 CONFIG = Path("config")
 ENVS = Path("envs")
+SNAKEFILE = Path("Snakefile")
+WORKFLOW = Path("workflow")
 # The tables of every study.
 TABLES = (
     "simulations",
@@ -243,6 +245,26 @@ def stamp(study: str, stage: str, plan: str) -> Path:
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"
+
+
+def compared(studies: Sequence[str]) -> Path:
+    """Page that sets studies beside each other: beside the report of the first."""
+    return report(studies[0]).with_name(f"compared-with-{'-'.join(studies[1:])}"[:100] + ".html")
+
+
+def export(study: str, form: str) -> Path:
+    """Folder of the results of a study in the format of another tool."""
+    return results(study) / "exports" / form
+
+
+def view(study: str) -> Path:
+    """Folder of the explorer of a study: its page, and data files beside it."""
+    return results(study) / "view"
+
+
+def view_page(folder: Path) -> Path:
+    """Page of the explorer in its folder."""
+    return folder / "index.html"
 
 
 def calibration(model: str, key: str, suffix: str) -> Path:

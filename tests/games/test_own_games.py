@@ -27,6 +27,7 @@ from parley.study import Study, load_study
 from parley.study.schema import schemas
 from support import REPOSITORY
 from support.commands import Parley, one_line_error
+from support.viewed import data_of
 
 EXAMPLES = REPOSITORY / "examples" / "own_game"
 SCRIPTED = EXAMPLES / "public_goods.yaml"
@@ -87,6 +88,29 @@ def ids(study: Study) -> list[str]:
 def first_asked(study: Study) -> str:
     [simulation] = study.simulations()
     return next(simulation.game().play())[0].system
+
+
+# The explorer
+
+
+def test_the_explorer_shows_what_the_game_tells_of_itself(write: Write) -> None:
+    study = write(grids=[{"model": "cooperate", "n": None, "honest": 2, "b": 1, "byzantine": "free_ride"}])
+    played(study)
+    [game] = data_of(study)
+    [liar] = [agent["name"] for agent in game["agents"] if agent["framed"]]
+    assert {place[0]: cell[:2] for place, cell in game["cells"].items() if place[1] == 1} == {
+        agent["name"]: ("keeps", "0") if agent["name"] == liar else ("gives", "20") for agent in game["agents"]
+    }
+    assert (game["results"]["1"], game["results_label"]) == ("40", "pot")
+
+
+@pytest.mark.parametrize("raised", ["1 / 0", "assert False", "raise SystemError('odd')"])
+def test_the_explorer_shows_replies_where_a_game_cannot_tell(write: Write, raised: str) -> None:
+    evidence = f"class Odd(PublicGoodsEvidence):\n    def timeline(self, outcome, trace):\n        {raised}\n"
+    study = write(module("odd", "evidence = Odd()", before=evidence))
+    played(study)
+    [game] = data_of(study)
+    assert {cell[1] for cell in game["cells"].values()} == {"20"}
 
 
 # The numbers that theory says

@@ -122,3 +122,11 @@ def test_an_unusable_reply_is_no_damage(tmp_path: Path) -> None:
     play, _ = played(game.game)
     assert play.exchanges[3].reply.failure == "invalid_json"
     assert play.outcome.metrics["idle"] == 1
+
+
+def test_an_agent_that_is_missing_is_told_once_though_it_is_asked_twice(tmp_path: Path) -> None:
+    write_cheap_talk(tmp_path, 1, GAME, lose)
+    [game], _ = check(FORMAT.read(tmp_path))
+    assert [str(defect) for defect in game.defects if defect.kind == MISSING] == [
+        f"trial_01/results.json: {MISSING}: round 2: Agent_2 has no act"
+    ]

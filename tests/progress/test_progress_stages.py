@@ -65,10 +65,10 @@ def test_a_stage_whose_log_ends_with_an_error_failed(words: str) -> None:
 def test_the_stages_are_those_of_the_study(study_factory: StudyFactory) -> None:
     study = study_factory({"model": ["tiny", "majority"]})
     assert [stage.name for stage in model_stages(study, None)] == ["model tiny"]
-    assert [stage.name for stage in last_stages(study, None)] == ["tables", "figures", "report"]
+    assert [stage.name for stage in last_stages(study, None)] == ["tables", "figures", "report", "view"]
     mark_done(study.name, "tables", study.plan)
     marker = model_marker("tiny", study.models["tiny"])
-    assert [stage.look(NOW).state for stage in last_stages(study, None)] == ["done", "to do", "to do"]
+    assert [stage.look(NOW).state for stage in last_stages(study, None)] == ["done", "to do", "to do", "to do"]
     touch(paths.log("models", "fetch_model", marker.parent.name), NOW)
     [model] = model_stages(study, None)
     assert model.look(NOW + 5) == Stage("model tiny", "running", 5.0)

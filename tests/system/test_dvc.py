@@ -150,7 +150,7 @@ def test_tables_figures_and_report_come_out_of_the_simulations_byte_for_byte(
     paths.report("demo").unlink()
     output = call("dvc", "repro")
     assert not {"simulate", "simulate_shard"} & set(jobs(output))
-    assert [jobs(output)[stage] for stage in ("summarize", "figures", "report")] == [1, 1, 1]
+    assert [jobs(output)[stage] for stage in ("summarize", "figures", "report", "view")] == [1] * 4
     assert contents(*MADE) == before
     assert inodes() == records
     assert Path("dvc.lock").read_bytes() == lock
@@ -174,7 +174,7 @@ def test_a_changed_parameter_plays_what_it_touches_and_the_old_value_plays_nothi
     # Back again, and a comment besides: DVC starts Snakemake, for any change of the file, and that plays nothing.
     paths.study_file("demo").write_text("# Said in words.\n" + yaml.safe_dump(DEMO))
     output = call("dvc", "repro")
-    assert jobs(output) == {"summarize": 1, "figures": 1, "report": 1, "all": 1, "total": 4}
+    assert jobs(output) == {"summarize": 1, "figures": 1, "report": 1, "view": 1, "all": 1, "total": 5}
     assert inodes() == second
     assert contents(*MADE) == before
 

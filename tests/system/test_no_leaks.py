@@ -1,18 +1,23 @@
 """Results are shared: nothing in them says who made them, where, or what was in the environment."""
 
 import json
+import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from parley.analysis.summarize import summarize
 from parley.engine import endpoint, server
+from parley.export.write import Format, export
 from parley.figures import make as figures
 from parley.play.simulate import simulate
 from parley.report import page as report
 from parley.study import Study, load_study
+from support import REPOSITORY
 from support.answering import standing_in
+from support.exports import run_beside
 from support.leaks import everything
 
 PERSON, HOST, SECRET = "zaphod", "heart-of-gold", "hf_Wg7t42secret"
@@ -78,3 +83,26 @@ def test_results_name_no_person_host_folder_or_secret(study: Study, tmp_path: Pa
     shown = next(content for name, content in found.items() if name.endswith("shown"))
     for kept in ("llama-tuned", "plain.jinja", "mine.pem", "kv-cache"):
         assert kept in shown
+
+
+def told(tmp_path: Path, *texts: str) -> list[str]:
+    """Return which words of those that are private stand in texts."""
+    words = (PERSON, HOST, SECRET, str(tmp_path), tmp_path.parent.name, "/home/", "/scratch", "~/")
+    return [word for word in words for text in texts if word in text]
+
+
+@pytest.mark.slow
+def test_exports_name_no_person_host_folder_or_secret(study: Study, beside: Path, tmp_path: Path) -> None:
+    play(study, tmp_path)
+    summarize(study)
+    shutil.copy(REPOSITORY / "Snakefile", ".")
+    shutil.copytree(REPOSITORY / "workflow", "workflow")
+    forms: tuple[Format, ...] = ("croissant", "ro-crate")
+    for form in forms:
+        for path in export(study, form).rglob("*"):
+            if path.is_file():
+                assert not told(tmp_path, path.read_bytes().decode("latin-1")), path
+            if path.suffix == ".parquet":
+                assert not told(tmp_path, json.dumps(pq.read_table(path, partitioning=None).to_pylist(), default=str))
+    read = run_beside(beside, "inspect_reads.py", Path.cwd(), str(study.file))
+    assert not told(tmp_path, read[str(study.file)]["text"])

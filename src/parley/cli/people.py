@@ -1,5 +1,6 @@
 """The commands for people: watch, look at, check and clean up."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,13 @@ _FORMATS = ("json", "text", "two_steps")
     type=click.Path(path_type=Path),
     help="A running engine, one for each model; default: start them.",
 )
-@click.option("--reasoning", is_flag=True, help="Show the texts too, private notes included.")
+@click.option("--reasoning", is_flag=True, help="Print the texts too, private notes included.")
+@click.option("--plain", is_flag=True, help="Print a line for each reply, as in a pipe, instead of the matrix.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="Make a new file: .svg, the last matrix, or .cast, the whole game for asciinema.",
+)
 @TIMEOUT
 def play(
     study: str,
@@ -39,15 +46,21 @@ def play(
     where: tuple[str, ...],
     endpoints: tuple[Path, ...],
     reasoning: bool,
+    plain: bool,
+    record: Path | None,
     engine_timeout: float,
     **axes: Any,
 ) -> None:
-    """Play one game of a study's first condition that fits, live in the terminal; nothing is recorded.
+    """Play one game of a study's first condition that fits, live in the terminal; the study gets no record of it.
+
+    A terminal shows a matrix of agents by rounds, colored by what the game says of each. In a pipe, with NO_COLOR or
+    where there is little room, each reply is a line.
 
     \b
     Examples:  parley play demo --n 12 --b 3
                parley play demo --model smollm2-135m --b 1 --reasoning
                parley play adversaries --where byzantine=equivocate --seed 3
+               parley play stag-hunt-demo --b 1 --record hunt.svg
     """
     from parley.play.live import play as run
 
@@ -55,7 +68,8 @@ def play(
     for axis, value in axis_values(where).items():
         if chosen.setdefault(axis, value) != value:
             raise UsageError(f"--where {axis}={value}: --{axis} says {chosen[axis]}; give one of them")
-    run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo)
+    terminal = None if plain else sys.stdout
+    run(load(study, models), chosen, seed, endpoints, engine_timeout, reasoning, click.echo, terminal, record)
 
 
 @click.command()
@@ -175,10 +189,12 @@ def verify(
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--study", type=click.Path(path_type=Path), help="Write the study file instead of printing it.")
-def show(record: Path, study: Path | None) -> None:
+@click.option("--replies", is_flag=True, help="Print every reply instead, from start to end, with all texts.")
+def show(record: Path, study: Path | None, replies: bool) -> None:
     """Print what a record says of its simulation, provenance in full, and the study file that plays it again.
 
-    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten.
+    With --study it is written, and where a model played, models.yaml beside it; nothing is overwritten. With --replies
+    the game itself is there to be read; a terminal also gets its matrix.
 
     \b
     Example:  parley show results/demo/simulations/model=majority/n=4/b=0/prompt=may_exist/*/seed=3.parquet
@@ -188,6 +204,14 @@ def show(record: Path, study: Path | None) -> None:
     from parley.play.show import study_files, study_text, summary_text, write_study
 
     refuse_folder(record)
+    if replies:
+        from parley.play.read import read_lines
+
+        if study is not None:
+            raise UsageError("--replies prints and --study writes; give one of them")
+        for line in read_lines(record, sys.stdout):
+            click.echo(line)
+        return
     summary = read_summary(record)
     click.echo(summary_text(record, summary), nl=False)
     if study is not None:

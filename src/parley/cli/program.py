@@ -11,6 +11,9 @@ import click
 
 from parley import __version__
 from parley.cli import (
+    exports as cli_exports,
+)
+from parley.cli import (
     imports as cli_imports,
 )
 from parley.cli import (
@@ -33,6 +36,9 @@ from parley.cli import (
 )
 from parley.cli import (
     studies as cli_studies,
+)
+from parley.cli import (
+    view as cli_view,
 )
 from parley.cli.options import print_log
 from parley.errors import GameError, ParleyError
@@ -119,6 +125,9 @@ def commands(context: click.Context) -> None:
     print_log(context)
 
 
-for module in (cli_stages, cli_ledger, cli_people, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports):
+for module in (
+    *(cli_stages, cli_ledger, cli_people, cli_view, cli_plan, cli_studies, cli_prompts, cli_problems, cli_imports),
+    cli_exports,
+):
     for command in module.COMMANDS:
         commands.add_command(command)

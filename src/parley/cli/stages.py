@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, log_to_stderr, say
+from parley.errors import UsageError
 from parley.text import counted
 
 
@@ -209,23 +210,44 @@ def figures(study: str, processes: int, models: Path | None, plan: str | None) -
 
 
 @click.command()
-@STUDY
+@click.argument("studies", nargs=-1, required=True, metavar="STUDY...")
+@click.option(
+    "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="With --compare: the file; default: beside the first report."
+)
 @MODELS
 @PLAN
-def report(study: str, models: Path | None, plan: str | None) -> None:
-    """Write the report of a study: one HTML file with its tables and figures.
+def report(
+    studies: tuple[str, ...], compare: bool, output: Path | None, models: Path | None, plan: str | None
+) -> None:
+    """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
     \b
-    Example:  parley report demo
+    Examples:  parley report demo
+               parley report --compare paper my-paper           what differs, and outcomes by condition
+               parley report --compare theory topologies --output both.html
     """
     from parley.calibration.results import planned_report
     from parley.files import mark_done, require_done
+
+    if compare:
+        from parley.report.compare import compare as beside
+
+        several = [load(study, models) for study in studies]
+        for each in several:
+            require_done(each.name, "tables", each.plan, "summarize")
+        click.echo(str(beside(several, output)))
+        return
+    if len(studies) > 1 or output is not None:
+        raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
     from parley.report.page import report as run
 
-    loaded = load(study, models, plan, needs_weights=False)
+    loaded = load(studies[0], models, plan, needs_weights=False)
     require_done(loaded.name, "figures", loaded.plan, "figures")
     of_report = planned_report(loaded, new=False)
-    path = run(loaded)
+    path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

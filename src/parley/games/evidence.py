@@ -168,6 +168,7 @@ class Mark:
 class Timeline:
     """A simulation as a table: a row per agent, in this order, and a column per round, from 1 on.
 
+    A cell of round 0 has what an agent began with; figures leave it out.
     `agents` are the labels of the rows by name, `framed` names the agents that stand out, and `framed_label` says what
     they are. `results` are short texts under the columns, by round, and `results_label` says what they are.
     """
@@ -335,7 +336,10 @@ class Evidence(Generic[P, R]):
         raise NotImplementedError(f"{type(self).__name__}.trajectory")
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
-        """Return what each agent said and did; a game that has a figure of the kind `timeline` says it."""
+        """Return what each agent said and did; a game that has a figure of the kind `timeline` says it.
+
+        The explorer (`parley view`) shows it in any case, else the trajectory, and else the replies.
+        """
         raise NotImplementedError(f"{type(self).__name__}.timeline")
 
     def sweep(self, metrics: Mapping[str, Any]) -> Lines:

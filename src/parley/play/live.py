@@ -2,19 +2,22 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from parley.engine.grammar import json_schema
 from parley.engine.service.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.games.base import Game, Outcome
+from parley.play.live_screen import LiveScreen, can_draw
+from parley.play.matrix import parts
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import engine_places, play_simulation, purse_for
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
+
+_LONGEST_TEXT = 300  # characters of a text
 
 
 def play(
@@ -25,28 +28,47 @@ def play(
     engine_timeout: float,
     reasoning: bool,
     show: Callable[[str], None],
+    terminal: TextIO | None = None,
+    record: Path | None = None,
 ) -> None:
-    """Play the study's first condition that has the given `axes`, and show each phase when it is over.
+    """Play the study's first condition that has the given `axes`, and show it.
+
+    As a matrix on `terminal`, if it is one that has room and colors; else a line for each reply goes to `show`, when
+    its phase is over. With `reasoning` the lines have the texts, and come below the matrix, too. `record` is a file
+    to make: .svg, the last matrix, or .cast, the whole game.
 
     Starts an engine of its own where one is needed and none of `endpoints` is for its model. Raises UsageError if no
-    condition fits, if an endpoint is not wanted, or if the key of a service is missing.
+    condition fits, if an endpoint is not wanted, if the key of a service is missing, or if `record` cannot be written.
     """
     condition = study.fitting(axes)[0]
-    show(f"{condition.path}, seed {seed}")
-
-    heading = ""
-
-    def on_phase(exchanges: list[Exchange]) -> None:
-        nonlocal heading
-        for line in transcript_lines(exchanges, reasoning, condition.game.read_texts, heading):
-            show(line)
-        heading = _heading(exchanges[-1])
-
     simulation = Simulation(condition, seed)
+    heading = [f"{study.name}: {condition.path.replace('/', ' ')}, seed {seed}"]
     if about := simulation.game().about:
-        show(one_line(about))
-    outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase)).outcome
-    show(outcome_line(condition.game, outcome))
+        heading.append(one_line(about))
+    drawn = terminal if terminal is not None and can_draw(terminal) else None
+    of_phase, decisive = "", condition.game.read_texts
+
+    def show_phase(exchanges: list[Exchange]) -> None:
+        nonlocal of_phase
+        for line in transcript_lines(exchanges, reasoning, decisive, of_phase):
+            show(line)
+        of_phase = _heading(exchanges[-1])
+
+    said: list[Exchange] = []
+    on_phase = show_phase if drawn is None else said.extend
+    screen = LiveScreen(simulation, heading, record, drawn) if drawn is not None or record is not None else None
+    if drawn is None:
+        for line in (f"{condition.path}, seed {seed}", *heading[1:]):
+            show(line)
+    with screen.shown() if screen is not None else nullcontext():
+        outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase, screen)).outcome
+        if screen is not None:
+            screen.end(outcome)
+    if drawn is None:
+        show(outcome_line(condition.game, outcome))
+    elif reasoning:
+        for line in transcript_lines(said, reasoning, decisive):
+            show(line)
 
 
 async def play_once(
@@ -55,6 +77,7 @@ async def play_once(
     endpoints: Sequence[Path],
     engine_timeout: float,
     on_phase: Callable[[list[Exchange]], None],
+    screen: LiveScreen | None = None,
 ) -> Play:
     """Play a simulation with the engines that it needs, and record nothing.
 
@@ -64,8 +87,10 @@ async def play_once(
     try:
         places = engines.enter_context(_engines(study, simulation.condition, endpoints))
         purse = purse_for(study, simulation)
-        played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, purse)
+        played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, purse, screen)
     finally:
+        if screen is not None:
+            screen.stopping()
         await asyncio.to_thread(engines.close)  # a server takes seconds to end, and others may play
     return played
 
@@ -77,36 +102,41 @@ def outcome_line(game: type[Game], outcome: Outcome) -> str:
 
 
 def transcript_lines(
-    exchanges: Iterable[Exchange], reasoning: bool, decisive: frozenset[str], heading: str = ""
+    exchanges: Iterable[Exchange],
+    reasoning: bool,
+    decisive: frozenset[str],
+    heading: str = "",
+    longest: int | None = _LONGEST_TEXT,
 ) -> Iterator[str]:
     """Yield the replies as lines for people, under a heading for each phase; `heading` is the one before.
 
-    Of texts only the `decisive` ones are there, or all with `reasoning`.
+    Of texts only the `decisive` ones are there, or all with `reasoning`, each cut to its `longest` characters.
     """
     for exchange in exchanges:
         before, heading = heading, _heading(exchange)
         if heading != before:  # where agents speak in turn, each is a phase of its own
             yield heading
-        yield from _reply_lines(exchange, reasoning, decisive)
+        yield from _reply_lines(exchange, reasoning, decisive, longest)
 
 
 def _heading(exchange: Exchange) -> str:
     return f"Round {exchange.entry.round}, {exchange.entry.phase}"
 
 
-def _reply_lines(exchange: Exchange, reasoning: bool, decisive: frozenset[str]) -> Iterator[str]:
+def _reply_lines(
+    exchange: Exchange, reasoning: bool, decisive: frozenset[str], longest: int | None = _LONGEST_TEXT
+) -> Iterator[str]:
     """Yield one line with what was decided, `decisive` texts among it, and one per other text if `reasoning`."""
     head = f"  {exchange.entry.agent:<9} {exchange.ask.role:<10}"
     if exchange.reply.value is None:
         yield f"{head} unusable reply ({exchange.reply.failure})"
-        return
-    properties = json_schema(exchange.ask.reply_model)["properties"]
-    fields = exchange.reply.value.model_dump(exclude_unset=True)
-    texts = {key for key in fields if "maxLength" in properties[key] and key not in decisive}
-    yield " ".join([head, *(one_line(str(value)) for key, value in fields.items() if key not in texts)])
+        texts = {"written": exchange.entry.text}
+    else:
+        decided, texts = parts(exchange, decisive)
+        yield " ".join([head, *(one_line(str(value)) for value in decided)])
     if reasoning:
-        for key in fields:
-            if key in texts and (text := one_line(fields[key], 300)):
+        for key, value in texts.items():
+            if text := one_line(value, longest):
                 yield f"      {key}: {text}"
 
 

@@ -15,7 +15,7 @@ from parley.play.given import MISSING, GivenReply, play_given
 from parley.play.journal import Entry
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts, read_record, read_trace
-from parley.play.runner import Play, play
+from parley.play.runner import Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
 from parley.policies.plugin import PluginParameters
@@ -75,11 +75,11 @@ def replay(path: Path) -> Replayed:
     return Replayed(path, summary, _difference(summary, entries, read_trace(path), again))
 
 
-def play_recorded(summary: Summary, game: Game, entries: list[Entry]) -> Play:
+def play_recorded(summary: Summary, game: Game, entries: list[Entry], watcher: Watcher | None = None) -> Play:
     """Play a fresh game with the recorded replies; raises RecordError where the game asks something else."""
     recorded = RecordedPolicy(entries)
     try:
-        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats})
+        return play(summary.simulation["id"], game, {seat.name: recorded for seat in game.seats}, watcher=watcher)
     except RecordError as error:
         roles = [seat.role for seat in game.seats]
         prompts = game.prompts.digests(game.prompt, roles, game.parameters, scripted_roles(game.seats))

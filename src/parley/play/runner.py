@@ -7,7 +7,7 @@ what was said. It asks nothing that the journal already answers.
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,18 +52,33 @@ class Play:
         return digest([self.simulation_id, said, self.outcome.as_json()])
 
 
+class Watcher:
+    """Is told how a game goes while it is played; by default it does nothing."""
+
+    def asking(self, asks: Sequence[Ask]) -> None:
+        """Be told what is asked in the phase that begins."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """Be told of one attempt, as soon as it is there."""
+
+    def phase_over(self, replies: Sequence[Reply]) -> None:
+        """Be told what the game is sent at the end of a phase."""
+
+
 def play(
     simulation_id: str,
     game: Game,
     policies: Mapping[str, Policy],
     journal: Journal | None = None,
     on_phase: Callable[[list[Exchange]], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> Play:
     """Play `game` to its end and return what happened; where an event loop runs, in a thread with a loop of its own.
 
-    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over.
+    `policies` maps each agent's name to what answers for it. `on_phase` is told of each phase when it is over, and
+    `watcher` of each reply.
     """
-    playing = play_async(simulation_id, game, policies, journal, on_phase)
+    playing = play_async(simulation_id, game, policies, journal, on_phase, watcher)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -78,22 +93,27 @@ async def play_async(
     policies: Mapping[str, Policy],
     journal: Journal | None = None,
     on_phase: Callable[[list[Exchange]], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> Play:
-    """Like `play`, inside a running event loop."""
+    """Like `play`, inside a running event loop; `watcher` is told of each reply."""
+    watcher = watcher or Watcher()
     generator = playing(game)
     exchanges: list[Exchange] = []
     retries = game.parameters.retries
     asks = next(generator)
     while True:
-        answered = await _answer_all(simulation_id, asks, policies, retries, journal)
+        watcher.asking(asks)
+        answered = await _answer_all(simulation_id, asks, policies, retries, journal, watcher)
         if journal is not None:
             journal.sync()
         phase = [exchange for attempts in answered for exchange in attempts]
         exchanges.extend(phase)
         if on_phase is not None:
             on_phase(phase)
+        replies = [attempts[-1].reply for attempts in answered]
+        watcher.phase_over(replies)
         try:
-            asks = generator.send([attempts[-1].reply for attempts in answered])
+            asks = generator.send(replies)
         except StopIteration as end:
             return Play(simulation_id, tuple(exchanges), end.value)
 
@@ -104,6 +124,7 @@ async def _answer_all(
     policies: Mapping[str, Policy],
     retries: int,
     journal: Journal | None,
+    watcher: Watcher,
 ) -> list[list[Exchange]]:
     """Have all asks of a phase in flight at once; the first error of any ends all.
 
@@ -113,7 +134,7 @@ async def _answer_all(
 
     async def answer(ask: Ask) -> list[Exchange]:
         try:
-            return await _answer(simulation_id, ask, policies[ask.agent], retries, journal)
+            return await _answer(simulation_id, ask, policies[ask.agent], retries, journal, watcher)
         except BudgetError as error:
             refused.append(error)
             return []
@@ -131,7 +152,7 @@ async def _answer_all(
 
 
 async def _answer(
-    simulation_id: str, ask: Ask, policy: Policy, retries: int, journal: Journal | None
+    simulation_id: str, ask: Ask, policy: Policy, retries: int, journal: Journal | None, watcher: Watcher
 ) -> list[Exchange]:
     """Ask until a reply can be used or the retries are spent; return every attempt."""
     attempts = []
@@ -145,6 +166,7 @@ async def _answer(
         reply = read_reply(ask, entry.text, entry.finish_reason)
         took += entry.milliseconds
         attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
+        watcher.answered(attempts[-1])
         if reply.failure is None:
             break
     return attempts

@@ -18,7 +18,7 @@ from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.journal import Journal, retire
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
-from parley.play.runner import Exchange, Play, play_async
+from parley.play.runner import Exchange, Play, Watcher, play_async
 from parley.play.usable import bring_back, read_own
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
@@ -253,6 +253,7 @@ async def play_simulation(
     journal: Journal | None,
     on_phase: Callable[[list[Exchange]], None],
     purse: "Purse | None" = None,
+    watcher: Watcher | None = None,
 ) -> tuple[Play, dict[str, dict[str, Any]]]:
     """Connect what the simulation needs and play it; return the play and the provenance of its engines.
 
@@ -273,7 +274,7 @@ async def play_simulation(
             if seat.group not in made:
                 made[seat.group] = _policy(simulation.condition.groups[seat.group].player, engines)
             policies[seat.name] = made[seat.group]
-        played = await play_async(simulation.id, game, policies, journal, on_phase)
+        played = await play_async(simulation.id, game, policies, journal, on_phase, watcher)
         answered = {name: {**told[name], **engine.effort()} for name, engine in engines.items()}
     return played, answered
 

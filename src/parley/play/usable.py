@@ -12,7 +12,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import MissingRecordError, RecordError
-from parley.files import mark_done, read_regular
+from parley.files import forget_done, mark_done, read_regular
 from parley.play.journal import restore
 from parley.play.record import Summary, read_summary
 from parley.study import Study
@@ -183,10 +183,8 @@ def recall_left_out(study: Study) -> str | None:
         return None
     own = {simulation.record(study.name): simulation for simulation in study.simulations()}
     if any(path not in own or _is_usable(path, own[path]) for path in left_out):
-        for stage in ("tables", "ledger", "figures", "report"):
-            any_mark = paths.stamp(study.name, stage, "*")
-            for mark in any_mark.parent.glob(any_mark.name):
-                mark.unlink(missing_ok=True)
+        for stage in ("tables", "ledger", "figures", "report", "view"):
+            forget_done(study.name, stage)
         return None
     named = ", ".join(map(str, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
     return f"the tables leave out {_records(len(left_out), 'damaged ')} ({named}); {_AGAIN}"

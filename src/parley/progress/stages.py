@@ -1,4 +1,4 @@
-"""The stages of a study as their files tell them: models prepared, tables, ledger, figures, report."""
+"""The stages of a study as their files tell them: models prepared, tables, ledger, figures, report, view."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,8 +96,9 @@ def last_stages(study: Study, since: float | None) -> list[FileStage]:
         stages.append(("ledger", "ledger", "ledger", study.ledger_plan))
     stages.append(("figures", "figures", "figures", study.plan))
     stages.append(("report", "report", "report", planned_report(study, new=False)))
+    stages.append(("view", "view", "view", study.plan))
     tables, figures = (paths.stamp(study.name, folder, study.plan) for folder in ("tables", "figures"))
-    before = {"figures": tables, "report": figures}
+    before = {"figures": tables, "report": figures, "view": tables}
     return [
         FileStage(
             name,

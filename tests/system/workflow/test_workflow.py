@@ -61,10 +61,11 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
     study = played
     planned = {simulation.record("small") for simulation in study.simulations()}
     assert set(paths.simulations("small").rglob("*.parquet")) == planned
-    stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report")]
+    stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report", "view")]
     figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg")]
     tables = [paths.table("small", name, s) for name in paths.TABLES for s in (".csv", ".parquet")]
-    assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small")])
+    page = paths.view_page(paths.view("small"))
+    assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small"), page])
     assert not paths.journal(next(iter(planned))).parent.exists()
 
     again = snakemake("--dry-run", "--config", "study=small.yaml")
@@ -97,7 +98,7 @@ def test_what_is_missing_is_made_again(played: Study, monkeypatch: pytest.Monkey
     made = snakemake("--config", "study=small.yaml")
     assert made.returncode == 0, made.stderr
     counts = jobs(made.stdout + made.stderr)
-    assert [counts[name] for name in ("simulate_shard", "summarize", "figures", "report")] == [1, 1, 1, 1]
+    assert [counts[name] for name in ("simulate_shard", "summarize", "figures", "report", "view")] == [1] * 5
 
     paths.figure("small", "trajectories", ".png").unlink()
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
@@ -110,7 +111,7 @@ def test_a_damaged_record_is_left_out_and_said_again_until_it_is_deleted_and_pla
     bad = next(played.simulations()).record("small")
     content = bad.read_bytes()
     edit(bad, lambda rows: rows[-1].update(text="{}"))
-    for stage in ("tables", "figures", "report"):  # none of which was made before the damage
+    for stage in ("tables", "figures", "report", "view"):  # none of which was made before the damage
         shutil.rmtree(paths.stamp("small", stage, "").parent)
     made = snakemake("--config", "study=small.yaml")
     assert made.returncode == 0, made.stderr
@@ -178,7 +179,7 @@ def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     counts = jobs(planned.stdout + planned.stderr)
     assert "simulate_shard" not in counts
-    assert counts["summarize"] == counts["figures"] == counts["report"] == 1
+    assert counts["summarize"] == counts["figures"] == counts["report"] == counts["view"] == 1
 
 
 def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
@@ -204,7 +205,7 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     kept = records[0].rename("kept.parquet")
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     counts = jobs(planned.stdout + planned.stderr)
-    assert [counts[name] for name in ("simulate", "summarize", "figures", "report")] == [1, 1, 1, 1]
+    assert [counts[name] for name in ("simulate", "summarize", "figures", "report", "view")] == [1] * 5
     kept.rename(records[0])
     # Snakemake deleted the log of the failed attempt; what it said is kept.
     assert Path(f"{log}.failed").read_text() == failure

@@ -10,6 +10,8 @@ from parley.calibration.run import calibrate
 from parley.files import mark_done, write_atomically
 from parley.games.problems.sources import Arithmetic
 from parley.report.page import report
+from parley.report.view.chosen import chosen
+from parley.report.view.folder import write_view
 from parley.study import Study
 from support.answering import record_with_model, standing_in
 from support.calibrating import answering
@@ -28,7 +30,8 @@ def finish(study: Study) -> None:
         for suffix in (".png", ".svg"):
             write_atomically(paths.figure(study.name, figure.name, suffix), lambda file: file.write(b"<svg/>"))
     report(study)
-    for stage in ("tables", "figures", "report"):
+    write_view(chosen(study, {}, 10, journals=False), paths.view(study.name))
+    for stage in ("tables", "figures", "report", "view"):
         mark_done(study.name, stage, study.plan)
 
 

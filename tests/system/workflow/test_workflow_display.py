@@ -85,7 +85,7 @@ def test_a_run_in_a_pipe_has_a_line_per_stage(folder: Path) -> None:
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
     assert "\x1b" not in result.stderr
-    for stage in ("playing", "tables", "figures", "report"):
+    for stage in ("playing", "tables", "figures", "report", "view"):
         assert any(re.fullmatch(rf"small: {stage} done( in \d+ s)?", line) for line in lines), result.stderr
     assert lines[-1].startswith("small: 4 of 4 simulations")
     assert "Finished jobid" not in result.stderr

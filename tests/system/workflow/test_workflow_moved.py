@@ -62,7 +62,7 @@ def test_a_new_axis_plays_nothing_again(played: dict[str, bytes]) -> None:
     planned = snakemake("--dry-run", "--config", "study=small.yaml")
     told = planned.stdout + planned.stderr
     assert "8 finished simulations lie at former paths" in told
-    assert jobs(told) == {"all": 1, "summarize": 1, "figures": 1, "report": 1, "total": 4}
+    assert jobs(told) == {"all": 1, "summarize": 1, "figures": 1, "report": 1, "view": 1, "total": 5}
     assert sorted(paths.simulations("small").rglob("*")) == before, "a dry run moves nothing"
 
     result = snakemake("--config", "study=small.yaml")

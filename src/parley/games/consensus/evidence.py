@@ -1,13 +1,25 @@
 """What the consensus game shows: the measure of agreement, and the figures (after Figures 2 to 4 of the paper)."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
 from parley.games.consensus.columns import COLUMNS
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.state import Round
-from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Measure, Quantity, Trajectory
+from parley.games.evidence import (
+    ENDINGS,
+    Evidence,
+    FigureSpec,
+    Mark,
+    Measure,
+    Quantity,
+    State,
+    Timeline,
+    TimelineCell,
+    Trajectory,
+)
 from parley.text import by_number
 
 FIGURES = (
@@ -87,6 +99,13 @@ QUANTITIES = (
     *_AGREED,
 )
 
+LEADING, APART, SILENT = "leading", "apart", "silent"
+STATES = (
+    State(LEADING, "holds the honest agents' most frequent value", "#56B4E9", ""),
+    State(APART, "holds another value", "#E69F00", "///"),
+    State(SILENT, "proposes nothing", "#FFFFFF", "xxx"),
+)
+
 
 class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     """Agreement by round, the quality of an agreement, and the values of single simulations."""
@@ -136,7 +155,42 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
             stopped=outcome["rounds"] if outcome["finished_early"] else None,
         )
 
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
+        """Return a game as a table of values and votes: honest agents first; round 0 has the initial values.
+
+        Of honest agents it has what they hold after the round, of Byzantine ones what they told in it.
+        """
+        initial: Mapping[str, int] = outcome["metrics"]["initial_values"]
+        everyone = {name for entry in trace for name in entry["proposals"]} | set(initial)
+        names = sorted(everyone, key=lambda name: (name not in initial, by_number(name)))
+        cells = {(name, 0): _cell(value, initial.values(), value) for name, value in initial.items()}
+        marks = []
+        for entry in trace:
+            number, held = entry["round"], [entry["values"][name] for name in initial]
+            for name, told in entry["proposals"].items():
+                cells[name, number] = _cell(entry["values"][name] if name in initial else told, held, told)
+            marks += [Mark(name, number, "votes to stop") for name, vote in entry["votes"].items() if vote == "stop"]
+            marks += [Mark(name, number, "tells some agents another value") for name in entry.get("sent", {})]
+        return Timeline(
+            agents={name: name for name in names},
+            framed=frozenset(everyone - set(initial)),
+            framed_label="Byzantine agent",
+            cells=cells,
+            states=STATES,
+            marks=marks,
+            results={e["round"]: f"{e['stop_votes']}{': stop' if e['stopped'] else ''}" for e in trace},
+            results_label="votes to stop",
+        )
+
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the agreement by round: the share of the honest agents that hold their most frequent value."""
         shares = [(entry["round"], entry["honest_share"]) for entry in trace]
         return {"agreement": [(number, share) for number, share in shares if share is not None]}
+
+
+def _cell(value: int | None, held: Iterable[int | None], told: int | None) -> TimelineCell:
+    """Return the cell of an agent with this value, where honest agents have those `held`, after what it `told`."""
+    counts = Counter(each for each in held if each is not None)
+    leads = counts[value] > 1 and counts[value] == max(counts.values()) if value is not None else False
+    state = SILENT if told is None else LEADING if leads else APART
+    return TimelineCell(state, "–" if value is None else str(value))

@@ -7,7 +7,18 @@ from parley.games.deliberation.borne_out import check_verdict
 from parley.games.deliberation.columns import COLUMNS
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.deliberation.state import Round
-from parley.games.evidence import ENDINGS, Evidence, FigureSpec, Indicator, Measure, Quantity, Session, Utterance
+from parley.games.deliberation.table import timeline
+from parley.games.evidence import (
+    ENDINGS,
+    Evidence,
+    FigureSpec,
+    Indicator,
+    Measure,
+    Quantity,
+    Session,
+    Timeline,
+    Utterance,
+)
 from parley.games.parameters import Group
 
 MEASURES = (
@@ -165,6 +176,10 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
     def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> int:
         """Return the last turn of the last deliberation on the problem."""
         return trace[-1]["turn"]
+
+    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Timeline:
+        """Return the deliberations of a simulation as a table of answers."""
+        return timeline(outcome["metrics"]["right_answer"], trace)
 
     def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Sequence[Session]:
         """Return the deliberations of one simulation, for the ledger."""

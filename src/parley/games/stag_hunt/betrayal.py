@@ -138,6 +138,17 @@ def hare_for_good(stags: int, hares: int, idle: int) -> bool:
     return hares > 0 and not stags and not idle
 
 
+def behaviors_of(after: Mapping[str, Any], found: Betrayed | None) -> frozenset[str]:
+    """Return the names of what a betrayed player did, from `after_betrayal` of its record and its rounds."""
+    shown = {
+        "hare_for_good": hare_for_good(after["stags"], after["hares"], after["idle"]),
+        "switched_for_good": found is not None and found.switched,
+        "preemptive": found is not None and found.preemptive,
+        "stag_again": after["stags"] > 0,
+    }
+    return frozenset(name for name, so in shown.items() if so)
+
+
 def archetype(share: Fraction | None, threshold: Fraction) -> str:
     """Return the archetype of a player by its share of stags after the betrayal; `threshold` is in [1/2, 1].
 

@@ -20,6 +20,7 @@ from parley.games.stag_hunt.betrayal import (
     PERSISTENT,
     PRONE,
     UNCLASSIFIED,
+    behaviors_of,
     hare_for_good,
     player_after,
     reaction_metrics,
@@ -271,15 +272,9 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
         rounds = counted(trace)
         told = {}
         for name, after in metrics["after_betrayal"].items():
-            found = player_after(trace, name, after["seen"])
             payoff = sum(each["points"][name] for each in rounds) / len(rounds)
-            shown = {
-                "hare_for_good": _hare_for_good(after),
-                "switched_for_good": found is not None and found.switched,
-                "preemptive": found is not None and found.preemptive,
-                "stag_again": after["stags"] > 0,
-            }
-            told[name] = Behaved(frozenset(k for k, v in shown.items() if v), payoff, parameters.hare - payoff)
+            shown = behaviors_of(after, player_after(trace, name, after["seen"]))
+            told[name] = Behaved(shown, payoff, parameters.hare - payoff)
         return told
 
     def reacted(

@@ -1,0 +1,121 @@
+"""What is known of a study and its run: who, when, with what, from where; from its file and its records."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from parley import __version__
+from parley.play.record import Summary
+from parley.play.usable import Records
+from parley.text import counted, one_line
+
+# Where the games are from (CITATION.cff has them in full); an own game has no paper here.
+PAPERS = {
+    "consensus": ("Can AI Agents Agree?", "https://arxiv.org/abs/2603.01213"),
+    "deliberation": (
+        "Achieving Unanimous Consensus Through Multi-Agent Deliberation",
+        "https://arxiv.org/abs/2504.02128",
+    ),
+    "stag_hunt": (
+        "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games",
+        "https://arxiv.org/abs/2606.07790",
+    ),
+}
+NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
+_SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
+
+
+@dataclass(frozen=True)
+class About:
+    """A study and its run, in words and numbers; no names of users or hosts, no paths."""
+
+    name: str
+    title: str
+    description: str
+    license: str  # a URL, or words
+    author: str  # may be empty
+    sources: tuple[Mapping[str, str], ...]  # of imported games: format, source, license
+    started: datetime
+    ended: datetime
+    software: Mapping[str, str]  # versions by name; several are joined by ", "
+    players: tuple[str, ...]
+    models: Mapping[str, tuple[str, str]]  # by name: license of the weights, note
+    paper: tuple[str, str] | None
+    left_out: int
+
+    @property
+    def imported(self) -> bool:
+        """Whether games were played elsewhere."""
+        return bool(self.sources)
+
+
+def about(records: Records, license_note: str, author: str) -> About:
+    """Return what is known of the study that has these records."""
+    study, made = records.study, [summary.provenance for summary in records.summaries]
+    sources = {
+        (one["format"], one["source"], one["license"]) for each in made if (one := each.get("imported")) is not None
+    }
+    game = study.game.name
+    axes = ", ".join(study.axes)
+    conditions = {condition.path for condition in study.conditions}
+    what = (
+        f"{counted(len(records.simulations), 'simulation')} of groups of agents "
+        f"in {counted(len(conditions), 'condition')} (axes: {axes}). Game: {game.replace('_', ' ')}."
+    )
+    from_where = "".join(
+        f" Imported, not played by Parley: {source} (license: {terms})." for _, source, terms in sources
+    )
+    title = one_line(study.title) or study.name
+    return About(
+        name=study.name,
+        title=title,
+        description=f"{title.rstrip('.')}. {what}{one_line(from_where) and ' ' + one_line(from_where)}",
+        license=license_url(license_note)
+        or one_line("; ".join(sorted({terms for *_, terms in sources})))
+        or NO_LICENSE,
+        author=one_line(author, 200),
+        sources=tuple({"format": f, "source": s, "license": terms} for f, s, terms in sorted(sources)),
+        started=min(datetime.fromisoformat(each["started"]) for each in made),
+        ended=max(datetime.fromisoformat(each["ended"]) for each in made),
+        software=_software(made),
+        players=_players(records.summaries),
+        models={
+            name: (one_line(entry.license), one_line(entry.note))
+            for condition in study.conditions
+            for name, entry in condition.entries.items()
+        },
+        paper=PAPERS.get(game),
+        left_out=len(records.left_out),
+    )
+
+
+def license_url(text: str) -> str:
+    """Return the page of an SPDX identifier, or the text as it is: a URL, or words."""
+    text = one_line(text, 300)
+    return f"https://spdx.org/licenses/{text}" if _SPDX.fullmatch(text) else text
+
+
+def _software(made: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the versions of what played, each named once; first Parley's own."""
+    found: dict[str, set[str]] = {"parley": set(), "python": set()}
+    for each in made:
+        engines = [engine.get("versions", {}) for engine in each.get("engines", {}).values()]
+        own = {"parley": each.get("parley", __version__), "python": each.get("python", "")}
+        for versions in (own, each.get("packages", {}), *engines):
+            for name, version in versions.items():
+                found.setdefault(name, set()).add(str(version))
+    return {name: ", ".join(sorted(versions - {""})) for name, versions in found.items()}
+
+
+def _players(summaries: Iterable[Summary]) -> tuple[str, ...]:
+    return tuple(sorted({str(group["player"]) for each in summaries for group in each.simulation["groups"]}))
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,45 @@
+"""`parley show --replies`: a record's game to be read from start to end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from parley.errors import RecordError
+from parley.play.board import Board
+from parley.play.journal import Entry
+from parley.play.live import outcome_line, transcript_lines
+from parley.play.live_screen import can_draw, print_final
+from parley.play.record import read_record
+from parley.play.replay import play_recorded, rebuild_game
+from parley.text import one_line
+
+
+def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:
+    """Yield the replies of a record in full, a line for each and one for each text, then how the game ended.
+
+    A `terminal` that can show it gets the matrix at the end. Where this version cannot play the game again, such as an
+    imported one without its prompts, replies come as they were written. Raises RecordError if it cannot be read.
+    """
+    summary, entries = read_record(path)
+    try:
+        board = Board(lambda: rebuild_game(path, summary))
+        played = play_recorded(summary, board.game, entries, board)
+    except RecordError as error:
+        yield f"# As they were written; {one_line(str(error))}"
+        yield from _written(entries)
+        return
+    yield from transcript_lines(played.exchanges, True, board.game.read_texts, longest=None)
+    if can_draw(terminal):
+        board.end(played.outcome)
+        print_final(board, [one_line(str(path))], terminal)
+    else:
+        yield outcome_line(type(board.game), played.outcome)
+
+
+def _written(entries: list[Entry]) -> Iterator[str]:
+    heading = ""
+    for entry in entries:
+        before, heading = heading, f"Round {entry.round}, {one_line(entry.phase)}"
+        if heading != before:
+            yield heading
+        yield f"  {one_line(entry.agent):<9} {one_line(entry.text)}"

@@ -1,0 +1,134 @@
+// Starts the page: reads the index, shows what the address says, listens to keys.
+
+const KEYS = [
+  ["← → ↑ ↓", "another round or agent; in the list, another row"], ["Enter", "open the game of a row"],
+  ["n, p", "next, previous game that ended like this one (in the order of the list)"], ["d", "what changed in the prompt since the one before"],
+  ["r", "read the game from start to end, and back"], ["/", "search the list"], ["Esc", "back"], ["?", "this help"],
+];
+
+let page = null;
+let refreshing = null;
+
+function show() {
+  page?.end?.();
+  const { path, query } = route();
+  const [kind = "", ...ids] = path;
+  page = pageOf(kind, ids, query);
+  document.getElementById("main").replaceChildren(page);
+  document.title = `${kind && ids[0] ? `${ids.map((id) => id.slice(0, 8)).join(" and ")} – ` : ""}${plain(index.title)}`;
+  for (const one of document.querySelectorAll("#nav a")) {
+    if (one.id === `nav-${kind || "list"}`) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+    if (one.id === "nav-list") one.href = kind ? lastList : "#/";
+  }
+  if (kind) scrollTo(0, 0);
+  page.start?.();
+}
+
+/** Return the page of an address: {start, end, back, next, diff, arrow} as far as it has them. */
+function pageOf(kind, ids, query) {
+  if (kind === "") return listPage(query);
+  if (kind === "pairs") return pairsPage(query);
+  const simulations = ids.map(simulationOf);
+  const missing = ids.find((_, at) => simulations[at] === null);
+  if (missing !== undefined) return lost(`There is no simulation ${missing} in this study.`);
+  if (kind === "game" && simulations.length === 1) return gamePage(simulations[0], query);
+  if (kind === "read" && simulations.length === 1) return readPage(simulations[0]);
+  if (kind === "compare" && simulations.length === 2) return comparePage(...simulations, query);
+  return lost("This address leads nowhere.");
+}
+
+function lost(text) {
+  return h("div", { class: "page" }, h("div", { class: "empty" }, h("p", null, shown(text)), h("a", { class: "button", href: "#/" }, "All simulations")));
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const help = document.getElementById("help");
+  const writes = event.target.closest?.("input:not([type=checkbox]), select");
+  if (event.key === "Escape" && !help.open) {
+    if (writes) writes.blur();
+    else if (!page.back?.() && route().path.length) go(lastList);
+    return;
+  }
+  if (writes || help.open) return;
+  const actions = {
+    "?": () => help.showModal(),
+    n: () => page.next?.(1),
+    p: () => page.next?.(-1),
+    d: () => page.diff?.(),
+    r: () => otherKind(),
+    "/": () => document.getElementById("search")?.focus(),
+  };
+  const walks = event.key.startsWith("Arrow") && page.arrow && event.target === document.body;
+  if (!(event.key in actions) && !walks) return;
+  event.preventDefault();
+  if (walks) page.arrow(event.key);
+  else actions[event.key]();
+}
+
+function otherKind() {
+  const [kind, id] = route().path;
+  if (kind === "game" || kind === "read") go(link([kind === "game" ? "read" : "game", id]));
+}
+
+let lastList = "#/"; // to which Escape goes back
+
+function helpDialog() {
+  const close = h("button", { type: "button", onclick: () => close.closest("dialog").close() }, "Close");
+  return h("dialog", { id: "help", "aria-labelledby": "help-title" }, h("h2", { id: "help-title" }, "Keys"),
+    h("dl", { class: "keys" }, KEYS.map(([key, does]) => h("div", null, h("dt", null, key.split(" ").map((one) => [h("kbd", null, one.replace(",", "")), " "])), h("dd", null, does)))),
+    h("p", { class: "soft" }, "The address holds what you see: copy it to send a view. A small box such as ", shown("\u202e"), " stands for a character that prints nothing or turns the text around."), close);
+}
+
+/** Ask the server for what happened since. The list follows by itself; a game that is read stays until the reader asks. */
+async function refresh(byHand) {
+  const button = document.getElementById("refresh");
+  const before = page.simulation?.replies;
+  button.disabled = true;
+  try {
+    await refreshIndex();
+  } catch {
+    document.getElementById("served").replaceChildren("the server does not answer ", button);
+    button.disabled = false;
+    return;
+  }
+  lastChosen = null;
+  frame();
+  if (byHand) show();
+  else page.refresh?.();
+  const news = !byHand && page.simulation && index.byId.get(page.simulation.id)?.replies !== before;
+  if (news) document.getElementById("refresh").textContent = "Refresh: new replies";
+  if (byHand) document.getElementById("refresh").focus();
+}
+
+/** Fill what stands around every page. */
+function frame() {
+  const running = index.running;
+  document.getElementById("served").replaceChildren(...(index.served ? [
+    running ? h("span", { class: "live-dot", "aria-hidden": "true" }) : "", running ? "running " : "",
+    h("button", { type: "button", class: "quiet", id: "refresh", onclick: () => refresh(true) }, "Refresh")] : [running ? "still running when this was written" : ""]));
+  clearInterval(refreshing);
+  if (index.served && running) refreshing = setInterval(() => document.hidden || document.activeElement?.closest?.("input, select") || refresh(false), 10_000);
+}
+
+function start() {
+  setIndex(JSON.parse(document.getElementById("index").textContent));
+  document.body.append(
+    h("header", { class: "top" }, h("a", { class: "skip", href: "#/", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "To the content"),
+      h("strong", null, shown(index.title)), h("span", { class: "soft" }, shown(`${index.study} · ${index.game}`)), h("span", { class: "grow" }),
+      h("span", { id: "served" }), h("nav", { id: "nav", "aria-label": "Pages" }, h("a", { href: "#/", id: "nav-list" }, "Simulations"), index.conditions.length > 1 && h("a", { href: "#/pairs", id: "nav-pairs" }, "Pairs"),
+        h("button", { type: "button", class: "quiet", "aria-keyshortcuts": "?", onclick: () => document.getElementById("help").showModal() }, "Keys"))),
+    h("main", { id: "main", tabindex: -1 }), h("p", { id: "live", class: "sr", role: "status", "aria-live": "polite" }), helpDialog(),
+    h("footer", { class: "soft" }, shown(`Parley ${index.version} · written ${index.written} · ${counted(index.simulations.length, "simulation")}`)));
+  frame();
+  addEventListener("hashchange", (event) => {
+    const before = new URL(event.oldURL).hash;
+    if (/^#?\/?(\?|$)/.test(before)) lastList = before || "#/";
+    show();
+  });
+  addEventListener("keydown", onKey);
+  show();
+}
+
+addEventListener("DOMContentLoaded", start);

@@ -1,0 +1,104 @@
+// Builds DOM nodes. Text enters as text nodes only: nothing that a model wrote is ever read as HTML.
+
+/**
+ * Return a new element. `props` are attributes; a function is a listener of the event after "on"; `style` holds CSS
+ * properties. Children are nodes or texts, nested in arrays as one likes; null, undefined and false are left out.
+ */
+function h(tag, props, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") node.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const [key, part] of Object.entries(value)) node.style.setProperty(key, part);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+// Controls, format characters (directions, zero width), surrogates, private use, and letters that show nothing.
+const ODD = /(?![\n\t])([\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0])\1*/gu;
+const ODD_NAMES = {
+  "0000": "null", "0007": "bell", "0008": "backspace", "000D": "carriage return", "001B": "escape", "00AD": "soft hyphen",
+  "200B": "zero-width space", "200C": "zero-width non-joiner", "200D": "zero-width joiner", "200E": "left-to-right mark",
+  "200F": "right-to-left mark", "2028": "line separator", "2029": "paragraph separator", "202A": "left-to-right embedding",
+  "202B": "right-to-left embedding", "202C": "end of a direction", "202D": "left-to-right override",
+  "202E": "right-to-left override", "2060": "word joiner", "2066": "left-to-right isolate", "2067": "right-to-left isolate",
+  "2068": "first strong isolate", "2069": "end of an isolate", FEFF: "byte order mark",
+};
+
+function codeOf(character) {
+  return character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+}
+
+/** Return nodes that show a text, with a small box for each character that prints nothing or moves others. */
+function shown(text) {
+  const nodes = [];
+  let end = 0;
+  for (const found of String(text).matchAll(ODD)) {
+    const code = codeOf(found[1]);
+    const times = found[0].length / found[1].length;
+    const name = `U+${code}${code in ODD_NAMES ? `, ${ODD_NAMES[code]}` : ""}${times > 1 ? `, ${times} times` : ""}`;
+    nodes.push(text.slice(end, found.index), h("span", { class: "odd", role: "img", "aria-label": name, title: name },
+      times > 1 ? `${code}×${times}` : code));
+    end = found.index + found[0].length;
+  }
+  nodes.push(String(text).slice(end));
+  return nodes.filter((node) => node !== "");
+}
+
+/** Return a text as one line for an attribute: characters that print nothing become their codes. */
+function plain(text) {
+  return String(text).replace(ODD, (_, character) => `[U+${codeOf(character)}]`);
+}
+
+const LONGEST = 60_000; // characters that are shown at once: more takes a browser seconds to lay out
+
+/** Return a block of text as it was sent or answered; a very long one is cut, with a button for the rest. */
+function prose(text, props) {
+  const block = h("pre", { dir: "auto", ...props }, shown(text.slice(0, LONGEST)));
+  if (text.length > LONGEST) {
+    const more = h("button", { type: "button", onclick: () => { more.remove(); block.append(...shown(text.slice(LONGEST))); } },
+      `Show the other ${number(text.length - LONGEST)} characters`);
+    block.append("\n", more);
+  }
+  return block;
+}
+
+/** Return a number with separators; null is a dash. */
+function number(value) {
+  return value === null || value === undefined ? "–" : value.toLocaleString("en-US", { maximumFractionDigits: 2 });
+}
+
+function counted(many, kind) {
+  return `${number(many)} ${kind}${many === 1 ? "" : "s"}`;
+}
+
+/** Return a name such as never_agreed as words; other texts as they are. */
+function spaced(text) {
+  return /^[a-z0-9_]+$/.test(text) ? text.replaceAll("_", " ") : text;
+}
+
+/** Return a color if it is one, else gray. */
+function safeColor(color) {
+  return typeof color === "string" && /^[#\w(),.%\s-]+$/.test(color) && CSS.supports("color", color) ? color : "#9a9a9a";
+}
+
+/** Return a small label with its color: an outcome or a state. */
+function pill(label, color) {
+  return h("span", { class: "pill", style: { "--c": safeColor(color) } }, shown(label));
+}
+
+function note(kind, ...children) {
+  return h("p", { class: `note ${kind}` }, ...children);
+}
+
+/** Say something to a screen reader, without moving the focus. */
+function announce(text) {
+  document.getElementById("live").textContent = plain(text);
+}
+
+/** Return a select; `options` are [value, label] pairs. */
+function select(props, options, chosen) {
+  return h("select", props, options.map(([value, label]) => h("option", { value, selected: value === chosen }, plain(label))));
+}

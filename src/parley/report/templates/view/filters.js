@@ -1,0 +1,165 @@
+// Which simulations the list shows and in which order: all of it stands in the address.
+
+/** Return a function that says whether a simulation is shown; `without` names a filter that is left out of account. */
+function filterOf(query, without = null) {
+  const tests = [];
+  const chosen = (name) => (name === without ? [] : query.getAll(name));
+  const oneOf = (values, of) => values.length && tests.push((simulation) => values.includes(of(simulation)));
+  const indicated = chosen("outcome").map(indicatorOf).filter(Boolean);
+  for (const { values } of indicated) tests.push((simulation) => values[simulation.at] === true);
+  oneOf(chosen("outcome").filter((name) => !indicatorOf(name)), stateName);
+  oneOf(chosen("condition"), (simulation) => simulation.condition.id);
+  const ids = chosen("ids").flatMap((text) => text.split(",")).filter(Boolean).map((id) => id.slice(0, 8));
+  oneOf(ids, (simulation) => simulation.short);
+  for (const name of new Set(query.keys())) {
+    if (!name.startsWith("axis.")) continue;
+    const axis = name.slice(5);
+    oneOf(chosen(name).map(sameCase), (simulation) => sameCase(simulation.condition.axes[axis]));
+  }
+  if (query.get("failed")) tests.push((simulation) => simulation.failed > 0);
+  const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length) {
+    tests.push((simulation) => {
+      const text = `${simulation.id} ${simulation.seed} ${outcomeOf(simulation).label} ${simulation.diagnosis ?? ""} `
+        + `${simulation.condition.label}`;
+      return words.every((word) => text.toLowerCase().includes(word));
+    });
+  }
+  return (simulation) => tests.every((test) => test(simulation));
+}
+
+/** Return the indicator of this name, a yes or no of each simulation; undefined for an outcome. */
+function indicatorOf(name) {
+  return index.outcomeByName.has(name) ? undefined : index.indicators?.find((one) => one.name === name);
+}
+
+/** Return under which name of an outcome a simulation is counted. */
+function stateName(simulation) {
+  if (simulation.damaged) return "(damaged)";
+  if (simulation.running) return "(running)";
+  return simulation.outcome ?? "(none)";
+}
+
+/** Return a value of an axis as text; Python's True and JSON's true are the same. */
+function sameCase(value) {
+  return String(value ?? "").toLowerCase();
+}
+
+/** Return the columns of the list: what varies, and how each game went. */
+function listColumns() {
+  const axes = index.axes.filter((axis) => axis.values.length > 1);
+  const ofAxes = axes.length > 5
+    ? [{ key: "condition", label: "Condition", of: (one) => one.condition.label, width: "minmax(8rem,2.4fr)" }]
+    : axes.map((axis) => ({
+        key: `axis.${axis.name}`,
+        label: axis.label,
+        of: (one) => one.condition.axes[axis.name],
+        width: longest(axis) < 6 ? "4rem" : `minmax(4rem,${Math.min(2, longest(axis) / 10)}fr)`,
+      }));
+  const numeric = (key, label, width) => ({ key, label, of: (one) => one[key], width, numeric: true });
+  return [
+    { key: "outcome", label: "Outcome", of: (one) => outcomeOf(one).label, width: `minmax(${outcomeWidth()}rem,1.2fr)` },
+    ...ofAxes,
+    numeric("seed", "Seed", "3.6rem"),
+    ...(index.simulations.some((one) => one.repeat) ? [numeric("repeat", "Repeat", "3.8rem")] : []),
+    numeric("rounds", "Rounds", "4rem"),
+    numeric("replies", "Replies", "4.2rem"),
+    numeric("failed", "Failed", "3.8rem"),
+    ...(index.simulations.some((one) => one.diagnosis || one.damaged)
+      ? [{ key: "diagnosis", label: "Diagnosis", of: (one) => one.damaged ?? (one.diagnosis && spaced(one.diagnosis)), width: "minmax(6rem,1.8fr)" }]
+      : []),
+    { key: "id", label: "Id", of: (one) => one.short, width: "5.2rem" },
+  ];
+}
+
+function outcomeWidth() {
+  return Math.min(15, 2 + 0.52 * Math.max(8, ...index.outcomes.map((outcome) => outcome.label.length)));
+}
+
+function longest(axis) {
+  return Math.max(axis.label.length, ...axis.values.map((value) => String(value).length));
+}
+
+/** Return the simulations that a query shows, in its order. */
+function chosenSimulations(query) {
+  const chosen = index.simulations.filter(filterOf(query));
+  const sort = query.get("sort") ?? "";
+  const column = listColumns().find((one) => one.key === sort.replace(/^-/, ""));
+  if (!column) return chosen;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  return chosen.sort((one, other) => sign * compared(column.of(one), column.of(other)) || one.at - other.at);
+}
+
+/** Compare two values: numbers by size, others as text, what is missing last. */
+function compared(one, other) {
+  const missing = (value) => value === null || value === undefined || value === "";
+  if (missing(one) || missing(other)) return missing(one) - missing(other);
+  if (typeof one === "number" && typeof other === "number") return one - other;
+  return String(one).localeCompare(String(other), "en", { numeric: true });
+}
+
+/** Return the controls above the list. `change` is called with the new query. */
+function filterBar(query, change) {
+  const set = (edit) => {
+    const next = new URLSearchParams(query);
+    edit(next);
+    change(next);
+  };
+  const setOne = (name, value) => set((next) => (value === "" ? next.delete(name) : next.set(name, value)));
+  const search = h("input", { type: "search", id: "search", placeholder: "seed, id, words", value: query.get("q") ?? "",
+    oninput: (event) => setOne("q", event.target.value) });
+  const axes = index.axes.filter((axis) => axis.values.length > 1).map((axis) => {
+    const name = `axis.${axis.name}`;
+    const now = axis.values.map(String).find((value) => query.getAll(name).some((one) => sameCase(one) === sameCase(value)));
+    const options = [["", "all"], ...axis.values.map((value) => [String(value), String(value ?? "none")])];
+    return h("label", null, h("span", null, shown(axis.label)),
+      select({ id: `filter-${axis.name}`, onchange: (event) => setOne(name, event.target.value) }, options, now ?? ""));
+  });
+  const onlyFailed = h("input", { type: "checkbox", id: "failed", checked: query.has("failed"),
+    onchange: (event) => setOne("failed", event.target.checked ? "1" : "") });
+  const chips = ["condition", "ids"].filter((name) => query.has(name)).map((name) => h("button",
+    { type: "button", class: "chip", id: `drop-${name}`, onclick: () => setOne(name, "") },
+    shown(name === "ids" ? "chosen simulations" : query.getAll(name).map(conditionLabel).join(", ")), " ✕"));
+  chips.push(...query.getAll("outcome").map(indicatorOf).filter(Boolean).map(({ name, label }) => h("button",
+    { type: "button", class: "chip", id: `drop-${name}`, onclick: () => set((next) => next.delete("outcome", name)) }, shown(label), " ✕")));
+  const clear = [...query.keys()].some((key) => !["sort", "fold"].includes(key))
+    && h("button", { type: "button", class: "quiet", id: "clear", onclick: () => change(kept(query)) }, "Clear all");
+  return h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+    outcomeChips(query, set),
+    h("div", { class: "fields" }, h("label", null, h("span", null, "Search"), search), axes,
+      h("label", { class: "check" }, onlyFailed, h("span", null, "with failed replies")), chips, clear));
+}
+
+function kept(query) {
+  return new URLSearchParams([...query].filter(([key]) => ["sort", "fold"].includes(key)));
+}
+
+function conditionLabel(id) {
+  return index.conditions.find((condition) => condition.id === id)?.label ?? `condition ${id}`;
+}
+
+/** Return what a map by outcomes holds, in the order in which the game names them. */
+function outcomeOrder(byName) {
+  const order = [...index.outcomes.map((outcome) => outcome.name), "(none)", "(running)", "(damaged)"];
+  return [...new Set([...order, ...byName.keys()])].filter((name) => byName.has(name)).map((name) => byName.get(name));
+}
+
+/** Return a button for each outcome, with the number of games that the other filters leave. */
+function outcomeChips(query, set) {
+  const counts = new Map();
+  const passes = filterOf(query, "outcome");
+  for (const one of index.simulations) {
+    const name = stateName(one);
+    if (!counts.has(name)) counts.set(name, { ...outcomeOf(one), name, many: 0 });
+    if (passes(one)) counts.get(name).many += 1;
+  }
+  const on = query.getAll("outcome");
+  return h("div", { class: "chips", role: "group", "aria-label": "Outcomes" }, outcomeOrder(counts).map(({ name, label, color, many }) => {
+    const toggle = () => set((next) => {
+      next.delete("outcome");
+      for (const one of on.includes(name) ? on.filter((other) => other !== name) : [...on, name]) next.append("outcome", one);
+    });
+    return h("button", { type: "button", class: "chip", id: `outcome-${name}`, "aria-pressed": String(on.includes(name)), onclick: toggle },
+      pill(label, color), h("b", null, number(many)));
+  }));
+}

@@ -1,0 +1,102 @@
+// One game, as its data file says it, in a form that pages can ask.
+
+const ATTEMPT = [
+  "round", "phase", "agent", "attempt", "system", "user", "reply", "parsed", "failure", "detail", "promptTokens",
+  "completionTokens", "seconds", "seed", "temperature", "finish", "reasoning", "degenerate",
+];
+const TEXTS = ["system", "user", "reply", "reasoning"];
+const GLYPHS = "★◆▲●✚■▼✦";
+const SIGNS = new Map([["no usable reply", { glyph: "✕", kind: "bad" }], ["asked again", { glyph: "↻", kind: "again" }]]); // as matrix.py calls them
+
+/** Return a game: agents, rounds, what stands in each cell, and the attempts behind it. */
+function readGame(part, raw) {
+  const attempts = raw.attempts.map((row) => {
+    const attempt = Object.fromEntries(ATTEMPT.map((name, at) => [name, row[at] ?? null]));
+    for (const name of TEXTS) attempt[name] = attempt[name] === null ? null : textOf(part, attempt[name]);
+    if (attempt.parsed === true) attempt.parsed = JSON.parse(attempt.reply);
+    return attempt;
+  });
+  const byCell = grouped(attempts, (attempt) => `${attempt.agent},${attempt.round}`);
+  const cells = new Map();
+  for (const [agent, round, state, text, marks] of raw.cells) {
+    cells.set(`${agent},${round}`, { state, text: text === null ? "" : textOf(part, text), marks: marks ?? [] });
+  }
+  for (const [key, tried] of byCell) {
+    if (!cells.has(key)) cells.set(key, { state: null, text: brief(tried.at(-1)), marks: [] });
+  }
+  const numbers = raw.rounds.length ? raw.rounds : [...new Set(attempts.map((attempt) => attempt.round))].sort((a, b) => a - b);
+  const labels = [...new Set([...cells.values()].flatMap((cell) => cell.marks))];
+  const own = labels.filter((label) => !SIGNS.has(label));
+  return {
+    ...raw,
+    rounds: numbers,
+    roundName: raw.round_name ?? "round",
+    states: new Map(part.states.map((state) => [state.name, state])),
+    at: (agent, round) => cells.get(`${agent},${round}`) ?? null,
+    tried: (agent, round) => byCell.get(`${agent},${round}`) ?? [],
+    all: attempts,
+    signs: new Map(labels.map((label) => [label, SIGNS.get(label) ?? { glyph: GLYPHS[own.indexOf(label) % GLYPHS.length], kind: "mark" }])),
+    used: new Set([...cells.values()].map((cell) => cell.state)),
+    hears: (agent, round) => hearsIn(raw.agents[agent], round),
+  };
+}
+
+/** Return a text of a data file: as it stands, or its lines, of which each stands there once. */
+function textOf(part, at) {
+  const text = part.texts[at];
+  return typeof text === "string" ? text : text.map((line) => part.texts[line]).join("\n");
+}
+
+/** Return a map from keys to the things that have them, in the order of the things. */
+function grouped(things, keyOf) {
+  const groups = new Map();
+  for (const thing of things) {
+    const key = keyOf(thing);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(thing);
+  }
+  return groups;
+}
+
+/** Return the names of those whom an agent hears in a round; null where nothing is known. */
+function hearsIn(agent, round) {
+  return agent.hears_by_round?.[round] ?? agent.hears ?? null;
+}
+
+/** Return a reply in a few words, for games that say nothing of what stands in their cells. */
+function brief(attempt) {
+  if (attempt.failure !== null) return "";
+  const said = attempt.parsed !== null && typeof attempt.parsed === "object" ? Object.values(attempt.parsed) : [attempt.parsed];
+  const first = said.find((value) => ["number", "boolean"].includes(typeof value)) ?? said[0] ?? attempt.reply ?? "";
+  return typeof first === "string" ? first : JSON.stringify(first);
+}
+
+/** Return what a cell says in words: for a screen reader, and as its title. */
+function cellWords(game, agent, round) {
+  const cell = game.at(agent, round);
+  const words = [`${game.agents[agent].label}, ${game.roundName} ${round}`];
+  if (cell === null) return `${words[0]}: nothing`;
+  if (cell.text) words.push(cell.text);
+  if (cell.state !== null) words.push(game.states.get(cell.state)?.label ?? cell.state);
+  words.push(...cell.marks);
+  return plain(`${words[0]}: ${words.slice(1).join("; ")}`);
+}
+
+/** Return what an agent did in a round, by what the game shows of it: the words of its reasons may differ as they like. */
+function deedOf(game, agent, round) {
+  const cell = game.at(agent, round);
+  return cell === null ? null : JSON.stringify([cell.state, cell.text]);
+}
+
+/** Return whether an agent of a game did something else in a round than the agent of the same name in another game. */
+function differs(game, other, agent, round) {
+  const there = other.agents.findIndex((one) => one.name === game.agents[agent].name);
+  return deedOf(game, agent, round) !== (there < 0 ? null : deedOf(other, there, round));
+}
+
+/** Return the first round in which two games part: an agent did something else. null if they are alike to the end. */
+function partingRound(one, other) {
+  const rounds = [...new Set([...one.rounds, ...other.rounds])].sort((a, b) => a - b);
+  const parts = (game, beside, round) => game.agents.some((_, agent) => differs(game, beside, agent, round));
+  return rounds.find((round) => parts(one, other, round) || parts(other, one, round)) ?? null;
+}

@@ -1,0 +1,148 @@
+// A game as a matrix: agents by rounds, with what each said or did.
+
+/**
+ * Return the matrix of one game or of several, one above the other with the same columns.
+ * `games` are {game, title}; `chosen` is {which, agent, round} or null; `choose` is called with another one.
+ * The result is {node, choose}: `choose` marks another cell, and focuses it if asked.
+ */
+function matrix(games, chosen, choose, parting = null) {
+  const rounds = [...new Set(games.flatMap(({ game }) => game.rounds))].sort((a, b) => a - b);
+  const places = new Map(); // "which,agent,round" -> its cell
+  const hearing = h("p", { class: "hearing" }, "\u00a0");
+  const table = h("table", { class: "matrix", role: "grid", "aria-label": "Agents by rounds", style: { "--letters": String(lettersOf(games)) } },
+    h("thead", null, h("tr", { role: "row" }, h("th", { class: "name", scope: "col" }, "Agent"), rounds.map((round) => h("th", {
+      scope: "col", class: round === parting ? "parting" : null, title: round === parting ? "Here the two games part" : null },
+      h("span", { class: "sr" }, `${games[0].game.roundName} `), String(round),
+      games.some(({ game }) => !game.running && game.rounds.at(-1) === round) && h("small", { class: "end" }, "end"))))),
+    games.map((one, which) => bodyOf(one, which, rounds, places, parting, games[1 - which]?.game ?? null)));
+  const mark = (now, focus) => {
+    for (const [key, cell] of places) {
+      const on = now !== null && key === placeOf(now);
+      cell.tabIndex = on ? 0 : -1;
+      cell.setAttribute("aria-selected", String(on));
+    }
+    const cell = (now && places.get(placeOf(now))) ?? places.values().next().value;
+    if (cell) cell.tabIndex = 0;
+    if (focus) cell?.focus();
+  };
+  const at = (event) => {
+    const cell = event.target.closest?.("[data-place]");
+    if (!cell) return null;
+    const [which, agent, round] = cell.dataset.place.split(",").map(Number);
+    return { which, agent, round };
+  };
+  table.addEventListener("click", (event) => at(event) && choose(at(event)));
+  table.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && at(event)) document.getElementById("panel-title")?.focus();
+    const next = at(event) && moved(games, rounds, at(event), event.key);
+    if (event.ctrlKey || event.metaKey || event.altKey || !next) return;
+    event.preventDefault();
+    event.stopPropagation();
+    choose(next, true);
+  });
+  const listen = (event) => showHearing(games, table, hearing, at(event));
+  for (const name of ["pointerover", "focusin"]) table.addEventListener(name, listen);
+  for (const name of ["pointerleave", "focusout"]) table.addEventListener(name, () => showHearing(games, table, hearing, null));
+  mark(chosen, false);
+  const node = h("div", { class: "matrix-box" }, h("div", { class: "scroll" }, table), hearing, legend(games.map((one) => one.game)));
+  return { node, choose: mark };
+}
+
+function placeOf({ which, agent, round }) {
+  return `${which},${agent},${round}`;
+}
+
+/** Return how many letters the cells are wide: what most texts need. */
+function lettersOf(games) {
+  const lengths = games.flatMap(({ game }) => game.agents.flatMap((_, agent) => game.rounds.map((round) => game.at(agent, round)?.text.length ?? 0)));
+  return Math.max(3, Math.min(14, Math.max(0, ...lengths)));
+}
+
+function bodyOf({ game, title }, which, rounds, places, parting, other) {
+  const first = game.agents.findIndex((agent) => agent.framed);
+  const rows = game.agents.map((agent, at) => h("tr", { role: "row", class: agent.framed ? "framed" : null, "data-agent": `${which},${at}` },
+    h("th", { scope: "row", class: "name", title: plain([agent.label, agent.role, agent.player].filter(Boolean).join(" · ")) },
+      h("span", null, shown(agent.label)), agent.framed && h("small", null, shown(agent.role ?? "")),
+      agent.framed && at === first && game.framed_label ? h("span", { class: "sr" }, shown(`, ${game.framed_label}`)) : null),
+    rounds.map((round) => cellOf(game, which, at, round, places, parting, other))));
+  const results = Object.keys(game.results ?? {}).length ? h("tr", { role: "row", class: "results" },
+    h("th", { scope: "row", class: "name" }, shown(game.results_label ?? "Result")),
+    rounds.map((round) => {
+      const text = game.results[round] ?? "";
+      return h("td", { role: "gridcell", title: text.length > 6 ? plain(text) : null, class: round === parting ? "parting" : null }, shown(text));
+    })) : null;
+  return h("tbody", null, other && h("tr", { role: "row", class: "game-title" }, h("th", { colspan: rounds.length + 1, scope: "rowgroup" }, h("span", { class: "title" }, title))), rows, results);
+}
+
+function cellOf(game, which, agent, round, places, parting, other) {
+  const cell = game.at(agent, round);
+  const words = cellWords(game, agent, round);
+  const classes = [cell === null ? "none" : null, round === parting ? "parting" : null, other && differs(game, other, agent, round) ? "differs" : null];
+  const node = h("td", { role: "gridcell", tabindex: -1, "aria-label": words, title: words, class: classes.filter(Boolean).join(" ") || null });
+  if (cell === null) return node;
+  node.dataset.place = placeOf({ which, agent, round });
+  places.set(node.dataset.place, node);
+  const state = cell.state === null ? null : game.states.get(cell.state);
+  if (state) node.style.setProperty("--c", safeColor(state.color));
+  if (state) node.classList.add("stated");
+  node.append(h("span", { class: "said" }, shown(cell.text)), h("span", { class: "signs", "aria-hidden": "true" }, cell.marks.map((label) => signOf(game, label))));
+  return node;
+}
+
+/** Return the sign of a mark, for the eye alone. */
+function signOf(game, label) {
+  const { glyph, kind } = game.signs.get(label);
+  return h("i", { class: kind, "aria-hidden": "true", title: plain(label) }, glyph);
+}
+
+/** Return the cell that a key goes to from another one; null for other keys. */
+function moved(games, rounds, from, key) {
+  const all = games.flatMap(({ game }, which) => game.agents.map((_, agent) => ({ which, agent })));
+  const has = (row, round) => games[row.which].game.at(row.agent, round) !== null;
+  const row = all.findIndex((one) => one.which === from.which && one.agent === from.agent);
+  const column = rounds.indexOf(from.round);
+  const along = (list, start, step, to) => {
+    for (let at = start + step; at >= 0 && at < list.length; at += step) if (to(list[at])) return list[at];
+    return null;
+  };
+  const inRow = (step, start = column) => {
+    const round = along(rounds, start, step, (one) => has(from, one));
+    return round === null ? from : { ...from, round };
+  };
+  const inColumn = (step) => {
+    const found = along(all, row, step, (one) => has(one, from.round));
+    return found === null ? from : { ...found, round: from.round };
+  };
+  const ways = {
+    ArrowRight: () => inRow(1), ArrowLeft: () => inRow(-1), ArrowDown: () => inColumn(1), ArrowUp: () => inColumn(-1),
+    Home: () => inRow(1, -1), End: () => inRow(-1, rounds.length),
+  };
+  return ways[key]?.() ?? null;
+}
+
+/** Show whom the agent under the pointer or focus hears. */
+function showHearing(games, table, line, place) {
+  for (const row of table.querySelectorAll(".heard, .hearer")) row.classList.remove("heard", "hearer");
+  const game = place && games[place.which].game;
+  const names = game?.hears(place.agent, place.round) ?? null;
+  line.textContent = "\u00a0";
+  if (names === null) return;
+  const me = game.agents[place.agent];
+  const rowOf = (agent) => table.querySelector(`[data-agent="${place.which},${agent}"]`);
+  const everyone = names.length >= game.agents.length - 1;
+  rowOf(place.agent)?.classList.add("hearer");
+  if (!everyone) game.agents.forEach((agent, at) => names.includes(agent.name) && rowOf(at)?.classList.add("heard"));
+  const labels = game.agents.filter((agent) => names.includes(agent.name)).map((agent) => agent.label);
+  line.replaceChildren(...shown(`${me.label} hears ${everyone ? "everyone" : labels.join(", ") || "nobody"}`));
+}
+
+/** Return what colors and signs mean, of those that occur. */
+function legend(games) {
+  const states = new Map(games.flatMap((game) => [...game.states].filter(([name]) => game.used.has(name))));
+  const signs = new Map(games.flatMap((game) => [...game.signs.keys()].map((label) => [label, game])));
+  const framed = games.find((game) => game.agents.some((agent) => agent.framed));
+  return h("ul", { class: "legend", "aria-label": "Legend" },
+    [...states.values()].map((state) => h("li", null, pill(state.label, state.color))),
+    framed && h("li", null, h("span", { class: "frame-key", "aria-hidden": "true" }), shown(framed.framed_label || "stands out")),
+    [...signs].map(([label, game]) => h("li", null, signOf(game, label), " ", shown(label))));
+}

@@ -1,0 +1,37 @@
+// The address after "#": what is looked at, so that a view can be sent as a link.
+
+/** Return the parts of the path and the query of the address. */
+function route() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // a % that encodes nothing
+  }
+}
+
+/** Return the address of a page; `query` holds [name, value] pairs, of which null and "" are left out. */
+function link(path, query = []) {
+  const pairs = [...query].filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
+  return `#/${path.map(encodeURIComponent).join("/")}${text && "?"}${text}`;
+}
+
+/** Put other values into the query of the address; the page shows them itself, so nothing is drawn anew. */
+function replaceQuery(changes) {
+  const { path, query } = route();
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  history.replaceState(null, "", link(path, query));
+}
+
+/** Go to another address. */
+function go(address) {
+  location.hash = address;
+}

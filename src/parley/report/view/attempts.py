@@ -1,0 +1,167 @@
+"""Every attempt at a question of one simulation, as the explorer shows it: from its record, or from its journal."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from parley.errors import ParleyError
+from parley.games.base import Game
+from parley.games.replies import FreeText
+from parley.play.degenerate import degenerate_class, degenerate_of
+from parley.play.given import GivenReply, play_given
+from parley.play.journal import Entry
+from parley.play.parquet import values
+from parley.play.record import Summary, read_attempts
+from parley.play.runner import Exchange
+from parley.report.view.chosen import Found
+from parley.study.condition import Simulation
+
+_COLUMNS = (
+    *("round", "phase", "agent", "attempt", "system", "user", "text", "failure", "failure_detail"),
+    *("prompt_tokens", "completion_tokens", "seconds", "request_seed", "temperature", "finish_reason", "reasoning"),
+)
+Key = tuple[int, str, str, int]
+
+
+@dataclass
+class Attempt:
+    """One question and what came back.
+
+    `parsed` is what it was taken for, as plain JSON; None for what could not be used. `as_written` says that it is the
+    JSON that `text` is.
+    """
+
+    round: int
+    phase: str
+    agent: str
+    attempt: int
+    system: str
+    user: str
+    text: str
+    failure: str | None
+    failure_detail: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    seconds: float
+    request_seed: int
+    temperature: float
+    finish_reason: str
+    reasoning: str | None
+    parsed: Any = None
+    as_written: bool = False
+    degenerate: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Round, phase, agent and attempt."""
+        return (self.round, self.phase, self.agent, self.attempt)
+
+
+def recorded_attempts(found: Found) -> tuple[Summary, list[Attempt]]:
+    """Return the summary and the attempts of a record; raises RecordError if it cannot be read.
+
+    What a reply was taken for is no part of a record: of JSON it is its content, and else the game is played again.
+    """
+    summary, rows = read_attempts(found.file, _COLUMNS)
+    columns = [values(rows.column(name)) for name in _COLUMNS]
+    attempts = [Attempt(*row) for row in zip(*columns, strict=True)]
+    for attempt in attempts:
+        attempt.seconds = _rounded(attempt.seconds)
+        attempt.temperature = _rounded(attempt.temperature)
+        if attempt.failure is None:
+            attempt.parsed = _json_object(attempt.text)
+            attempt.as_written = attempt.parsed is not None
+    if _has_degenerate(summary) or any(a.failure is None and a.parsed is None and a.text for a in attempts):
+        _read_again(simulation_of(found, summary), attempts)
+    return summary, attempts
+
+
+def simulation_of(found: Found, summary: Summary) -> Simulation:
+    """Return the simulation of a record, with what the record kept of what it is about."""
+    own = found.simulation
+    return Simulation(own.condition, own.seed, summary.simulation.get("material"))
+
+
+def taken(exchange: Exchange, by_model: bool) -> Attempt:
+    """Return the attempt that an exchange of a game that is played here is; `by_model` says that a model answered."""
+    ask, entry, reply = exchange.ask, exchange.entry, exchange.reply
+    return Attempt(
+        **{name: getattr(entry, name) for name in ("round", "phase", "agent", "attempt", "text", "finish_reason")},
+        **{name: getattr(entry, name) for name in ("prompt_tokens", "completion_tokens", "seconds", "reasoning")},
+        system=ask.system,
+        user=ask.user,
+        failure=reply.failure,
+        failure_detail=reply.detail,
+        request_seed=entry.seed,
+        temperature=ask.sampling.temperature,
+        parsed=_plain(reply.value),
+        degenerate=by_model and _is_degenerate(exchange),
+    )
+
+
+def models_of(simulation: Simulation, game: Game) -> frozenset[str]:
+    """Return the agents that models play."""
+    return frozenset(name for name, player in simulation.players(game).items() if player.entry is not None)
+
+
+def _is_degenerate(exchange: Exchange) -> bool:
+    """Whether a reply is one that says nothing, as `parley.play.degenerate` tells them."""
+    ask, entry = exchange.ask, exchange.entry
+    return degenerate_class(ask, entry.text, entry.finish_reason, exchange.reply.value) is not None
+
+
+def _read_again(simulation: Simulation, attempts: Sequence[Attempt]) -> None:
+    """Add what replies were taken for, and which are degenerate, by playing the game again with them, if it can be."""
+    entries = (
+        Entry(
+            *(a.round, a.phase, a.agent, a.attempt, a.request_seed, "", a.text, a.finish_reason),
+            *(a.prompt_tokens, a.completion_tokens, None, 0.0, a.seconds),
+        )
+        for a in attempts
+    )
+    given = [GivenReply(entry, a.system, a.user) for entry, a in zip(entries, attempts, strict=True)]
+    try:
+        play, _ = play_given(simulation.id, simulation.game(), given)
+    except (ParleyError, LookupError, TypeError, ValueError, AttributeError):
+        return  # of another version, perhaps: what was recorded stands there all the same
+    asked = models_of(simulation, simulation.game())
+    found: Mapping[Key, Exchange] = {x.entry.key: x for x in play.exchanges}
+    for attempt in attempts:
+        exchange = found.get(attempt.key)
+        if exchange is not None and exchange.reply.failure == attempt.failure:
+            attempt.parsed = attempt.parsed or _plain(exchange.reply.value)
+            attempt.degenerate = attempt.agent in asked and _is_degenerate(exchange)
+
+
+def _has_degenerate(summary: Summary) -> bool:
+    try:
+        return degenerate_of(summary.telemetry)[1] > 0
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
+def _plain(value: BaseModel | None) -> Any:
+    """Return what a reply was taken for; None for nothing, and for free text, which is the reply itself."""
+    return None if value is None or isinstance(value, FreeText) else value.model_dump(mode="json")
+
+
+def _json_object(text: str) -> Any:
+    """Return the content of a JSON object as browsers read it; None for anything else."""
+    try:
+        found = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _rounded(number: float) -> float:
+    """Return a number that a record keeps in 32 bits, without the digits that this added."""
+    return round(number, 4) if math.isfinite(number) else 0.0

@@ -1,0 +1,137 @@
+"""Which simulations the explorer shows, and in which data files they are."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from parley import paths
+from parley.errors import RecordError
+from parley.study import Study
+from parley.study.axes import axes_text
+from parley.study.condition import Condition, Simulation
+from parley.text import counted
+
+MOST = 20_000  # simulations, unless somebody asks for another number
+_PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks to some ten times as much
+
+
+@dataclass(frozen=True)
+class Found:
+    """A simulation with a file: its record, or the journal of one that is being played."""
+
+    simulation: Simulation
+    file: Path
+    running: bool
+    size: int
+    modified: int  # nanoseconds since the epoch
+
+
+@dataclass(frozen=True)
+class Part:
+    """A data file of a condition: all of its simulations, or some where it has many. `number` counts conditions."""
+
+    number: int
+    condition: Condition
+    name: str  # such as 0007, or 0007-2
+    simulations: tuple[Found, ...]
+
+    @property
+    def file(self) -> str:
+        """Its path beside the page."""
+        return f"data/{self.name}.js"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is shown of a study. `left_out` says what is not, and how to choose; None for nothing."""
+
+    study: Study
+    parts: tuple[Part, ...]
+    left_out: str | None
+    unfinished: int  # simulations that have no record yet
+
+    @property
+    def simulations(self) -> int:
+        """How many are shown."""
+        return sum(len(part.simulations) for part in self.parts)
+
+
+def chosen(study: Study, where: Mapping[str, str], most: int, journals: bool) -> Chosen:
+    """Return the simulations that have a record, or with `journals` a journal, in the conditions with these values.
+
+    Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
+    have, RecordError if there are none.
+    """
+    wanted = {condition.place for condition in study.fitting(where)} if where else None
+    played: dict[str, list[Found]] = {}
+    more = unfinished = shown = 0
+    for simulation in study.simulations():
+        if wanted is not None and simulation.condition.place not in wanted:
+            continue
+        found = _find(study, simulation, journals)
+        unfinished += found is None or found.running
+        if found is None:
+            continue
+        if shown < most:
+            played.setdefault(simulation.condition.place, []).append(found)
+            shown += 1
+        else:
+            more += 1
+    if not shown:
+        which = f" with {axes_text(where)}" if where else ""
+        raise RecordError(
+            f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "
+            f"snakemake --config study={study.name}"
+        )
+    parts = [
+        part
+        for number, condition in enumerate(study.conditions, 1)
+        for part in _parts(number, condition, played.get(condition.place, ()))
+    ]
+    return Chosen(study, tuple(parts), _left_out(study, where, wanted, shown, more), unfinished)
+
+
+def found_now(study: Study, found: Found) -> Found | None:
+    """Return a simulation as its files are now; None if they are gone."""
+    return _find(study, found.simulation, journals=True)
+
+
+def _find(study: Study, simulation: Simulation, journals: bool) -> Found | None:
+    record = simulation.record(study.name)
+    for file, running in ((record, False), (paths.journal(record), True)) if journals else ((record, False),):
+        try:
+            state = os.stat(file)
+        except OSError:
+            continue
+        return Found(simulation, file, running, state.st_size, state.st_mtime_ns)
+    return None
+
+
+def _parts(number: int, condition: Condition, found: Sequence[Found]) -> Iterator[Part]:
+    """Yield the data files of a condition; which simulations they have follows from the sizes of their files."""
+    groups: list[list[Found]] = []
+    size = 0
+    for one in found:
+        if not groups or size + one.size > _PART_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(one)
+        size += one.size
+    for place, group in enumerate(groups):
+        yield Part(number, condition, f"{number:04d}" + (f"-{place + 1}" if len(groups) > 1 else ""), tuple(group))
+
+
+def _left_out(study: Study, where: Mapping[str, str], wanted: set[str] | None, shown: int, more: int) -> str | None:
+    told = []
+    if more:
+        told.append(
+            f"{more:,} of {counted(shown + more, 'simulation')} are left out, those with the highest seeds: choose "
+            "others with --where AXIS=VALUE, or show more with --most N."
+        )
+    if wanted is not None and len(wanted) < len(study.conditions):
+        told.append(
+            f"Only conditions with {axes_text(where)} are shown, {len(wanted)} of {len(study.conditions)}: leave out "
+            "--where for all."
+        )
+    return " ".join(told) or None

@@ -1,0 +1,177 @@
+"""The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+
+from parley import __version__
+from parley.errors import ParleyError
+from parley.games.base import Game
+from parley.play.journal import journaled
+from parley.play.record import Summary
+from parley.play.usable import read_own
+from parley.policies.kinds import IMPORTED
+from parley.report.view.chosen import Chosen, Found, Part
+from parley.report.view.content import FORMAT
+from parley.report.view.packing import exact
+from parley.study import Study
+from parley.study.axes import axes_text
+from parley.study.condition import Condition
+from parley.text import one_line
+from parley.text.logs import every, limited_logger
+
+# A line of the index, and what a data file is made anew for.
+Row = dict[str, Any]
+# What is known of simulations, by the state of their files.
+Known = dict[tuple[str, int, int], Row]
+
+_log = limited_logger(__name__)
+
+
+def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Row]]:
+    """Return a row for each simulation of each part. A record that cannot be read is named in its place.
+
+    What is `known` of files is not read again, and is added to.
+    """
+    known = {} if known is None else known
+    total, done, began = sum(len(part.simulations) for part in parts), 0, monotonic()
+    rows: list[list[Row]] = []
+    for part in parts:
+        rows.append([])
+        for found in part.simulations:
+            key = (str(found.file), found.size, found.modified)
+            if key not in known:
+                known[key] = _row(part.condition.game, found)
+            rows[-1].append(known[key])
+            done += 1
+            if done % 100 == 0:
+                _log.info("records: %s of %s read", f"{done:,}", f"{total:,}", extra=every(5, since=began))
+    return rows
+
+
+def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
+    """Return the index, as JSON values, with the rows of `chosen.parts`.
+
+    It was `written` when the last simulation ended, so that the same records give the same bytes; if it is `served`,
+    now.
+    """
+    study, game = chosen.study, chosen.study.game
+    values = _axis_values(study)
+    numbers = list(dict.fromkeys(part.number for part in chosen.parts))
+    places = {number: place for place, number in enumerate(numbers)}
+    parts = {number: [part for part in chosen.parts if part.number == number] for number in numbers}
+    flat = [
+        {"condition": places[part.number], "part": parts[part.number].index(part), **row}
+        for part, own in zip(chosen.parts, rows, strict=True)
+        for row in own
+    ]
+    ended = max(row["ended"] for row in flat)
+    return {
+        "format": FORMAT,
+        "study": study.name,
+        "game": game.name,
+        "title": study.title,
+        "version": __version__,
+        "imported": any(g.player.policy.kind is IMPORTED for c in study.conditions for g in c.groups),
+        "written": datetime.now(UTC).isoformat(timespec="seconds") if served else ended,
+        "served": served,
+        "running": any(row["running"] for row in flat),
+        "unfinished": chosen.unfinished,
+        "left_out": chosen.left_out,
+        "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
+        "outcomes": [{"name": o.name, "label": o.label, "color": o.color} for o in game.outcomes],
+        "indicators": [
+            {"name": i.name, "label": i.label, "values": [exact(row["indicators"].get(i.name)) for row in flat]}
+            for i in game.evidence.indicators
+        ],
+        "conditions": [_condition(parts[number], values) for number in numbers],
+        "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
+        "pairs": {"key": [row["key"] for row in flat]},
+    }
+
+
+_COLUMNS = (
+    *("id", "condition", "part", "seed", "repeat", "outcome", "diagnosis", "rounds", "replies", "failed"),
+    *("running", "damaged"),
+)
+
+
+def _axis_values(study: Study) -> dict[str, list[Any]]:
+    """Return the values of each axis, those that vary first; which repeat it is counts as one."""
+    found: dict[str, list[Any]] = {}
+    for condition in study.conditions:
+        for axis, value in _axes(condition).items():
+            found.setdefault(axis, []).append(value)
+    unique = {axis: list(dict.fromkeys(values)) for axis, values in found.items()}
+    return dict(sorted(unique.items(), key=lambda item: len(item[1]) < 2))
+
+
+def _axes(condition: Condition) -> dict[str, Any]:
+    return {**condition.axes, **({} if condition.repeat is None else {"repeat": condition.repeat})}
+
+
+def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str, Any]:
+    axes = _axes(parts[0].condition)
+    varying = {axis: axes[axis] for axis, found in values.items() if len(found) > 1}
+    return {
+        "id": f"{parts[0].number:04d}",
+        "label": axes_text(varying or axes),
+        "axes": axes,
+        "parts": [part.file for part in parts],
+        "n": sum(len(part.simulations) for part in parts),
+    }
+
+
+def _row(game: type[Game], found: Found) -> Row:
+    simulation = found.simulation
+    row: Row = {
+        "id": simulation.id,
+        "seed": simulation.seed,
+        "repeat": simulation.condition.repeat or 0,
+        "outcome": None,
+        "diagnosis": None,
+        "rounds": None,
+        "replies": None,
+        "failed": None,
+        "running": found.running,
+        "damaged": None,
+        "key": str(simulation.seed),
+        "indicators": {},
+        "ended": "",
+        "content": [found.size, found.modified],
+    }
+    try:
+        row.update(_of_journal(found) if found.running else _of_record(game, read_own(found.file, simulation)))
+    except ParleyError as error:
+        row["damaged"] = one_line(str(error), 300)
+    return row
+
+
+def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
+    outcome, telemetry = summary.outcome, summary.telemetry
+    shared = [str(outcome["metrics"].get(name)) for name in game.evidence.paired_by]
+    return {
+        "outcome": game.class_of(outcome["name"], outcome["detail"]),
+        "diagnosis": outcome["diagnosis"] or outcome["detail"],
+        "rounds": outcome["rounds"],
+        "replies": telemetry["calls"],
+        "failed": telemetry["failed_replies"],
+        "key": " ".join([str(summary.simulation["seed"]), *shared]),
+        "indicators": _indicators(game, outcome["metrics"]),
+        "ended": str(summary.provenance.get("ended", "")),
+        "content": [summary.digest, dict(summary.rows)],
+    }
+
+
+def _indicators(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
+    found = metrics
+    with suppress(Exception):  # code of the user's own, or a record of another version
+        found = {**metrics, **game.evidence.derived(metrics)}
+    return {indicator.name: found.get(indicator.name) for indicator in game.evidence.indicators}
+
+
+def _of_journal(found: Found) -> dict[str, Any]:
+    entries = journaled(found.file)
+    return {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}

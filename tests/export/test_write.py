@@ -1,0 +1,70 @@
+"""`parley export`: what it refuses, in one line, and that the folder appears whole or not at all."""
+
+import logging
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from parley import paths
+from parley.errors import RecordError
+from parley.export import write
+from parley.export.progress import told
+from parley.study import Study
+from support.commands import Parley, one_line_error
+from support.studies import StudyFactory, make_study
+
+ONE = "[{model: majority, n: 3, prompt: may_exist}]"
+
+
+@pytest.fixture
+def study(folder: Path) -> Study:
+    return make_study(ONE)
+
+
+def test_a_study_without_results_is_refused(study_factory: StudyFactory, parley: Parley) -> None:
+    study_factory(name="empty")
+    assert "no results yet in results/empty; run: snakemake" in one_line_error(
+        parley("export", "empty.yaml", "--to", "croissant"), 1
+    )
+    assert not Path("results").exists()
+
+
+def test_a_folder_that_exists_is_not_touched(study: Study, parley: Parley) -> None:
+    out = Path("out")
+    out.mkdir()
+    error = one_line_error(parley("export", "tiny", "--to", "croissant", "--out", out), 2)
+    assert "out: exists already; remove it, or give another folder with --out" in error
+    assert not list(out.iterdir())
+
+
+@pytest.mark.parametrize("form", write.FORMATS)
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    form: str, study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "find_spec", lambda name: None)
+    assert f"pip install 'parley[{form}]'" in one_line_error(parley("export", "tiny", "--to", form), 2)
+
+
+def test_tables_of_another_study_file_are_refused(study: Study, parley: Parley) -> None:
+    file = study.file
+    file.write_text(file.read_text().replace("seeds: 2", "seeds: 1"))
+    assert "run: parley summarize tiny" in one_line_error(parley("export", "tiny", "--to", "croissant"), 1)
+
+
+def test_nothing_is_left_of_an_export_that_fails(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        next(Path("results/tiny/exports").iterdir()).joinpath("half").write_text("")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write, "_write", fail)
+    with pytest.raises(RecordError, match="No space left on device"):
+        write.export(study, "croissant")
+    assert not list(paths.export("tiny", "croissant").parent.iterdir())
+
+
+def test_a_long_export_says_every_few_seconds_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    seconds = count()
+    with caplog.at_level(logging.INFO, "parley"):
+        assert list(told(range(12), 12, "record", lambda: float(next(seconds)))) == list(range(12))
+    assert [record.getMessage() for record in caplog.records] == ["4 of 12 records", "9 of 12 records"]

@@ -1,0 +1,102 @@
+"""A matrix as lines of a terminal."""
+
+import asyncio
+import io
+import re
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from parley.games.registry import GAMES
+from parley.play.board import Board
+from parley.play.matrix import Cell, Matrix, Row
+from parley.play.matrix_text import _blocks, _clean, final_lines, hex_of, screen_lines
+from parley.play.runner import play_async
+from support.hostile import TEXTS
+from support.studies import StudyFactory
+from support.watching import RudePolicy, watched
+
+WIDE = ["東京都庁舎", "👩‍👩‍👧", "👍🏽", "e\u0301\u0301\u0301", "❤\ufe0f", "[red]x[/red]", "x" * 200]
+
+
+def matrix_of(texts: list[str]) -> Matrix:
+    rows = [Row(f"agent_{place}", text, place % 2 == 1) for place, text in enumerate(texts)]
+    cells = {
+        (row.name, number): Cell(texts[(place + number) % len(texts)], "#0072B2" if place % 2 else "#F0E442")
+        for place, row in enumerate(rows)
+        for number in range(1, 7)
+    }
+    return Matrix(rows, cells, "Byzantine", {}, {}, {1: texts[0]}, texts[1])
+
+
+def printed(lines: list[Text], width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor")
+    with console.capture() as capture:
+        for line in lines:
+            console.print(line)
+    return capture.get()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("texts", [TEXTS, WIDE])
+def test_cells_stay_in_their_columns_whatever_is_said(texts: list[str], width: int) -> None:
+    for block in _blocks(matrix_of(texts), matrix_of(texts).rows, "round", width):
+        assert len({line.cell_len for line in block}) == 1
+        assert block[0].cell_len <= width
+        # Colored cells begin at the same column in each line.
+        starts = {
+            tuple(cell_len(line.plain[: span.start]) for span in line.spans if "on " in str(span.style))
+            for line in block
+            if any("on " in str(span.style) for span in line.spans)
+        }
+        assert len(starts) == 1
+
+
+def test_no_escape_sequence_and_no_markup_of_a_reply_gets_through() -> None:
+    texts = [*TEXTS, *WIDE, "\x1b[2J\x1b]0;title\x07[bold]"]
+    out = "".join(printed(block, 120) for block in _blocks(matrix_of(texts), matrix_of(texts).rows, "round", 120))
+    assert re.sub("\x1b\\[[0-9;]*m|\n", "", out).isprintable()
+    assert "\x1b[2J" not in out
+    assert "[red]x" in out
+
+
+def test_what_terminals_do_not_agree_on_is_left_out() -> None:
+    assert _clean("e\u0301x\u0336 👍🏽 ❤\ufe0f\uffff") == "éx 👍 ❤\ufffd"
+
+
+def test_a_color_may_be_any_that_figures_know() -> None:
+    assert hex_of("#0072B2") == "#0072B2"
+    assert hex_of("tab:blue") == "#1f77b4"
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (120, 40)])
+@pytest.mark.parametrize("name", GAMES)
+def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(
+    study_factory: StudyFactory, name: str, size: tuple[int, int]
+) -> None:
+    simulation = watched(study_factory, name)
+    game = simulation.game()
+    shown: list[list[Text]] = []
+
+    class Watched(Board):
+        def asking(self, asks: object) -> None:
+            super().asking(asks)  # type: ignore[arg-type]
+            shown.append(screen_lines(self.see(), ["a heading " * 20, "東" * 200], "", self.game, size))
+
+    board = Watched(simulation.game)
+    policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
+    board.end(asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome)
+    shown.append(screen_lines(board.see(), ["heading"], "", board.game, size))
+    for lines in shown:
+        assert len(lines) <= size[1]
+        assert max(line.cell_len for line in lines) <= size[0]
+        assert any("agent" in line.plain for line in lines)
+    last = final_lines(board.see(), ["heading"], board.game, size[0])
+    plain = "\n".join(line.plain for line in last)
+    assert "Outcome: " in plain
+    assert max(line.cell_len for line in last) <= size[0]
+    assert plain.replace("\n", "").isprintable()
+    for row in board.see().matrix.rows:  # all of them, in each block
+        assert plain.count(f" {row.label} ") >= 1

@@ -1,0 +1,442 @@
+"""The pages of `parley view` in a real browser, opened from a file."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from parley.report.view.writing import data_js
+from support.browser import chromium
+from support.explored import HOSTILE, LIARS, OUTCOMES, ROUNDS, simulation_id, study_index, write_explorer
+
+pytestmark = pytest.mark.slow
+SEEDS = 8
+# Of the first condition: a plain game, the hostile one, the damaged one; and the same seed as the first in the others.
+PLAIN, HARMFUL, DAMAGED = (simulation_id(place)[:8] for place in range(3))
+ONE_LIAR, TWO_LIARS = (simulation_id(SEEDS * liars)[:8] for liars in LIARS[1:])
+MINE = re.compile(r"^(file|data):")
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    # No longer than this module: as long as Playwright runs, no other test can run an event loop of its own.
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_explorer(tmp_path_factory.mktemp("view"), study_index(SEEDS))
+
+
+@pytest.fixture
+def opened(browser: Any, site: Path) -> Iterator[Open]:
+    """Return a function that opens an address. What the page complains of, or asks of a network, fails the test."""
+    contexts, complaints = [], []
+
+    def open_(address: str = "#/", page: Path = site, **settings: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1300, "height": 800}, **settings})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.set_default_timeout(10_000)
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("console", lambda said: said.type in {"error", "warning"} and complaints.append(said.text))
+        tab.on("request", lambda asked: MINE.match(asked.url) or complaints.append(asked.url))
+        tab.goto(page.as_uri() + address)
+        return tab
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+def texts(tab: Any, selector: str) -> list[str]:
+    return [text.strip() for text in tab.locator(selector).all_inner_texts()]
+
+
+def games_listed(tab: Any) -> int:
+    return tab.locator(".row.game").count()
+
+
+def address(tab: Any) -> str:
+    return tab.evaluate("decodeURIComponent(location.hash)")
+
+
+def focused(tab: Any) -> str:
+    return tab.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText")
+
+
+def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) -> None:
+    tab = opened(viewport={"width": 1300, "height": 1300})
+    assert games_listed(tab) == len(LIARS) * SEEDS
+    # By hand: of the first eight, outcome 7 * place % 3; the third is damaged.
+    assert texts(tab, "#row-0 small") == [
+        "3 agreed on a value, 3 no agreement, 1 agreed on a wrong value, 1 damaged record"
+    ]
+    assert texts(tab, "#row-3 [role=gridcell]")[-2:] == [
+        "seed=2.parquet: its checksum does not fit; play it again",
+        DAMAGED,
+    ]
+    assert "1" in texts(tab, "#outcome-\\(running\\) b")
+
+
+def test_filters_and_order_live_in_the_address(opened: Open) -> None:
+    tab = opened()
+    tab.click("#outcome-split")
+    tab.select_option("#filter-liars", "1")
+    shown = games_listed(tab)
+    assert 0 < shown < SEEDS
+    assert address(tab) == "#/?outcome=split&axis.liars=1"
+    tab.click("#sort-seed")
+    tab.click("#sort-seed")
+    assert address(tab).endswith("&sort=-seed")
+    seeds = [int(cells[2]) for cells in (texts(tab, f"#row-{row} [role=gridcell]") for row in range(shown))]
+    assert seeds == sorted(seeds, reverse=True)
+    assert tab.get_attribute("[role=columnheader]:has(#sort-seed)", "aria-sort") == "descending"
+    again = opened(tab.evaluate("location.hash"))
+    assert games_listed(again) == shown
+    tab.click("#clear")
+    assert address(tab) == "#/?sort=-seed"
+    tab.fill("#search", f"liars=2 {ONE_LIAR}")
+    assert "No simulation fits these filters." in tab.inner_text("main")
+    assert tab.evaluate("document.activeElement.id") == "search"
+    tab.click(".empty button")
+    assert games_listed(tab) > shown
+
+
+def test_links_from_a_report_choose_simulations(opened: Open) -> None:
+    tab = opened(f"#/?ids={PLAIN},{TWO_LIARS}")
+    assert games_listed(tab) == 2
+    tab.evaluate("location.hash = '#/?condition=0001&outcome=agreed'")
+    tab.wait_for_selector("#drop-condition")
+    rows = [texts(tab, f"#row-{at} [role=gridcell]") for at in range(1, games_listed(tab))]
+    assert {cells[1] for cells in rows} == {"1"}
+    indicated = opened("#/?outcome=fast&condition=0001")  # an indicator: true of every other simulation
+    assert games_listed(indicated) == SEEDS // 2
+    indicated.click("#drop-fast")
+    assert games_listed(indicated) == SEEDS
+    folded = opened("#/?fold=1")
+    assert games_listed(folded) == 0
+    folded.click("#row-1 button")
+    assert games_listed(folded) == SEEDS
+
+
+def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
+    tab = opened("#/?outcome=agreed")
+    tab.focus("#list")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):  # past the name of the condition and the first game
+        tab.keyboard.press(key)
+    first = address(tab)
+    tab.wait_for_selector(".matrix")
+    tab.keyboard.press("ArrowRight")
+    assert focused(tab) == "agent_1, round 1: 30; holds the most frequent value"
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowDown")
+    assert focused(tab).startswith("agent_2, round 2")
+    assert address(tab).endswith("?agent=agent_2&round=2")
+    assert tab.inner_text("#panel-title") == "agent_2 · round 2"
+    tab.keyboard.press("Enter")
+    assert focused(tab) == "agent_2 · round 2"
+    tab.keyboard.press("Escape")
+    assert address(tab) == first
+    tab.keyboard.press("n")
+    tab.wait_for_function("was => location.hash !== was", arg=first)
+    assert "agreed on a value" in tab.inner_text(".outcome-line")
+    tab.keyboard.press("p")
+    tab.wait_for_function("was => location.hash === was", arg=first)
+    tab.keyboard.press("?")
+    assert tab.is_visible("#help")
+    tab.keyboard.press("Escape")
+    assert not tab.is_visible("#help")
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector("#list")
+    assert address(tab) == "#/?outcome=agreed"
+
+
+def test_every_control_is_reached_by_tab_and_shows_it(opened: Open) -> None:
+    tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=2")
+    tab.wait_for_selector("#panel")
+    reached = set()
+    for _ in range(40):
+        tab.keyboard.press("Tab")
+        name, style = tab.evaluate(
+            "[document.activeElement.id || document.activeElement.className || document.activeElement.tagName,"
+            " getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        reached.add(name)
+        assert name == "BODY" or style != "none", name
+    assert {"nav-list", "nav-pairs", "partners", "diff", "phase-propose", "phase-vote"} <= reached
+
+
+def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
+    tab = opened(f"#/game/{HARMFUL}")
+    tab.click("td[aria-label^='agent_2, round 2']")
+    attempts = tab.locator(".attempt")
+    assert attempts.count() == 2
+    failed = attempts.nth(0).inner_text()
+    assert "Attempt 1 of 2" in failed
+    assert "invalid_json" in failed
+    good = attempts.nth(1).inner_text()
+    assert "122 tokens in · 14 out · 0.25 s · temperature 0.7 · ended by stop · seed 1001" in good
+    assert "Your number is 22." in good
+    tab.click("#phase-vote")
+    assert "go on" in tab.inner_text(".fields-read")
+    assert address(tab).endswith("agent=agent_2&round=2&phase=vote")
+    tab.click("td[aria-label^='agent_1, round 2']")
+    tab.click("#phase-propose")
+    tab.click("text=Reasoning (8 characters)")
+    tab.wait_for_selector(".reasoning >> text=I think.")
+
+
+def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
+    tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=3")
+    tab.wait_for_selector("#panel")
+    tab.keyboard.press("d")
+    tab.wait_for_selector(".sent ins")
+    assert texts(tab, ".sent del") == ["2", "22"]
+    assert texts(tab, ".sent ins") == ["3", "In round 2 they said 20.", "11"]
+    assert address(tab).endswith("diff=prev")
+    tab.select_option("#diff", "agent:agent_3")
+    tab.wait_for_selector("text=System (65 characters, changed)")
+    assert texts(tab, ".sent .system ins") == ["agent_2"]
+    tab.select_option("#diff", f"sim:{TWO_LIARS}")
+    tab.wait_for_selector("text=/User .*, the same/")
+    tab.select_option("#diff", "")
+    assert tab.locator(".sent ins").count() == 0
+
+
+def test_neighbors_are_shown_for_the_agent_in_focus(opened: Open) -> None:
+    tab = opened(f"#/game/{PLAIN}")
+    tab.hover("td[aria-label^='agent_1, round 1']")
+    assert tab.inner_text(".hearing") == "agent_1 hears agent_2, agent_4"
+    assert texts(tab, ".heard .name") == ["agent_2", "agent_4"]
+
+
+def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> None:
+    tab = opened(f"#/compare/{PLAIN}/{TWO_LIARS}")
+    tab.wait_for_selector(".matrix")
+    assert "The two games part in round 3" in tab.inner_text(".parting-note")
+    assert tab.locator("thead .parting").inner_text().split() == ["round", "3"]
+    dashed = {
+        label.split(":")[0] for label in tab.locator("td.differs").evaluate_all("all => all.map(one => one.ariaLabel)")
+    }
+    assert dashed == {f"{agent}, round {number}" for agent in ("agent_3", "agent_4") for number in (3, 4)}
+    tab.click("td.differs >> nth=0")
+    assert texts(tab, ".which") == ["A liars=0 · seed 0", "B liars=2 · seed 0"]
+    assert tab.locator(".panels .panel").count() == 2
+    assert tab.locator("[id=panel-title]").count() == 0  # no name twice
+
+
+def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
+    tab = opened("#/pairs?a.liars=0&b=0001&outcome=agreed")
+    agreed = OUTCOMES[0]["name"]
+    names = study_index(SEEDS)["simulations"]["outcome"]
+    differ = [seed for seed in range(SEEDS) if (names[seed] == agreed) != (names[SEEDS + seed] == agreed)]
+    assert (
+        tab.inner_text("[role=status] >> nth=0") == f"{len(differ)} of {SEEDS} pairs differ: 3 only in A, 2 only in B."
+    )
+    assert texts(tab, ".pairs tbody th") == [str(seed) for seed in differ]
+    tab.select_option("#pairs-outcome", "fast")  # equal in all pairs
+    assert "No pair differs." in tab.inner_text("main")
+    tab.check("#pairs-all")
+    tab.click("text=Side by side >> nth=0")
+    tab.wait_for_selector(".matrix")
+    assert address(tab) == f"#/compare/{PLAIN}/{ONE_LIAR}"
+
+
+def test_a_game_is_read_from_start_to_end(opened: Open) -> None:
+    tab = opened(f"#/read/{HARMFUL}")
+    tab.wait_for_selector(".transcript")
+    assert texts(tab, ".transcript h2") == [f"Round {number}" for number in ROUNDS]
+    assert tab.locator(".turn").count() == 4 * 2 * len(ROUNDS)
+    assert tab.locator(".turn .note.bad").count() == 1
+    tab.check("#with-prompts")
+    assert "Your number is 22." in tab.inner_text(".transcript")
+    tab.keyboard.press("r")
+    tab.wait_for_selector(".matrix")
+
+
+def test_hostile_text_does_nothing_and_is_seen(opened: Open, site: Path, tmp_path: Path) -> None:
+    tab = opened(f"#/game/{HARMFUL}?agent=agent_2&round=2")
+    tab.wait_for_selector("#panel")
+    assert HOSTILE.split(" \u202e")[0] in tab.inner_text(".attempt.failed")
+    assert {"202E", "200B", "001B"} <= set(texts(tab, ".odd"))
+    assert tab.get_attribute(".odd >> nth=0", "title") == "U+202E, right-to-left override"
+    index = study_index(SEEDS, title=HOSTILE, left_out=HOSTILE)
+    for part in [*index["conditions"], *index["outcomes"], *index["axes"]]:
+        part["label"] = HOSTILE
+    index["simulations"]["diagnosis"] = [HOSTILE] * len(index["simulations"]["id"])
+    other = opened("#/", page=write_explorer(tmp_path, index, []))
+    assert games_listed(other) > 0
+    for each in (tab, other):
+        assert each.evaluate("window.harmed") is None
+        assert each.locator("main img").count() == 0
+        assert "\u202e" not in each.inner_text("body")
+
+
+_FORBIDDEN = """async () => {
+    const found = [];
+    addEventListener("securitypolicyviolation", (event) => found.push(event.effectiveDirective));
+    const image = document.createElement("img");
+    const tries = [
+        () => { image.src = "https://example.org/x"; document.body.append(image); },
+        () => { document.body.innerHTML = "<b>x</b>"; },
+        () => { document.createElement("script").src = "other.js"; },
+        () => fetch("https://example.org/").catch(() => null),
+    ];
+    for (const one of tries) { try { await one(); } catch { /* refused */ } }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return found;
+}"""
+
+
+def test_the_policy_allows_nothing_but_the_page(browser: Any, site: Path) -> None:
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(site.as_uri())
+    blocked = tab.evaluate(_FORBIDDEN)
+    context.close()
+    assert {"img-src", "connect-src", "require-trusted-types-for"} == set(blocked)
+
+
+def test_what_is_damaged_or_missing_is_said_in_its_place(opened: Open, browser: Any, tmp_path: Path) -> None:
+    tab = opened(f"#/game/{DAMAGED}")
+    assert "its checksum does not fit" in tab.inner_text(".note.bad >> nth=0")
+    assert "There is no simulation 123" in opened("#/game/123").inner_text("main")
+    page = write_explorer(tmp_path, study_index(SEEDS, left_out="Left out: 5 simulations. Choose with --where."), [0])
+    (tmp_path / "data" / "0001.js").write_text('parleyData("0001", "AAAA")')
+    context = browser.new_context()
+    broken = context.new_page()
+    for one, words in ((ONE_LIAR, "data/0001.js is damaged"), (TWO_LIARS, "data/0002.js could not be loaded")):
+        broken.goto(page.as_uri() + f"#/game/{one}")
+        broken.reload()
+        broken.wait_for_selector(f"text={words}")
+    broken.goto(page.as_uri() + "#/")
+    broken.wait_for_selector("text=Left out: 5 simulations.")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(opened: Open, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    tab = opened("#/", color_scheme=scheme)
+    found = []
+    for where in (
+        "#/",
+        f"#/game/{HARMFUL}?agent=agent_2&round=2&diff=prev",
+        f"#/compare/{PLAIN}/{TWO_LIARS}?agent=agent_4&round=3",
+        "#/pairs?a=0000&b=0001",
+        f"#/read/{HARMFUL}",
+        "#/?q=nothing",
+    ):
+        tab.evaluate("where => { location.hash = where; }", where)
+        tab.wait_for_timeout(150)
+        said = axe.run(tab).response["violations"]
+        found += [(where, one["id"], node["html"][:150]) for one in said for node in one["nodes"]]
+    assert not found
+
+
+_CUT = """() => {
+    const scrolled = ".scroll, .sr, .matrix-box";
+    const beyond = (one) => !one.closest(scrolled) && one.getBoundingClientRect().right > innerWidth + 1;
+    const cut = [...document.querySelectorAll("main *")].filter(beyond).map((one) => one.outerHTML.slice(0, 90));
+    return [document.documentElement.scrollWidth, cut];
+}"""
+
+
+def test_nothing_is_cut_at_the_width_of_a_phone(opened: Open) -> None:
+    tab = opened(viewport={"width": 360, "height": 700}, is_mobile=True)
+    for where in (
+        "#/",
+        f"#/game/{HARMFUL}?agent=agent_2&round=2&diff=prev",
+        f"#/compare/{PLAIN}/{TWO_LIARS}?agent=agent_4&round=3",
+        "#/pairs?a=0000&b=0001",
+        f"#/read/{HARMFUL}",
+    ):
+        tab.evaluate("where => { location.hash = where; }", where)
+        tab.wait_for_timeout(150)
+        wide, cut = tab.evaluate(_CUT)
+        assert wide <= 360, where
+        assert not cut, where
+
+
+def test_print_leaves_the_controls_out_and_the_evidence_in(opened: Open) -> None:
+    tab = opened(f"#/read/{PLAIN}")
+    tab.wait_for_selector(".transcript")
+    tab.emulate_media(media="print")
+    assert not tab.is_visible("#nav")
+    assert tab.is_visible(".transcript")
+    assert len(tab.pdf()) > 10_000
+    tab.emulate_media(media="screen")
+    listed = opened("#/", viewport={"width": 1300, "height": 300})
+    shown = games_listed(listed)
+    listed.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert shown < games_listed(listed) == len(LIARS) * SEEDS
+
+
+def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
+    index = study_index(SEEDS, served=True, running=True)
+    write_explorer(tmp_path, index)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.clock.install()
+    last = simulation_id(len(LIARS) * SEEDS - 1)[:8]
+    try:
+        tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
+        assert "still playing" in tab.inner_text("#row-1")
+        index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
+        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
+        tab.focus("#list")
+        tab.keyboard.press("ArrowDown")
+        tab.clock.run_for(10_000)  # by itself
+        tab.wait_for_selector("#row-1 >> text=no agreement")
+        assert tab.evaluate("document.activeElement.id") == "list"
+        assert tab.get_attribute("#list", "aria-activedescendant") == "row-1"
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector(".matrix")
+        index["simulations"]["replies"][-1] += 1
+        (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
+        tab.clock.run_for(10_000)
+        tab.click("text=Refresh: new replies")
+        tab.wait_for_selector("text=17 replies")
+        server.shutdown()
+        server.server_close()
+        tab.click("#refresh")
+        tab.wait_for_selector("text=the server does not answer")
+    finally:
+        context.close()
+        server.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_without_javascript_the_table_stands(opened: Open) -> None:
+    tab = opened(java_script_enabled=False)
+    assert texts(tab, "thead th") == ["condition", "simulations", *(one["label"] for one in OUTCOMES)]
+    assert texts(tab, "tbody tr >> nth=0") == ["liars=0\t8\t3\t3\t1"]
+    assert "its checksum does not fit" in tab.inner_text("body")
+
+
+def test_only_rows_in_sight_exist_among_ten_thousand(opened: Open, tmp_path: Path) -> None:
+    tab = opened(page=write_explorer(tmp_path, study_index(3334), []))
+    rows = "document.querySelectorAll('.rows .row').length"
+    assert tab.evaluate(rows) < 60
+    tab.focus("#list")
+    tab.keyboard.press("End")
+    tab.wait_for_selector(f"text={simulation_id(10_001)[:8]}")
+    assert tab.evaluate(rows) < 60
+    assert tab.get_attribute("#list", "aria-rowcount") == str(3 * 3334 + len(LIARS) + 1)
+    tab.click("#sort-seed")
+    assert tab.evaluate(rows) < 60

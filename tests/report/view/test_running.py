@@ -1,0 +1,111 @@
+"""Simulations that are being played: as far as their journals tell, and without a word to them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley import paths
+from parley.errors import JournalError
+from parley.files import checked_line
+from parley.play.journal import Journal, journaled
+from parley.play.record import read_record
+from parley.play.simulate import simulate
+from parley.report.view.chosen import chosen
+from parley.report.view.content import part_content
+from parley.report.view.running import running_game
+from parley.study import Study
+from support.hunting import HUNTERS
+from support.studies import StudyFactory
+from support.viewed import Json, data_of, games_of
+
+
+def interrupted(study: Study, replies: int, record: Path | None = None) -> Path:
+    """Play the first simulation, and leave a journal with so many of its replies in place of its record."""
+    simulation = next(study.simulations())
+    record = record or simulation.record(study.name)
+    if not record.exists():
+        simulate(study, record, [], 0.0)
+    _, entries = read_record(record)
+    with Journal(paths.journal(record), simulation.id) as journal:
+        for entry in entries[:replies]:
+            journal.append(entry)
+    record.unlink()
+    return paths.journal(record)
+
+
+def shown(study: Study) -> Json:
+    [part] = chosen(study, {}, 10, journals=True).parts
+    [game] = games_of(part_content(part))
+    return game
+
+
+def test_a_running_game_shows_its_replies_and_its_whole_rounds(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "stubborn", "n": 3}, parameters={"max_rounds": 5})
+    simulate(study, next(study.simulations()).record("small"), [], 0.0)
+    [whole] = data_of(study)
+    interrupted(study, 6 + 6 + 2)  # two rounds, and two proposals of the third
+    game = shown(study)
+    assert (game["running"], game["outcome"], game["metrics"]) == (True, None, {})
+    assert game["attempts"] == whole["attempts"][:14]
+    assert game["rounds"] == [0, 1, 2, 3]
+    before = {place: cell for place, cell in whole["cells"].items() if place[1] <= 2}
+    assert {place: cell for place, cell in game["cells"].items() if place[1] <= 2} == before
+    begun = {place[0]: cell[:2] for place, cell in game["cells"].items() if place[1] == 3}
+    assert set(begun) == {row["agent"] for row in whole["attempts"][12:14]}
+    assert all(state is None and text.startswith("propose: ") for state, text in begun.values())
+    assert game["results"] == {number: text for number, text in whole["results"].items() if int(number) <= 2}
+
+
+def test_what_a_game_does_without_replies_is_not_shown(study_factory: StudyFactory) -> None:
+    study = study_factory(HUNTERS | {"model": "grim_trigger", "b": 1}, game="stag_hunt", parameters={"rounds": 6})
+    journal = interrupted(study, 0)
+    assert shown(study)["cells"] == {}
+    journal.unlink()
+    interrupted(study, 3 + 3 + 3)  # the first round, and the words of the second
+    game = shown(study)
+    assert not [cell for cell in game["cells"].values() if cell[2]]  # the betrayal comes with the second round
+    assert {place[1] for place in game["cells"]} == {1, 2}
+
+
+def test_a_reply_that_will_be_asked_for_again_leaves_its_round_open(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "stubborn", "n": 3}, parameters={"max_rounds": 2, "retries": 1})
+    journal = interrupted(study, 1)
+    entry = journaled(journal)[0]
+    journal.unlink()
+    with Journal(journal, next(study.simulations()).id) as opened:
+        opened.append(type(entry)(**{**{name: getattr(entry, name) for name in entry.__slots__}, "text": "{"}))
+    game = shown(study)
+    assert [(row["failure"], row["parsed"]) for row in game["attempts"]] == [("invalid_json", None)]
+    assert {place[1] for place in game["cells"]} == {0, 1}
+
+
+@pytest.mark.parametrize("change", [{"simulation": "0" * 64, "format": 1}, {"no": "journal"}])
+def test_a_journal_of_another_simulation_is_named(study_factory: StudyFactory, change: Json) -> None:
+    study = study_factory(parameters={"max_rounds": 1})
+    journal = interrupted(study, 2)
+    journal.write_bytes(checked_line(change) + b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
+    found = chosen(study, {}, 10, journals=True).parts[0].simulations[0]
+    with pytest.raises(JournalError, match="belongs to another simulation"):
+        running_game(found)
+    assert "damaged" in shown(study)
+
+
+def test_replies_to_other_questions_are_refused(study_factory: StudyFactory) -> None:
+    study = study_factory(parameters={"max_rounds": 1})
+    journal = interrupted(study, 2)
+    head, first, _ = journal.read_bytes().splitlines(keepends=True)
+    other = json.loads(first[9:]) | {"ask": "0" * 64}
+    journal.write_bytes(head + checked_line(other))
+    assert "another version" in shown(study)["damaged"]
+
+
+def test_a_journal_is_read_and_left_alone(study_factory: StudyFactory) -> None:
+    study = study_factory(parameters={"max_rounds": 1})
+    journal = interrupted(study, 3)
+    with journal.open("ab") as file:
+        file.write(b"deadbeef {half a line")
+    before = journal.read_bytes()
+    game = shown(study)
+    assert len(game["attempts"]) == 3
+    assert journal.read_bytes() == before

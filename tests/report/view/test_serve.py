@@ -1,0 +1,134 @@
+"""Serving the explorer: real requests on loopback, what is answered, and what is refused."""
+
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+
+import pytest
+
+from parley.errors import RecordError, UsageError
+from parley.play.simulate import simulate
+from parley.report.view.chosen import chosen
+from parley.report.view.serve import ServedView, ViewServer
+from parley.study import Study
+from support.forging import forge
+from support.studies import StudyFactory
+from support.viewed import games_of, index_of, unpacked
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    made = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
+    for simulation in list(made.simulations())[:-1]:
+        simulate(made, simulation.record(made.name), [], 0.0)
+    return made
+
+
+@pytest.fixture
+def server(study: Study) -> Iterator[ViewServer]:
+    with ViewServer(ServedView(lambda: chosen(study, {}, 100, journals=True)), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(server: ViewServer, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, str]:
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    try:
+        connection.putrequest(method, path, skip_host=True)
+        sent = {"Host": f"127.0.0.1:{server.server_port}", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        for name, value in sent.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        response = connection.getresponse()
+        return response, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_it_listens_on_loopback_alone(server: ViewServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_the_page_the_index_and_the_data_are_served(server: ViewServer) -> None:
+    for path in ("/", "/index.html"):
+        response, html = ask(server, path)
+        assert response.status == 200
+        assert response.getheader("Content-Type") == "text/html; charset=utf-8"
+        assert response.getheader("Cache-Control") == "no-store"
+        assert response.getheader("Cross-Origin-Resource-Policy") == "same-origin"
+        index = index_of(html)
+        assert (index["served"], index["unfinished"], len(index["simulations"]["id"])) == (True, 1, 3)
+    _, script = ask(server, "/data/index.js?now")
+    assert unpacked(script) | {"written": ""} == index | {"written": ""}
+    _, script = ask(server, f"/{index['conditions'][1]['parts'][0]}?now")
+    assert [game["id"] for game in games_of(unpacked(script))] == index["simulations"]["id"][2:]
+
+
+def test_what_is_played_meanwhile_is_there_when_it_is_asked_for(server: ViewServer, study: Study) -> None:
+    ask(server, "/")
+    record = list(study.simulations())[-1].record(study.name)
+    simulate(study, record, [], 0.0)
+    _, html = ask(server, "/")
+    assert (len(index_of(html)["simulations"]["id"]), index_of(html)["unfinished"]) == (4, 0)
+    _, first = ask(server, "/data/0002.js")
+    assert ask(server, "/data/0002.js")[1] == first
+    forge(record, rows=lambda rows: rows[0].update(text='{"changed": 1}'))
+    games = games_of(unpacked(ask(server, "/data/0002.js")[1]))
+    assert games[1]["attempts"][0]["text"] == '{"changed": 1}'
+
+
+@pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:80", ""])
+def test_other_names_of_this_machine_are_refused(server: ViewServer, host: str) -> None:
+    response, text = ask(server, "/", Host=host)
+    assert (response.status, "index" in text) == (403, False)
+
+
+def test_its_other_name_is_answered(server: ViewServer) -> None:
+    assert ask(server, "/", Host=f"localhost:{server.server_port}")[0].status == 200
+
+
+def test_pages_of_other_sites_get_no_data(server: ViewServer) -> None:
+    assert ask(server, "/data/0001.js", Sec_Fetch_Site="cross-site")[0].status == 403
+    assert ask(server, "/data/0001.js", Sec_Fetch_Site="same-site")[0].status == 403
+    assert ask(server, "/data/0001.js", Sec_Fetch_Site="same-origin")[0].status == 200
+    assert ask(server, "/", Sec_Fetch_Site="none")[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/data/0009.js", "/data/", "/data/../small.yaml", "/../small.yaml", "/small.yaml", "//etc/passwd"),
+        *("/data/%2e%2e/small.yaml", "/data/0001.js/..", "/results/small/view/index.html", "/data/0001.js%00"),
+    ],
+)
+def test_nothing_else_is_there(server: ViewServer, path: str) -> None:
+    response, text = ask(server, path)
+    assert (response.status, text) == (404, "no such file\n")
+
+
+def test_only_questions_are_answered(server: ViewServer) -> None:
+    response, text = ask(server, "/", "HEAD")
+    assert (response.status, text) == (200, "")
+    assert int(response.getheader("Content-Length") or 0) > 1000
+    assert ask(server, "/", "POST")[0].status == 501
+
+
+def test_what_goes_wrong_meanwhile_is_told(server: ViewServer, study: Study) -> None:
+    for simulation in study.simulations():
+        simulation.record(study.name).unlink(missing_ok=True)
+    response, text = ask(server, "/")
+    assert (response.status, text.startswith("parley: small: no results yet")) == (500, True)
+
+
+def test_a_port_that_is_taken_is_named(server: ViewServer) -> None:
+    with pytest.raises(UsageError, match=f"--port {server.server_port}: .*choose another"):
+        ViewServer(server.view, server.server_port)
+
+
+def test_a_study_without_results_is_not_served(study_factory: StudyFactory) -> None:
+    study = study_factory(name="empty")
+    with pytest.raises(RecordError, match="no results yet"):
+        ServedView(lambda: chosen(study, {}, 100, journals=True))

@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports demo model second-model test test-fast test-slurm lint format docs bench published gpu-check clean
+.PHONY: help setup exports demo model second-model test test-fast test-slurm lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,7 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@parley summarize $(STUDY)
 	@echo
 	@echo "Report: $$(parley report $(STUDY))"
+	@echo "Games of a model that plays, and what they answer: make findings, then docs/findings.md"
 
 # Says license and sizes first, and downloads only what is not here.
 model: setup ## Install and prepare a model: make model NAME=qwen2.5-coder-1.5b
@@ -97,6 +98,9 @@ published: setup ## Import the published games of Byzantine Cheap Talk, beside t
 	parley import byzantine-cheap-talk "$(GAMES)/results" --study published-games
 	snakemake --cores all --config study=published-games
 	python -m benchmarks.published_cheap_talk
+
+findings: setup ## Make docs/findings.md and its figures from the records in findings/, and replay each of these
+	python -m benchmarks.findings
 
 # Without `setup`, which installs the CPU build: this is for the environment of envs/cuda.txt, and works without a network.
 gpu-check: ## Measure this machine's GPU in 10 minutes (MINUTES=15: all of it), without weights and without a network

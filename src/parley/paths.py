@@ -4,7 +4,7 @@ Functions return paths relative to the working directory, as Snakemake wants the
 folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -222,9 +222,15 @@ def metric(study: str, condition: str) -> Path:
     return Path(f"{metrics(study) / condition}.json")
 
 
-def figure(study: str, name: str, suffix: str) -> Path:
-    """One figure, `.png` or `.svg`."""
-    return results(study) / "figures" / f"{name}{suffix}"
+def figure(study: str, name: str, suffix: str, page: int = 1) -> Path:
+    """One page of a figure, `.png`, `.svg` or `.pdf`; the first has the name of the figure, others a number."""
+    return results(study) / "figures" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
+
+
+def figure_list(study: str, printed: bool = False) -> Path:
+    """List of all figures with their pages and captions; `printed` are those that options of the command changed."""
+    folder = results(study) / "figures"
+    return (folder / "print" if printed else folder) / "figures.json"
 
 
 def frozen(study_file: Path) -> Path:
@@ -232,9 +238,9 @@ def frozen(study_file: Path) -> Path:
     return study_file.with_name(f"{study_file.stem}.frozen.md")
 
 
-def power(study: str, name: str, suffix: str) -> Path:
-    """What `parley plan` writes: the table `plan` (`.csv`) and the figure `power` (`.svg`, `.png`)."""
-    return results(study) / "plan" / f"{name}{suffix}"
+def power(study: str, name: str, suffix: str, page: int = 1) -> Path:
+    """What `parley plan` writes: the table `plan` (`.csv`), and the figure `power` in pages as `figure` has them."""
+    return results(study) / "plan" / f"{name}{f'-{page}' if page > 1 else ''}{suffix}"
 
 
 def stamp(study: str, stage: str, plan: str) -> Path:
@@ -245,6 +251,11 @@ def stamp(study: str, stage: str, plan: str) -> Path:
 def report(study: str) -> Path:
     """Report of a study."""
     return results(study) / "report" / "report.html"
+
+
+def compared(studies: Sequence[str]) -> Path:
+    """Page that sets studies beside each other: beside the report of the first."""
+    return report(studies[0]).with_name(f"compared-with-{'-'.join(studies[1:])}"[:100] + ".html")
 
 
 def export(study: str, form: str) -> Path:

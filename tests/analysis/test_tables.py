@@ -312,7 +312,10 @@ def refusal(study: Study) -> str:
 
 def test_a_missing_record_is_named(study: Study) -> None:
     records(study)[1].unlink()
-    assert refusal(study) == f"{records(study)[1]}: no such file; run the study to make it"
+    remedy = (
+        "no such file; run the study to make it; `parley.load(...).results()` in Python has tables of what is there"
+    )
+    assert refusal(study) == f"{records(study)[1]}: {remedy}"
 
 
 def cut_short(path: Path) -> None:

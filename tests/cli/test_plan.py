@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from parley import paths
 from parley.play.simulate import simulate_shard
@@ -26,7 +27,7 @@ def test_questions_are_planned(parley: Parley, study_factory: StudyFactory) -> N
     assert "preregistration: none; parley plan small --freeze writes one" in ran.out
     table = pd.read_csv(paths.power("small", "plan", ".csv"))
     assert table["question"].tolist() == ["prompt"]
-    for suffix in (".png", ".svg"):
+    for suffix in (".png", ".svg", ".pdf"):
         assert paths.power("small", "power", suffix).stat().st_size > 1000
     svg = paths.power("small", "power", ".svg").read_text()
     assert "59% -&gt; 75%" in svg
@@ -139,3 +140,16 @@ def test_wrong_use_is_one_line(
 ) -> None:
     study_factory(GRID, questions=[ASKED])
     assert said in one_line_error(parley("plan", "small.yaml", *arguments), 2)
+
+
+def test_what_only_looks_needs_no_weights(parley: Parley, study_factory: StudyFactory) -> None:
+    packaged = {"source": {"package": "parley-no-such-package", "gguf": "x.gguf"}}
+    study_factory({"n": [4, 6], "b": 0})  # writes the file, which is given a model that is not here
+    file = Path("small.yaml")
+    file.write_text(file.read_text().replace("majority", "absent"))
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"absent": packaged}}))
+    for command in (["plan"], ["status"], ["diff"]):
+        assert parley(*command, "small.yaml").status == 0, command
+    assert parley("prompts", "--study", "small.yaml", "--phase", "vote").status == 0
+    for command in (["expand"], ["play"]):
+        assert "parley-no-such-package" in one_line_error(parley(*command, "small.yaml"), 2)

@@ -75,7 +75,7 @@ def test_the_installed_command_exits_2_in_one_line(folder: Path) -> None:
 
 
 def test_an_error_while_working_exits_1(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise EngineError("the engine died:\nout of \x1b[31mmemory")
 
     monkeypatch.setattr("parley.study.load_study", fail)
@@ -83,7 +83,7 @@ def test_an_error_while_working_exits_1(parley: Parley, monkeypatch: pytest.Monk
 
 
 def test_an_interrupt_exits_130_without_a_traceback(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("parley.study.load_study", interrupt)

@@ -1,6 +1,7 @@
 """How a model's weights get onto this machine: GGUF files in parts, from packages made of tiny files."""
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -124,3 +125,19 @@ def test_a_whole_file_needs_no_parts(install: Install, dequantized: list[bytes])
     whole = ModelEntry.model_validate({"source": {"package": "tiny", "gguf": "tiny.gguf"}})
     weights.fetch("tiny", whole, MODELS_FILE)
     assert dequantized == [CONTENT]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_prepared_model_that_was_copied_is_not_made_again(dequantized: list[bytes]) -> None:
+    marker = weights.fetch("tiny", entry(), MODELS_FILE)
+    prepared = marker.parent / "model" / "model.safetensors"
+    os.utime(prepared, ns=(1, 1))
+    assert not weights.is_ready("tiny", entry(), MODELS_FILE)
+    weights.fetch("tiny", entry(), MODELS_FILE)
+    assert weights.is_ready("tiny", entry(), MODELS_FILE)
+    assert len(dequantized) == 1
+
+    prepared.write_bytes(CONTENT[::-1])  # as long, but not the same
+    weights.fetch("tiny", entry(), MODELS_FILE)
+    assert len(dequantized) == 2
+    assert prepared.read_bytes() == CONTENT

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from parley.analysis.effects import effect_table, points
-from parley.figures.effects import MAX_EFFECTS, effects
-from parley.figures.page import own_style
+from parley.analysis.effects import effect_table
+from parley.figures.effects import effects
+from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS
 from parley.study import Study
@@ -31,7 +31,7 @@ def texts(figure: Figure) -> list[str]:
 
 def drawn(study: Study, shown: pd.DataFrame) -> Figure:
     with own_style():
-        return effects(study, EFFECTS, shown)
+        return effects(study, EFFECTS, shown)[0]
 
 
 @pytest.fixture
@@ -41,9 +41,12 @@ def study(study_factory: StudyFactory) -> Study:
 
 def test_each_effect_has_a_row_with_its_number_and_interval(study: Study) -> None:
     shown = table()
-    told = texts(drawn(study, shown))
-    row = shown.iloc[0]
-    assert f"{points(100 * row['effect'])} [{points(100 * row['low'])}, {points(100 * row['high'])}]" in told
+    figure = drawn(study, shown)
+    told = texts(figure)
+    [ax] = figure.axes
+    ends = [segment[:, 0].tolist() for bars in ax.collections for segment in bars.get_segments()]  # type: ignore[attr-defined]
+    assert ends == [pytest.approx([100 * row["low"], 100 * row["high"]]) for row in shown.to_dict("records")]
+    assert set(100 * shown["effect"]) <= {line.get_xdata()[0] for line in ax.lines}  # type: ignore[index]
     labels = [text.replace("\n", " ") for text in told]
     assert "model: a → b" in labels
     assert "prompt: p → q (model=b)" in labels
@@ -66,10 +69,13 @@ def test_what_cannot_be_fitted_says_so(study: Study) -> None:
     assert "The fit warned: Singular matrix." in " ".join(told)
 
 
-def test_few_rows_of_many_are_shown(study: Study) -> None:
+def test_many_rows_go_on_on_the_next_page(study: Study) -> None:
     many = pd.concat([table()] * 20, ignore_index=True)
-    told = texts(drawn(study, many))
-    assert f"The first {MAX_EFFECTS} of {len(many)} effects are shown" in " ".join(told)
+    with own_style():
+        pages = effects(study, EFFECTS, many)
+    assert sum(len(ax.get_yticks()) for figure in pages for ax in figure.axes) == len(many)
+    assert len(pages) > 1
+    assert max(figure.get_figheight() for figure in pages) <= 9
 
 
 def test_nothing_to_draw_says_so(study: Study) -> None:

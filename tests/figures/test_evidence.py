@@ -5,6 +5,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,14 +30,15 @@ from parley.figures import (
 )
 from parley.figures.curves import curves
 from parley.figures.indicators import indicators
-from parley.figures.page import own_style, save
+from parley.figures.page import write
 from parley.figures.quantities import quantities
+from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec
 from parley.report import evidence as report_evidence
 from parley.study import Study
 from support.measured import MeasuredEvidence, measured, played
-from support.panels import data, panels_of, text_of
+from support.panels import data, intervals, panels_of, text_of
 from support.studies import StudyFactory
 
 BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
@@ -65,11 +67,11 @@ def by_round(**lines: list[tuple[int, int, float]]) -> pd.DataFrame:
 def test_all_kinds_are_drawn_from_a_study_and_twice_alike(study: Study) -> None:
     played(study)
     first = {path: path.read_bytes() for path in figures.figures(study)}
-    assert len(first) == 8  # with that of effects
+    assert len(first) == 13  # with that of effects, and the list of all
     assert {path: path.read_bytes() for path in figures.figures(study)} == first
     for spec, words in (
-        (BY_ROUND, ["share that agrees", "share that votes to stop", "round", "n=2"]),
-        (IN_THE_END, ["all agree", "stopped early", "No simulation has: what has no answer.", "2 sims"]),
+        (BY_ROUND, ["share that agrees", "share that votes to stop", "round", "sims"]),
+        (IN_THE_END, ["all agree", "stopped early", "No simulation has: what has no answer.", "2 sims per point."]),
         (SIZES, ["size of what was said", "(kB)", "wall time (s)", "95% t interval"]),
     ):
         root = ElementTree.parse(paths.figure("small", spec.name, ".svg")).getroot()
@@ -120,12 +122,13 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
             (quantities, SIZES, sizes, "<b>"),
         ):
             figure = draw(study, dataclasses.replace(spec, of=many["of"]), table)
-            assert len(panels_of(figure)) <= 48
-            assert figure.get_figwidth() < 14
+            assert len(figure) <= 4
+            assert all((f.get_size_inches() <= (7.0, 9.0)).all() for f in figure)
             text = text_of(figure)
             assert axis in text
             assert "<script>&amp;" in text
-            assert len(save(figure, study, spec)) == 2
+            written = write(figure, lambda suffix, page: Path(f"{page}{suffix}"))
+            assert len(written) == 3 * len(figure)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_curves_have_a_line_per_model_and_say_how_many_are_left(study: Study) ->
     assert x == pytest.approx([1, 2, 3], abs=0.3)
     assert u == pytest.approx([1, 2], abs=0.3)
     assert u[0] != x[0]  # equal means stay apart
-    assert [text.get_text() for text in ax.texts] == ["n=9", "4", "n=8", "0"]
+    assert [text.get_text() for text in ax.texts] == ["9 sims", "4", "8 sims", "0"]
     text = text_of(figure)
     assert "a b" in text  # the legend
     assert "No simulation has: share that votes to stop." in text
@@ -165,7 +168,7 @@ def test_curves_draw_how_many_still_play(study: Study) -> None:
     with own_style():
         figure = curves(study, BY_ROUND, table)
     (ax,) = panels_of(figure)
-    assert [text.get_text() for text in ax.texts] == ["n=10", "9/10", "4/10", "n=8", "0"]
+    assert [text.get_text() for text in ax.texts] == ["10 sims", "9/10", "4/10", "8 sims", "0"]
     assert [y for _, y in data(ax)] == [[0.5, 0.6, 0.9], [0.1, 0.2]]
     # As a share of the simulations of its line, and only of the line of which some have ended.
     [dotted] = [line for line in ax.lines if line.get_linestyle() == ":"]
@@ -185,8 +188,9 @@ def test_curves_draw_how_many_still_play(study: Study) -> None:
 def test_curves_write_equal_numbers_once(study: Study) -> None:
     table = by_round(a=[(1, 9, 0.5), (2, 9, 0.6)], b=[(1, 9, 0.1), (2, 9, 0.2)])
     with own_style():
-        (ax,) = panels_of(curves(study, BY_ROUND, table))
-    assert [text.get_text() for text in ax.texts] == ["n=9"]
+        figure = curves(study, BY_ROUND, table)
+    assert [text.get_text() for ax in panels_of(figure) for text in ax.texts] == []
+    assert "9 sims in each mean." in text_of(figure)
 
 
 def test_curves_pool_no_conditions(study: Study) -> None:
@@ -239,6 +243,10 @@ def test_a_limit_that_is_missing_draws_its_point(study: Study) -> None:
 # Indicators
 
 
+def points_at(ax: Any, place: int) -> list[float]:
+    return [y for xs, ys in data(ax) for x, y in zip(xs, ys, strict=True) if abs(x - place) < 0.5]
+
+
 def answered(**rates: float) -> pd.DataFrame:
     rows = [
         [model, n, 0, "p", name, 4, 2, rate, max(0, rate - 0.2), min(1, rate + 0.2)]
@@ -254,8 +262,10 @@ def test_indicators_stand_side_by_side_along_x_with_their_intervals(study: Study
         figure = indicators(study, IN_THE_END, answered(unanimous=0.5, early=0.25))
     panels = panels_of(figure)
     assert [ax.get_title() for ax in panels] == ["a", "b"]
-    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["4\n4 sims", "8\n4 sims", "16\n4 sims"]
-    assert [text.get_text() for text in panels[0].texts] == ["50% [30, 70]", "25% [5, 45]"] * 3
+    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["4", "8", "16"]
+    assert "4 sims per point." in text_of(figure)
+    assert intervals(panels[0]) == [pytest.approx(ends) for ends in [(0.3, 0.7), (0.05, 0.45)] * 3]
+    assert not panels[0].texts  # no numbers beside the bars: the tables have them
     marks = {line.get_marker() for line in panels[0].lines if line.get_marker() in "osD^"}
     assert len(marks) == 2
 
@@ -263,7 +273,7 @@ def test_indicators_stand_side_by_side_along_x_with_their_intervals(study: Study
 def test_indicators_without_x_take_the_fullest_axis(study: Study) -> None:
     with own_style():
         figure = indicators(study, dataclasses.replace(IN_THE_END, x="retries"), answered(early=0.25))
-    assert panels_of(figure)[0].get_xlabel() == "n"
+    assert panels_of(figure)[0].get_xlabel() == "agents (n)"
 
 
 def test_an_indicator_that_a_condition_lacks_leaves_its_place(study: Study) -> None:
@@ -275,7 +285,8 @@ def test_an_indicator_that_a_condition_lacks_leaves_its_place(study: Study) -> N
         ax = panels_of(indicators(study, IN_THE_END, table[~gone]))[0]
     assert [text.get_text() for text in ax.texts].count("not run") == 1
     assert not any("nan" in text.get_text() for text in ax.texts)
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n4 sims", "8\n– sims", "16\n4/0 sims"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "8", "16"]
+    assert [len(data_at) for data_at in (points_at(ax, 0), points_at(ax, 1), points_at(ax, 2))] == [2, 0, 1]
 
 
 def test_more_places_than_a_row_holds_go_on_in_the_next_panel(study: Study) -> None:
@@ -285,7 +296,7 @@ def test_more_places_than_a_row_holds_go_on_in_the_next_panel(study: Study) -> N
     labels = [label.get_text().split("\n")[0] for ax in panels_of(figure) for label in ax.get_xticklabels()]
     assert labels == [str(n) for n in range(50)]
     assert len(panels_of(figure)) > 1
-    assert figure.get_figwidth() < 14
+    assert all(f.get_figwidth() <= 7 for f in figure)
 
 
 def test_the_undisturbed_stand_first_in_every_comparison_along_b(study_factory: StudyFactory) -> None:
@@ -314,12 +325,12 @@ def test_quantities_are_drawn_along_x_in_order_with_units(study: Study) -> None:
     with own_style():
         figure = quantities(study, SIZES, table)
     (ax,) = panels_of(figure)
-    assert ax.get_ylabel() == "size of what was said\n(kB)"
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n3 sims", "16\n3 sims"]
+    assert ax.get_title().split() == ["size", "of", "what", "was", "said", "(kB)"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "16"]
     points = sorted((round(x), y) for xs, ys in data(ax) for x, y in zip(xs, ys, strict=True))
     assert points == [(0, 1.0), (0, 2.0), (1, 3.0), (1, 5.0)]
     assert sum(len(bars.get_segments()) for bars in ax.collections) == 4  # of the intervals
-    assert {t.get_text() for t in figure.legends[0].get_texts()} == {"a", "b"}
+    assert {t.get_text() for t in figure[0].legends[0].get_texts()} == {"a", "b"}
 
 
 def test_a_single_simulation_is_a_point_without_an_interval(study: Study) -> None:
@@ -365,8 +376,8 @@ def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study
         "Mean with its interval: 95% Wilson interval of share that agrees in the end; 95% t interval, which a single "
         "one has not, of size of what was said." in text_of(figure)
     )
-    assert "Mean with its 95% Wilson interval. sims" in text_of(alone)
-    assert "Mean with its 95% t interval; a single one has none. sims" in text_of(numbers)
+    assert "Mean with its 95% Wilson interval. 3 sims per point." in text_of(alone)
+    assert "Mean with its 95% t interval; a single one has none. 3 sims per point." in text_of(numbers)
     assert " t interval" not in text_of(alone)
     assert "Wilson" not in text_of(numbers)
 
@@ -391,7 +402,7 @@ def test_intervals_within_what_is_possible_are_whole_and_named(study: Study) -> 
     assert "are cut" not in text_of(figure)
     assert ax.collections[0].get_clip_on() is False
     assert ax.yaxis.get_major_formatter()(1) != "100%"
-    assert "Mean with its 95% Wilson interval. sims" in text_of(figure)
+    assert "Mean with its 95% Wilson interval. 3 sims per point." in text_of(figure)
     assert (
         "95% Wilson interval of size of what was said; 95% t interval, which a single one has not, of changes of value"
         in text_of(both)
@@ -407,8 +418,8 @@ def test_what_no_simulation_has_is_left_out_and_counted(study: Study) -> None:
     with own_style():
         figure = quantities(study, dataclasses.replace(SIZES, of=("final_honest_share",)), table)
     [ax] = panels_of(figure)
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["4\n3 sims", "16\n3/0 sims"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "16"]
+    assert [text.get_text() for text in figure[0].legends[0].get_texts()] == ["a", "b"]
     assert "Not shown: 5 of 9 conditions, in which no simulation has what is drawn." in text_of(figure)
     # Panels: 0 and 1 Byzantine agents in each of two prompts; one of the four has nothing.
     panels = pd.concat([table[:4].assign(b=b, prompt=prompt) for b in (0, 1) for prompt in "pq"])

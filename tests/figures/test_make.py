@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
@@ -9,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from parley import paths
+from parley.analysis.tables import read_table
 from parley.errors import RecordError, UsageError
 from parley.figures import (
     make as figures,
@@ -22,9 +24,11 @@ from parley.figures import (
 from parley.figures import (
     trajectories as figures_trajectories,
 )
+from parley.figures.style import own_style
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.report import page as report
 from parley.study import Study
+from support.panels import intervals, panels_of
 from support.studies import GRIDS, make_study
 
 
@@ -46,6 +50,20 @@ def drawn(study: Study, kind: str) -> str:
     return " ".join(svg_text(study, kind))
 
 
+def bars_of(study: Study) -> Counter[tuple[float, float]]:
+    """How often each interval stands in the figure of stacked bars; each is drawn twice, with a halo."""
+    pages = pages_of("stacked", study)
+    twice = Counter((round(low, 3), round(high, 3)) for ax in panels_of(pages) for low, high in intervals(ax))
+    return Counter({interval: number // 2 for interval, number in twice.items()})
+
+
+def pages_of(kind: str, study: Study) -> list[Figure]:
+    """The pages of a figure of a study that was played."""
+    (spec,) = (spec for spec in study.figures if spec.kind == kind)
+    with own_style():
+        return figures.draw(study, spec, lambda name: read_table(study.name, name))
+
+
 def with_specs(study: Study, *specs: FigureSpec) -> Study:
     evidence = type("Shown", (type(study.game.evidence),), {"figures": specs})()
     game = type("Other", (study.game,), {"evidence": evidence})
@@ -56,16 +74,28 @@ def with_specs(study: Study, *specs: FigureSpec) -> Study:
 def test_every_spec_is_drawn_as_png_and_svg(here: Path) -> None:
     study = make_study()
     written = figures.figures(study)
-    assert written == [
-        paths.figure("tiny", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg")
-    ]
+    # Each with all its pages, and the list of them.
+    listed = json.loads(paths.figure_list("tiny").read_text())
+    assert [figure["name"] for figure in listed] == [spec.name for spec in study.figures]
+    assert all(figure["pages"][0] == figure["name"] and figure["caption"] for figure in listed)
+    pages = [page for figure in listed for page in figure["pages"]]
+    assert set(written) == {
+        *(paths.figure("tiny", page, suffix) for page in pages for suffix in (".png", ".svg", ".pdf")),
+        paths.figure_list("tiny"),
+    }
     for path in written:
         if path.suffix == ".png":
             content = path.read_bytes()
             assert content.startswith(b"\x89PNG\r\n\x1a\n")
             assert content.endswith(b"IEND\xaeB`\x82")
-            assert struct.unpack(">I", content[16:20])[0] >= 1400  # 7 inches
-        else:
+            wide, high = struct.unpack(">II", content[16:24])
+            assert (wide, high <= 1800) == (1400, True)  # 7 by at most 9 inches
+        elif path.suffix == ".pdf":
+            content = path.read_bytes()
+            assert content.startswith(b"%PDF")
+            assert b"/FontFile2" in content  # TrueType, embedded: publishers refuse Type 3
+            assert b"/Type3" not in content
+        elif path.suffix == ".svg":
             assert ElementTree.parse(path).getroot().tag.endswith("svg")
     assert not list(here.rglob("*.tmp"))
 
@@ -76,7 +106,7 @@ def test_two_runs_are_byte_identical_and_name_no_version_or_date(here: Path) -> 
     first = {path: path.read_bytes() for path in figures.figures(study)}
     assert {path: path.read_bytes() for path in figures.figures(study)} == first
     for content in first.values():
-        assert not re.search(rb"Matplotlib v|Matplotlib version|<dc:date>", content)
+        assert not re.search(rb"Matplotlib v|Matplotlib version|<dc:date>|/CreationDate|/Producer", content)
 
 
 @pytest.mark.slow
@@ -94,9 +124,10 @@ def test_a_users_own_style_changes_nothing(here: Path) -> None:
 def test_rates_show_intervals_and_numbers_of_simulations(here: Path) -> None:
     text = drawn(make_study(), "rates")
     assert "A study: Outcomes by group size" in text
-    assert "100% [44, 100]" in text  # Wilson, 3 of 3
-    assert "0% [0, 56]" in text
-    assert "3 sims" in text
+    assert "[44, 100]" not in text  # the tables have the numbers
+    assert "3 sims per point." in text
+    ends = {interval for ax in panels_of(pages_of("rates", make_study(play=False))) for interval in intervals(ax)}
+    assert any(interval == pytest.approx((0.4385, 1.0), abs=1e-4) for interval in ends)  # Wilson, 3 of 3
     assert "b=0 only (2 conditions with a larger b are not shown here)" in text
     assert not {"5", "7"} & set(text.split())  # the n of conditions with b > 0
 
@@ -110,7 +141,9 @@ def test_rates_tell_unequal_numbers_of_simulations_apart(here: Path) -> None:
     study = make_study(
         "[{model: majority, n: 4, prompt: may_exist, seeds: 1}, {model: majority, n: 4, prompt: none_exist}]"
     )
-    assert "1/2 sims" in drawn(study, "rates")
+    text = drawn(study, "rates")
+    assert "(1/2)" in text
+    assert "In brackets: sims per point" in text
 
 
 @pytest.mark.slow
@@ -119,9 +152,7 @@ def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(here: Pa
     text = drawn(make_study(grids), "stacked")
     assert "so n grows with b" in text
     assert "Not shown: 11 of 12 groups of conditions, run with one b only." in text
-    assert "3 sims" in text
-    assert "2 sims" in text
-    assert "[44, 100]" in text
+    assert {"(3)", "(2)"} <= set(text.split())
 
 
 @pytest.mark.slow
@@ -148,9 +179,9 @@ def test_stacked_leaves_out_what_has_one_bar_where_others_compare(here: Path) ->
 
 
 def test_stacked_claims_nothing_of_what_cannot_be(here: Path) -> None:
-    text = drawn(make_study("[{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}]"), "stacked")
-    assert "100% [34, 100]" in text
-    assert "0% [0, 66]" not in text
+    study = make_study("[{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}]")
+    text = drawn(study, "stacked")
+    assert bars_of(study) == {(0.342, 1.0): 1}  # Wilson, 2 of 2
     assert "–: cannot be." in text
     assert "nan" not in text
 
@@ -159,28 +190,30 @@ def test_stacked_shows_no_outcome_that_no_condition_can_have(here: Path) -> None
     grids = "[{model: majority, n: 3, b: [3], byzantine: stubborn, prompt: may_exist}]"
     text = drawn(make_study(grids), "stacked")
     assert "valid consensus" not in text.replace("invalid consensus", "")
-    assert "Above each bar and as its error bar: invalid consensus, with its 95% Wilson interval;" in text
+    assert "Error bars: invalid consensus, with its 95% Wilson interval." in text
     assert "cannot be" not in text
 
 
 def test_stacked_tells_for_each_panel_the_first_outcome_that_can_be(here: Path) -> None:
     grids = "[{model: majority, honest: 0, b: [3, 4], byzantine: stubborn, prompt: may_exist},"
     grids += " {model: majority, honest: 3, b: [0, 1, 2], byzantine: stubborn, prompt: may_exist}]"
-    text = drawn(make_study(grids), "stacked")
+    study = make_study(grids)
+    text = drawn(study, "stacked")
     assert "valid consensus or, where a panel cannot have it, invalid consensus, with its" in text
-    assert text.count("100% [34, 100]") == 1  # all of nobody's games time out, so 0% are invalid
-    assert text.count("0% [0, 66]") == 2 + text.count("honest agents=3") * 2
+    # All of nobody's games time out, so 0% are invalid.
+    assert bars_of(study) == {(0.342, 1.0): 1, (0.0, 0.658): 4}
     assert "cannot be" not in text
 
 
 @pytest.mark.slow
 def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point(here: Path) -> None:
     grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
-    text = drawn(make_study(grids), "rates")
+    study = make_study(grids)
+    text = drawn(study, "rates")
     assert text.count("cannot be") == 4  # invalid consensus and premature stops on a single value, for each n
     assert "nan" not in text
-    assert text.count("sims") == 1 + 4 * 2 * 2
-    assert len(re.findall(r"\d+% \[", text)) == 4 * 2 * 2 - 4
+    panels = panels_of(pages_of("rates", study))
+    assert sum(len(intervals(ax)) for ax in panels) == 4 * 2 * 2 - 4
     alone = drawn(
         make_study("[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0]}}]", name="one"), "rates"
     )
@@ -208,7 +241,7 @@ def test_conditions_are_never_pooled_over_a_varied_parameter(here: Path) -> None
         for history in (0, 1):
             for retries in (1, 2):
                 assert f"history_rounds={history}, retries={retries}" in text.replace("random, ", "")
-    assert sum(text == "2 sims" for text in svg_text(study, "stacked")) == 8
+    assert bars_of(study).total() == 8
 
 
 @pytest.mark.slow
@@ -291,7 +324,7 @@ def test_trajectories_choose_unlike_conditions(here: Path) -> None:
 def test_equal_lines_stay_apart() -> None:
     points = [(0, 5.0), (1, 5.0)]
     same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
-    with figures_page.own_style():
+    with own_style():
         ax = Figure().subplots()
         figures_trajectories.draw(ax, same, 0.0, 10.0)
     a, b, c = (line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() != "None")

@@ -13,8 +13,8 @@ from parley.analysis.attacked import with_undisturbed
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.figures.make import figures
-from parley.figures.map import quantity_map, rate_map
-from parley.figures.page import heading, interval_text
+from parley.figures.map import interval_text, quantity_map, rate_map
+from parley.figures.page import heading
 from parley.play.simulate import simulate
 from parley.study import Study
 from support import hunting
@@ -29,7 +29,7 @@ def drawn(study: Study, name: str) -> Figure:
     for simulation in study.simulations():
         simulate(study, simulation.record(study.name), [], 1.0)
     [spec] = [spec for spec in study.figures if spec.name == name]
-    return rate_map(study, spec, summarize(study))
+    return rate_map(study, spec, summarize(study))[0]
 
 
 def cells(figure: Figure) -> list[list[str]]:
@@ -50,7 +50,7 @@ def names(figure: Figure) -> tuple[list[str], list[str]]:
 
 
 def words_of(figure: Figure) -> str:
-    return " ".join(text.get_text() for text in figure.texts)
+    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
 
 
 def test_undisturbed_conditions_begin_every_row(study_factory: StudyFactory) -> None:
@@ -122,8 +122,8 @@ def test_a_map_is_drawn_where_its_axes_vary(study_factory: StudyFactory, grid: d
         simulate(study, simulation.record(study.name), [], 1.0)
     summarize(study)
     assert set(figures(study)) == {
-        paths.figure("small", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg")
-    }
+        paths.figure("small", spec.name, suffix) for spec in study.figures for suffix in (".png", ".svg", ".pdf")
+    } | {paths.figure_list("small")}
 
 
 def test_a_map_of_topologies_has_a_column_for_each(study_factory: StudyFactory) -> None:
@@ -198,7 +198,7 @@ HUNTERS = {**hunting.HUNTERS, "n": 4}
 
 def mapped(study: Study, name: str, **changes: Any) -> Figure:
     [spec] = [spec for spec in study.figures if spec.name == name]
-    return quantity_map(study, replace(spec, **changes), read_table(study.name, "quantities"))
+    return quantity_map(study, replace(spec, **changes), read_table(study.name, "quantities"))[0]
 
 
 def test_a_map_of_payoffs_has_means_and_wilson_intervals(study_factory: StudyFactory) -> None:

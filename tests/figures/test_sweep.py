@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.tables import read_table
 from parley.figures import sweep as figures_sweep
-from parley.figures.page import own_style
+from parley.figures.style import own_style
 from parley.figures.sweep import sweep
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study import Study
@@ -27,7 +27,7 @@ def study(study_factory: StudyFactory) -> Study:
 def drawn(study: Study) -> Figure:
     [spec] = [spec for spec in study.figures if spec.kind == "sweep"]
     with own_style():
-        return sweep(study, spec, read_table(study.name, "thresholds"))
+        return sweep(study, spec, read_table(study.name, "thresholds"))[0]
 
 
 def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
@@ -49,7 +49,7 @@ def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
 def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:
     figure = drawn(study)
     panels: list[Any] = [ax for ax in figure.axes if ax.get_visible()]
-    assert [ax.get_title() for ax in panels] == ["grim_trigger\n3 sims", "always_stag\n3 sims"]
+    assert [ax.get_title() for ax in panels] == ["grim_trigger", "always_stag"]
     assert {ax.get_xlabel() for ax in panels} == {"threshold t"}
     # Not the caps of error bars.
     lines = [line for line in panels[0].lines if len(line.get_xdata()) == 11 and line.get_linestyle() != "None"]
@@ -63,6 +63,7 @@ def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:
         *("cooperation-persistent", "defection-prone", "unclassified"),
     ]
     said = " ".join(text.get_text() for text in figure.texts)
+    assert "3 sims per point." in said
     assert "Not shown: 2 of 4 conditions, in which no simulation has what is drawn." in " ".join(said.split())
 
 
@@ -77,7 +78,9 @@ def test_a_study_without_betrayal_says_so(study_factory: StudyFactory) -> None:
 def test_shares_that_the_figure_does_not_name_are_left_out(study: Study) -> None:
     [spec] = [spec for spec in study.figures if spec.kind == "sweep"]
     with own_style():
-        figure = sweep(study, dataclasses.replace(spec, of=("defection_prone",)), read_table(study.name, "thresholds"))
+        figure = sweep(
+            study, dataclasses.replace(spec, of=("defection_prone",)), read_table(study.name, "thresholds")
+        )[0]
     assert len(figure.legends[0].get_texts()) == 1
 
 

@@ -299,7 +299,7 @@ def test_summarize_prints_the_warning_and_the_report_shows_it(
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     page = report(study).read_text()
     assert page.count("50.0% of 16 replies of models are degenerate") == 1
-    assert '<table id="degenerate">' in page
+    assert '<details id="degenerate"' in page
 
 
 def test_the_report_of_scripted_agents_has_no_such_table(
@@ -312,4 +312,4 @@ def test_the_report_of_scripted_agents_has_no_such_table(
         write_record(simulation.record("small"), simulation, played, {})
     summarize(study)
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
-    assert "egenerate" not in report(study).read_text()
+    assert "egenerate repl" not in report(study).read_text()

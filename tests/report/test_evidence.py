@@ -10,7 +10,7 @@ from parley.analysis import tables
 from parley.analysis.summarize import summarize
 from parley.figures import make as figures
 from parley.report import page as report
-from parley.report.evidence import MAX_CONTRASTS, contrast_rows, quantity_rows, rate_rows
+from parley.report.evidence import MAX_CONTRASTS, contrast_rows, measures_of
 from parley.study.frozen import write_frozen
 from support.measured import MeasuredGame, measured, played
 from support.pages import Page
@@ -104,21 +104,21 @@ def test_rates_and_quantities_are_cells_of_conditions() -> None:
         [["a", 4, "early", 4, 2, 0.5, 0.15, 0.85], ["b", 4, "early", 0, 0, math.nan, math.nan, math.nan]],
         columns=[*BY, "indicator", "simulations", "count", "rate", "low", "high"],
     )
-    found = rate_rows(rates, BY, MeasuredGame)["rows"]
-    assert found[0] == (["a", 4], [{"main": "50% [15%, 85%]", "small": "2 of 4"}])
-    assert found[1][1] == [{"main": "-", "small": "0 of 0"}]
     columns = [*BY, "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
     numbers = [
         ["a", 4, "size", "kB", 3, 2.0, 1.0, 1.5, 2.5, 2.25],
         ["a", 4, "seconds", "s", 1, 9.0, *[math.nan] * 3, 9],
         ["a", 4, "final_honest_share", "", 3, 0.75, 0.25, 0.25, 0.96, 0.5],
     ]
-    table = quantity_rows(pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
-    cells = dict(zip(table["labels"], table["rows"][0][1], strict=True))
-    assert cells["size of what was said (kB)"] == {"main": "2 [1.5, 2.5]", "small": "median 2.25, of 3"}
-    assert cells["wall time (s)"] == {"main": "9", "small": "median 9, of 1"}
-    assert cells["changes of value"]["main"] == "-"
-    assert cells["share that agrees in the end"] == {"main": "75% [25%, 96%]", "small": "median 50%, of 3"}
+    told = measures_of(rates, pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
+    found = {measure["title"]: measure["rows"] for measure in told}
+    assert found["stopped early"] == [{"axes": ["a", 4], "value": "50% [15%, 85%]", "small": "2 of 4"}]
+    size = {"axes": ["a", 4], "value": "2 [1.5, 2.5]", "small": "median 2.25, of 3"}
+    assert found["size of what was said (kB)"] == [size]
+    assert found["wall time (s)"] == [{"axes": ["a", 4], "value": "9", "small": "median 9, of 1"}]
+    assert "changes of value" not in found  # no simulation has one
+    assert found["share that agrees in the end"][0]["value"] == "75% [25%, 96%]"
+    assert [measure["title"] for measure in told if measure["is_time"]] == ["wall time (s)"]
 
 
 @pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>"])
@@ -131,7 +131,7 @@ def test_the_report_holds_them_escaped(study_factory: StudyFactory, hostile: str
     tables.write_table(contrasts, study, "contrasts")
     html = report.report(study).read_text()
     parsed = Page(html)
-    assert {"rates", "quantities", "contrasts"} <= {attributes.get("id") for _, attributes in parsed.tags}
+    assert {"rate-early", "mean-size", "contrasts"} <= {attributes.get("id") for _, attributes in parsed.tags}
     assert hostile not in html
     assert hostile in parsed.text
     for words in (
@@ -149,7 +149,7 @@ def test_a_study_of_one_condition_has_no_contrasts(study_factory: StudyFactory) 
     figures.figures(study)
     html = report.report(study).read_text()
     assert "No two conditions differ in one axis alone." in html
-    assert "<h2>Rates" not in html
+    assert "Rate: " not in html
 
 
 @pytest.mark.slow
@@ -163,8 +163,11 @@ def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen(s
     shown = " ".join(Page(report.report(study).read_text()).text.split())
     assert "the study is as it was frozen" in shown
     assert "prompt: valid_consensus by prompt; smallest difference that matters: 0.2" in shown
-    assert "Contrasts (exploratory)" in shown
+    assert "Contrasts that show no difference (exploratory)" in shown
     assert "p (BH)" in shown
+    assert (
+        "Question prompt: valid consensus is as often with prompt=none_exist as with prompt=may_exist: a diff" in shown
+    )
     row = shown[shown.index("valid_consensus by prompt") :]
     assert "1 stratum; 0 only first, 0 only second" in row
     assert "+0 [" in row  # majority agents agree under either prompt

@@ -1,12 +1,18 @@
 """What a figure shows."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 
-def text_of(figure: Figure) -> str:
-    """Return all texts of a figure, its panels and its legend."""
+def text_of(pages: Figure | Sequence[Figure]) -> str:
+    """Return all texts of a figure, its panels and its legends."""
+    return " ".join(_text_of(figure) for figure in _pages(pages))
+
+
+def _text_of(figure: Figure) -> str:
     texts = [text.get_text() for text in figure.texts]
     for ax in figure.axes:
         if ax.get_visible():
@@ -16,11 +22,25 @@ def text_of(figure: Figure) -> str:
     return " ".join(" ".join(texts).split())
 
 
-def panels_of(figure: Figure) -> list[Any]:
-    return [ax for ax in figure.axes if ax.get_visible()]
+def _pages(pages: Figure | Sequence[Figure]) -> Sequence[Figure]:
+    return [pages] if isinstance(pages, Figure) else pages
+
+
+def panels_of(pages: Figure | Sequence[Figure]) -> list[Any]:
+    return [ax for figure in _pages(pages) for ax in figure.axes if ax.get_visible()]
 
 
 def data(ax: Any) -> list[tuple[list[float], list[float]]]:
     """Return the lines through points of a panel, those of error bars left out."""
     drawn = [line for line in ax.lines if line.get_label().startswith("_child") and line.get_marker() in "osD^vPX*"]
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in drawn]
+
+
+def intervals(ax: Any) -> list[tuple[float, float]]:
+    """Return the lower and upper ends of the error bars of a panel, in order."""
+    return [
+        (float(segment[0][1]), float(segment[1][1]))
+        for bars in ax.collections
+        if isinstance(bars, LineCollection) and bars.get_alpha() is None
+        for segment in bars.get_segments()
+    ]

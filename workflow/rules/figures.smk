@@ -6,7 +6,10 @@ rule figures:
         tables=ancient(str(paths.stamp("{study}", "tables", STUDY.plan))),
     output:
         stamp=str(paths.stamp("{study}", "figures", STUDY.plan)),
+        # Further pages of a figure, which nobody knows beforehand, are in this list.
+        pages=str(paths.figure_list("{study}")),
         png=[str(paths.figure("{study}", f.name, ".png")) for f in STUDY.figures],
+        pdf=[str(paths.figure("{study}", f.name, ".pdf")) for f in STUDY.figures],
         svg=report(
             [str(paths.figure("{study}", f.name, ".svg")) for f in STUDY.figures],
             caption="../report/figures.rst",

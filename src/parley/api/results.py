@@ -163,23 +163,29 @@ class Results(Shown):
         """
         return [*paths.TABLES, *([LEDGER] if self._study.game.evidence.keeps_ledger else [])]
 
-    def figure(self, name: str) -> "Figure":
-        """Return a figure of the study as a figure of Matplotlib, which a notebook shows; nothing is written.
+    def figure(
+        self, name: str, page: int = 1, width: Literal["column", "page"] = "page", for_paper: bool = False
+    ) -> "Figure":
+        """Return a page of a figure as a figure of Matplotlib, which a notebook shows; nothing is written.
 
-        `figures` has the names. Raises UsageError for another name.
+        `figures` has the names. It is at most as wide as a column or a page on paper; `for_paper` leaves out what
+        belongs into its caption. Raises UsageError for another name, or a page that it does not have.
 
         >>> import parley
         >>> figure = parley.load("demo").results().figure("outcome_rates")
         >>> figure.savefig("outcome_rates.pdf")
         """
         from parley.figures.make import draw
-        from parley.figures.page import own_style
+        from parley.figures.style import Look, own_style
 
         if name not in self.figures:
             raise UsageError(f"{one_line(str(name), 60)!r}: no figure of this study; {choose(name, self.figures)}")
         spec = next(spec for spec in self._planned.figures if spec.name == name)
-        with paths.rooted(self._root), own_style():
-            figure = draw(self._usable_study, spec, self._table)
+        with paths.rooted(self._root), own_style(Look(width, for_paper)):
+            drawn = draw(self._usable_study, spec, self._table)
+        if not 1 <= page <= len(drawn):
+            raise UsageError(f"{name}: page {page}: it has {counted(len(drawn), 'page')}")
+        figure = drawn[page - 1]
         # Without pyplot, which this needs not, IPython knows no way to show a figure.
         vars(figure)["_repr_png_"] = partial(_png, figure)
         return figure
@@ -289,7 +295,7 @@ def _remedy(study: Study, root: Path) -> str:
 
 
 def _png(figure: "Figure") -> bytes:
-    from parley.figures.page import own_style
+    from parley.figures.style import own_style
 
     image = BytesIO()
     with own_style():

@@ -48,16 +48,17 @@ PLAN = click.option(
 )
 
 
-def load(study: str, models: Path | None, plan: str | None = None) -> Any:
+def load(study: str, models: Path | None, plan: str | None = None, needs_weights: bool = True) -> Any:
     """Return a study, by its name under config/ or its path; raises UsageError if it is not one.
 
-    With the `plan` of a run, raises ParleyError if the study changed since.
+    What only looks at a study or its results needs no weights. With the `plan` of a run, raises ParleyError if the
+    study changed since.
     """
     from parley.study import load_study
     from parley.study.planned import require_plan
 
     try:
-        loaded = load_study(paths.study_file(study), models)
+        loaded = load_study(paths.study_file(study), models, needs_weights=needs_weights)
     except UsageError as error:
         if plan is None:
             raise

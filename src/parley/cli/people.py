@@ -89,7 +89,7 @@ def status(study: str, models: Path | None, watch: bool) -> None:
     from parley.progress.status import status as run
     from parley.progress.status import watch as follow
 
-    loaded = load(study, models)
+    loaded = load(study, models, needs_weights=False)
     if watch:
         follow(loaded)
         return

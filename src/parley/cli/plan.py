@@ -37,13 +37,13 @@ def plan(study: str, models: Path | None, other: str | None, base: float | None,
     from parley.errors import UsageError
     from parley.study.frozen import frozen_state, write_frozen
 
-    loaded = load(study, models)
+    loaded = load(study, models, needs_weights=False)
     if force and not freeze:
         raise UsageError("--force: only with --freeze")
     if freeze:
         click.echo(str(write_frozen(loaded, force)))
         return
-    for line in lines(loaded, load(other, models) if other else None, base):
+    for line in lines(loaded, load(other, models, needs_weights=False) if other else None, base):
         click.echo(line)
     say(f"preregistration: {frozen_state(loaded)}")
 

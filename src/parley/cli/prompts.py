@@ -149,7 +149,7 @@ class _Given:
 
 def _print_sent(given: _Given) -> None:
     given.refuse(_IN_STUDY, "with --study")
-    _print_first(given, load(given["study"], given["models"]), given["phase"])
+    _print_first(given, load(given["study"], given["models"], needs_weights=False), given["phase"])
 
 
 def _print_first(given: _Given, study: "Study", phase: str | None) -> None:
@@ -170,7 +170,7 @@ def _print_difference(given: _Given) -> None:
     given.refuse(_IN_DIFF, "with --diff")
     chosen_axes = axis_values(given["where"]), axis_values(given["against"], "--against")
     last = 1 if given["round_number"] is None else given["round_number"]
-    study = load(given["diff"], given["models"])
+    study = load(given["diff"], given["models"], needs_weights=False)
     for line in prompt_diff(study, *chosen_axes, given["role"], given["seed"], last).text():
         click.echo(line)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, log_to_stderr, say
+from parley.errors import UsageError
 from parley.text import counted
 
 
@@ -176,7 +177,7 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
     from parley.analysis.degenerate_rates import degenerate_warnings
     from parley.analysis.summarize import summarize as run
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     table = run(loaded, strict)
     click.echo(print_conditions(table, loaded.axes, loaded.game))
     for name, note in loaded.notes().items():
@@ -190,42 +191,86 @@ def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -
 @click.option(
     "--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Draw this many figures at once."
 )
+@click.option(
+    "--width",
+    type=click.Choice(["column", "page"]),
+    default="page",
+    show_default=True,
+    help="At most as wide as a column (3.4 in) or a page (7 in).",
+)
+@click.option("--for-paper", is_flag=True, help="Without title and notes: captions lie beside them, .txt and .tex.")
+@click.option("--max-pages", type=click.IntRange(1, 100), default=4, show_default=True, help="Of one figure.")
 @MODELS
 @PLAN
-def figures(study: str, processes: int, models: Path | None, plan: str | None) -> None:
+def figures(
+    study: str,
+    processes: int,
+    width: str,
+    for_paper: bool,
+    max_pages: int,
+    models: Path | None,
+    plan: str | None,
+) -> None:
     """Draw the figures of a study from its tables and records.
+
+    With --width, --for-paper or --max-pages they go to results/STUDY/figures/print, and the others stay as they are.
 
     \b
     Example:  parley figures demo
+              parley figures demo --for-paper --width column
     """
     from parley.figures.make import figures as run
+    from parley.figures.style import Look
     from parley.files import mark_done, require_done
 
-    loaded = load(study, models, plan)
+    loaded = load(study, models, plan, needs_weights=False)
     require_done(loaded.name, "tables", loaded.plan, "summarize")
-    for path in run(loaded, processes):
+    look = Look(width, for_paper, max_pages)
+    for path in run(loaded, processes, look):
         click.echo(str(path))
-    mark_done(loaded.name, "figures", loaded.plan)
+    if look == Look():
+        mark_done(loaded.name, "figures", loaded.plan)
 
 
 @click.command()
-@STUDY
+@click.argument("studies", nargs=-1, required=True, metavar="STUDY...")
+@click.option(
+    "--compare", is_flag=True, help="Set several studies of one game beside each other, on a page of their own."
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="With --compare: the file; default: beside the first report."
+)
 @MODELS
 @PLAN
-def report(study: str, models: Path | None, plan: str | None) -> None:
-    """Write the report of a study: one HTML file with its tables and figures.
+def report(
+    studies: tuple[str, ...], compare: bool, output: Path | None, models: Path | None, plan: str | None
+) -> None:
+    """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
     \b
-    Example:  parley report demo
+    Examples:  parley report demo
+               parley report --compare paper my-paper           what differs, and outcomes by condition
+               parley report --compare theory topologies --output both.html
     """
     from parley.calibration.results import planned_report
     from parley.files import mark_done, require_done
+
+    if compare:
+        from parley.report.compare import compare as beside
+
+        several = [load(study, models) for study in studies]
+        for each in several:
+            require_done(each.name, "tables", each.plan, "summarize")
+        click.echo(str(beside(several, output)))
+        return
+    if len(studies) > 1 or output is not None:
+        raise UsageError("report: one STUDY; to set several beside each other: parley report --compare STUDY...")
     from parley.report.page import report as run
 
-    loaded = load(study, models, plan)
+    loaded = load(studies[0], models, plan, needs_weights=False)
     require_done(loaded.name, "figures", loaded.plan, "figures")
     of_report = planned_report(loaded, new=False)
-    path = run(loaded)
+    path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
 

@@ -21,7 +21,7 @@ def diff(study: str, models: Path | None) -> None:
     """
     from parley.play.changes import diff as run
 
-    for line in run(load(study, models)):
+    for line in run(load(study, models, needs_weights=False)):
         click.echo(line)
 
 

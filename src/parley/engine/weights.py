@@ -125,7 +125,8 @@ def fetch(name: str, entry: ModelEntry, models_file: Path) -> Path:
     try:
         with _alone(folder.parent):
             if not _is_prepared(entry, marker, folder):
-                _prepare(name, entry, models_file, folder)
+                if not _is_copy(entry, marker, folder):
+                    _prepare(name, entry, models_file, folder)
                 _write_marker(marker, entry, folder)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -152,6 +153,18 @@ def _is_prepared(entry: ModelEntry, marker: Path, folder: Path) -> bool:
     # Markers of the first version name no more than the source, which is in their path.
     made_from = found.get("made_from", _made_from(entry, 1))
     return bool(found.get("files") == _file_states(folder) and made_from == _made_from(entry, CONVERSION))
+
+
+def _is_copy(entry: ModelEntry, marker: Path, folder: Path) -> bool:
+    """Whether the weights are by their SHA-256 those of the marker, but with other times: a folder that was copied."""
+    if not marker.is_file():
+        return False
+    found = json.loads(marker.read_bytes())
+    states = found.get("files", {})
+    then, now = ({name: size for name, (size, _) in each.items()} for each in (states, _file_states(folder)))
+    made_from = found.get("made_from", _made_from(entry, 1))
+    as_then = bool(now) and now == then and made_from == _made_from(entry, CONVERSION)
+    return as_then and bool(found.get("weights_sha256") == _hashes(folder))
 
 
 def _made_from(entry: ModelEntry, version: int) -> dict[str, Any]:
@@ -309,17 +322,17 @@ def _file_states(folder: Path) -> dict[str, list[int]]:
 
 
 def _write_marker(marker: Path, entry: ModelEntry, folder: Path) -> None:
-    hashes = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix in _WEIGHTS:
-            hashes[path.name] = _sha256(path)
     content = {
         "source": _source(entry),
         "made_from": _made_from(entry, CONVERSION),
-        "weights_sha256": hashes,
+        "weights_sha256": _hashes(folder),
         "files": _file_states(folder),
     }
     write_atomically(marker, lambda file: file.write(json.dumps(content, indent=2).encode() + b"\n"))
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    return {path.name: _sha256(path) for path in sorted(folder.iterdir()) if path.suffix in _WEIGHTS}
 
 
 def _sha256(path: Path) -> str:

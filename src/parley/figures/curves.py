@@ -13,36 +13,39 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.attacked import beside_undisturbed
-from parley.figures.page import MAX_PANELS, empty, line_handle, line_style, words
+from parley.figures.links import Linker, linker
+from parley.figures.page import BELOW, empty, words
 from parley.figures.panels import (
     MAX_LINES,
     WILSON,
     alike,
-    at_most,
     axis_of_lines,
     chosen,
     compared,
+    differences,
     error_bars,
     known_only,
     labels_of,
     not_shown,
     panel_rows,
     share_axis,
+    styles_of,
     values_along,
     varied,
 )
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_WIDEST, _NARROWEST, _HEIGHT = 2.9, 1.9, 1.8  # inches, of a panel
-_ROUND = 0.45  # inches that a round takes where there are few
-_MAX_TICKS = 7
-_MAX_MARKS = 12  # with intervals, on one line
+_WIDTH = 1.4  # inches, of a panel
+_MAX_TICKS = 5
+_MAX_MARKS = 6  # with intervals, on one line
 _APART = 0.08  # inches between lines at one round, as long as there is room between rounds
 _LINE = 9  # points from one row of numbers to the next
+_END: dict[str, Any] = {"marker": "|", "markersize": 9, "markeredgewidth": 1.4, "linestyle": "none"}
 
 
-def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per measure in `spec.of`, with the mean and its interval by round; `table` is `rounds`.
 
     Lines are the values of `spec.x` if it varies, else of the model, else of the axis that leaves the fewest panels;
@@ -65,33 +68,47 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         notes.append(f"{spec.x} has more values than a panel has lines ({MAX_LINES}): a panel for each.")
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    panels = at_most(list(alike(table, by)), notes, max(1, MAX_PANELS // len(labels)))
-    shown = pd.concat([conditions for _, conditions in panels])
-    extent = (int(shown["round"].min()), int(shown["round"].max()))
-    width = min(_WIDEST, max(_NARROWEST, _ROUND * (extent[1] - extent[0] + 1)))
+    groups = list(alike(table, by))
+    extent = (int(table["round"].min()), int(table["round"].max()))
     names = list(labels)
     carried = [m.name for m in study.game.evidence.measures if m.carried]
+    counts = _same_number(table)
     notes += [
-        f"Mean with its {WILSON}; of many rounds every few have a mark.",
+        f"Mean with its {WILSON}.",
         *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
-        "n under the rounds: simulations in the mean, in the order of the legend where lines differ; told where it "
-        "changes.",
+        f"{counts} sims in each mean." if counts else "Under the rounds: sims in the mean, told where it changes.",
         *(["6/9: of 9 in the mean 6 still play; dotted: their share."] if set(carried) & set(labels) else []),
     ]
-    legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
+    if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
+        notes.append("A line that ends in a bar: no game got further.")
+    styles = styles_of(study, lines_by, lines)
+    legend = [
+        line_handle(i, words([lines_by], [x])) for i, x in zip(styles, lines, strict=True) if lines_by is not None
+    ]
+    link = linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        _panel(
-            ax,
-            conditions[conditions["measure"] == names[index]],
-            lines_by,
-            lines,
-            extent,
-            width,
-            study.game.evidence.round_name,
-        )
+        here = conditions[conditions["measure"] == names[index]]
+        shown = [
+            (number, chosen(here, lines_by, x).sort_values("round")) for number, x in zip(styles, lines, strict=True)
+        ]
+        _panel(ax, shown, extent, link)
+        ax.set_xlabel(study.game.evidence.round_name)
+        _below(ax, [] if counts else shown, extent)
 
-    return panel_rows(study, spec, list(labels.values()), panels, by, (width, _HEIGHT), notes, legend, draw)
+    def tells(group: pd.DataFrame) -> float:
+        return differences(group, "mean", ["measure", "round"])
+
+    size = (_WIDTH, HEIGHT)
+    return panel_rows(
+        study, spec, list(labels.values()), groups, by, size, notes, legend, draw, tells, min(2, len(lines))
+    )
+
+
+def _same_number(table: pd.DataFrame) -> int | None:
+    """Return how many simulations stand behind each mean if it is the same for all, and all still play."""
+    counts = {*table["simulations"], *table["playing"]}
+    return int(counts.pop()) if len(counts) == 1 else None
 
 
 def _of_whom(carried: Sequence[str], labels: Sequence[str]) -> Iterator[str]:
@@ -123,80 +140,69 @@ def _differ(table: pd.DataFrame, axes: Sequence[str], x: str) -> bool:
     return bool(table.groupby(others, sort=False)[x].nunique().max() > 1)
 
 
-def _panel(
-    ax: Axes,
-    conditions: pd.DataFrame,
-    lines_by: str | None,
-    lines: Sequence[Any],
-    extent: tuple[int, int],
-    width: float,
-    rounds_are: str,
-) -> None:
+def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int], link: Linker) -> None:
+    """Draw the means of each line, given with the number of its style, by round."""
     first, last = extent
     share_axis(ax, last - first + 1, first)
     rounds = last - first + 1
     every = math.ceil(rounds / _MAX_MARKS)
-    apart = min(_APART * rounds / width, 0.8 / len(lines))
-    playing = []
-    for index, value in enumerate(lines):
-        here = chosen(conditions, lines_by, value).sort_values("round")
+    apart = min(_APART * rounds / _WIDTH, 0.8 / len(lines))
+    for index, (number, here) in enumerate(lines):
+        if here.empty:
+            continue
         x = here["round"].to_numpy(dtype=float) + (index - (len(lines) - 1) / 2) * apart
         mean, low, high = (here[part].to_numpy(dtype=float) for part in ("mean", "low", "high"))
         marked = list(range(index % every if len(x) > every else 0, len(x), every))
-        style = line_style(index)
+        style = line_style(number)
         points = [(x[at], mean[at], low[at], high[at]) for at in marked]
-        error_bars(ax, points, style["color"], 0.9, capsize=2.0, clip_on=False, zorder=2)
-        ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, **style)
-        playing.append((x, (here["playing"] / here["simulations"]).to_numpy(dtype=float), style["color"]))
-    for x, share, color in playing:
-        if share.size and share.min() < 1:
-            ax.plot(x, share, color=color, linestyle=":", linewidth=0.9, drawstyle="steps-mid", zorder=1.5)
-    _below(ax, conditions, lines_by, lines, extent, rounds_are)
+        error_bars(ax, points, style["color"], 0.8, capsize=1.5, clip_on=False, zorder=2)
+        url = link(here.iloc[0])
+        ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style | {"markersize": 3.5})
+        if here["round"].max() < last:
+            ax.plot(x[-1], mean[-1], color=style["color"], zorder=3, clip_on=False, **_END)
+        share = (here["playing"] / here["simulations"]).to_numpy(dtype=float)
+        if share.min() < 1:
+            ax.plot(x, share, color=style["color"], linestyle=":", linewidth=0.9, drawstyle="steps-mid", zorder=1.5)
 
 
-def _below(
-    ax: Axes,
-    conditions: pd.DataFrame,
-    lines_by: str | None,
-    lines: Sequence[Any],
-    extent: tuple[int, int],
-    rounds_are: str,
-) -> None:
+def _below(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int]) -> None:
     """Write the rounds, and under them the number of simulations of each line, where it changes."""
     first, last = extent
     ticks = list(range(first, last + 1, max(1, math.ceil((last - first + 1) / _MAX_TICKS))))
     ax.set_xticks(ticks)
-    rows = _numbers(conditions, lines_by, lines)
+    below_ticks(ax, ticks, _numbers(lines))
+
+
+def below_ticks(ax: Axes, ticks: Sequence[int], rows: Sequence[tuple[dict[int, str], str]]) -> None:
+    """Write rows of numbers of simulations under the ticks, each with its color, where they change."""
     for place, (counts, color) in enumerate(rows):
         before = None
         for tick in ticks:
             if (count := counts.get(tick, "0")) == before:
                 continue
-            text = f"n={count}" if before is None else count
-            under = (0, -16 - _LINE * (place + 0.5))
             ax.annotate(
-                text,
+                f"{count} sims" if before is None else count,
                 (tick, 0),
-                under,
+                (0, -15 - _LINE * (place + 0.5)),
                 xycoords=("data", "axes fraction"),
                 textcoords="offset points",
                 ha="center",
                 va="center",
-                size=6.5,
+                size=7,
                 color=color,
+                gid=BELOW,
             )
             before = count
-    ax.set_xlabel(rounds_are, labelpad=4 + _LINE * len(rows))
+    ax.xaxis.labelpad = 2 + _LINE * len(rows)
 
 
-def _numbers(conditions: pd.DataFrame, lines_by: str | None, lines: Sequence[Any]) -> list[tuple[dict[int, str], str]]:
+def _numbers(lines: Sequence[tuple[int, pd.DataFrame]]) -> list[tuple[dict[int, str], str]]:
     """Return the number of simulations by round, with its color, of each line; one in black where all are the same."""
     rows = []
-    for index, value in enumerate(lines):
-        here = chosen(conditions, lines_by, value)
+    for style, here in lines:
         numbers = zip(here["round"], here["playing"], here["simulations"], strict=True)
         counts = {int(number): str(n) if left == n else f"{left}/{n}" for number, left, n in numbers}
         if counts:  # else this line has no points here
-            rows.append((counts, str(line_style(index)["color"])))
+            rows.append((counts, str(line_style(style)["color"])))
     same = all(counts == rows[0][0] for counts, _ in rows)
     return [(rows[0][0], "black")] if rows and same else rows

@@ -12,27 +12,30 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from parley.analysis.endings import ANY
-from parley.figures.page import MAX_PANELS, empty, line_handle, line_style, words
+from parley.figures.curves import below_ticks
+from parley.figures.links import Linker, linker
+from parley.figures.page import empty, words
 from parley.figures.panels import (
     WILSON,
     alike,
-    at_most,
     axis_of_lines,
     chosen,
+    differences,
     panel_rows,
     share_axis,
+    styles_of,
     values_along,
     varied,
 )
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_SIZE = (1.9, 1.4)  # inches, of a panel
+_WIDTH = 1.4  # inches, of a panel
 _TICKS = 4
-_LINE = 9  # points from one row of numbers to the next
 
 
-def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per way to end, with its cumulative incidence by round; `table` is `endings`.
 
     Lines are the values of `spec.x` if it varies, else of the axis that leaves the fewest panels; all other axes that
@@ -46,14 +49,18 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     lines_by = axis_of_lines(table, varying, spec.x)
     lines = [None] if lines_by is None else values_along(table[lines_by])
     by = [axis for axis in varying if axis != lines_by]
-    panels = at_most(list(alike(table, by)), notes, max(1, MAX_PANELS // len(ways)))
-    last = max(int(group["round"].max()) for _, group in panels)
+    groups = list(alike(table, by))
+    last = int(table["round"].max())
     notes += [
         f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its {WILSON}. "
         "Games that met their deadline ended in no way.",
-        "Under the panels: games that still play, in the order of the legend where lines differ.",
+        "Under the panels: games that still play.",
     ]
-    legend = [] if lines_by is None else [line_handle(i, words([lines_by], [x])) for i, x in enumerate(lines)]
+    styles = styles_of(study, lines_by, lines)
+    legend = [
+        line_handle(i, words([lines_by], [x])) for i, x in zip(styles, lines, strict=True) if lines_by is not None
+    ]
+    link = linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         share_axis(ax, last)
@@ -64,13 +71,24 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
         for number, value in enumerate(lines):
             here = chosen(conditions, lines_by, value)
             ended = bool((playing[number]["incidence"] > 1 - 1e-9).any())
-            _steps(ax, here[here["ending"] == ways[index].name], line_style(number), last, ended=ended)
-        _below(ax, playing, last, study.game.evidence.round_name)
+            curve = here[here["ending"] == ways[index].name]
+            _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
+        ax.set_xlabel(study.game.evidence.round_name)
+        ticks = [int(tick) for tick in ax.get_xticks() if 0 < tick <= last]
+        below_ticks(ax, ticks, _playing(dict(zip(styles, playing, strict=True)), ticks))
 
-    return panel_rows(study, spec, [way.label for way in ways], panels, by, _SIZE, notes, legend, draw)
+    def tells(group: pd.DataFrame) -> float:
+        return differences(group, "incidence", ["ending", "round"])
+
+    labels = [way.label for way in ways]
+    return panel_rows(
+        study, spec, labels, groups, by, (_WIDTH, HEIGHT), notes, legend, draw, tells, min(2, len(lines))
+    )
 
 
-def _steps(ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, *, ended: bool) -> None:
+def _steps(
+    ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, link: Linker, way: str, *, ended: bool
+) -> None:
     """Draw one line from round 0 on, with its interval as a band: to the end of the panel if all games `ended`."""
     if curve.empty:  # the condition cannot have it, or was not run
         return
@@ -80,34 +98,19 @@ def _steps(ax: Axes, curve: pd.DataFrame, style: dict[str, Any], last: int, *, e
         x, (share, low, high) = [*x, last], ([*part, part[-1]] for part in (share, low, high))
     ax.fill_between(x[1:], low[1:], high[1:], step="post", color=style["color"], alpha=0.13, linewidth=0)
     marks = {"markersize": 3.0, "markevery": max(1, len(x) // 6)}
-    ax.step(x, share, where="post", clip_on=False, zorder=3, **style | marks)
+    ax.step(x, share, where="post", clip_on=False, zorder=3, url=link(curve.iloc[0], way), **style | marks)
 
 
-def _playing(curve: pd.DataFrame, moment: int) -> int:
-    """Return how many games neither ended nor met their deadline before a round."""
-    later = curve[curve["round"] >= moment]
-    return int(later["at_risk"].iloc[0]) if len(later) else 0
+def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple[dict[int, str], str]]:
+    """Return how many games neither ended nor met their deadline before each tick, with the color of their line.
 
-
-def _below(ax: Axes, lines: Sequence[pd.DataFrame], last: int, rounds_are: str) -> None:
-    """Write under the rounds how many games still play of each line; one row where all are the same."""
-    ticks = [int(tick) for tick in ax.get_xticks() if 0 < tick <= last]
-    rows = [
-        ([_playing(line, tick) for tick in ticks], line_style(i)["color"]) for i, line in enumerate(lines) if len(line)
-    ]
-    if all(counts == rows[0][0] for counts, _ in rows):
-        rows = [(rows[0][0], "black")] if rows else []
-    for place, (counts, color) in enumerate(rows):
-        for number, (tick, count) in enumerate(zip(ticks, counts, strict=True)):
-            ax.annotate(
-                f"n={count}" if number == 0 else str(count),
-                (tick, 0),
-                (0, -16 - _LINE * (place + 0.5)),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                ha="center",
-                va="center",
-                size=6.5,
-                color=color,
-            )
-    ax.set_xlabel(rounds_are, labelpad=4 + _LINE * len(rows))
+    One row in black stands for lines that are all the same.
+    """
+    rows = []
+    for style, curve in lines.items():
+        if len(curve):
+            later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks}
+            counts = {tick: str(int(left.iloc[0])) if len(left) else "0" for tick, left in later.items()}
+            rows.append((counts, str(line_style(style)["color"])))
+    same = all(counts == rows[0][0] for counts, _ in rows)
+    return [(rows[0][0], "black")] if rows and same else rows

@@ -4,15 +4,27 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.figures.page import empty, line_handle
-from parley.figures.panels import NOISE, WILSON, known_only, labels_of, panel_rows, places_along, rate_panel
+from parley.figures.links import linker
+from parley.figures.page import empty
+from parley.figures.panels import (
+    NOISE,
+    WILSON,
+    counted,
+    differences,
+    known_only,
+    labels_of,
+    panel_rows,
+    places_along,
+    rate_panel,
+)
+from parley.figures.style import line_handle
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_HEIGHT = 2.0  # inches
+_HEIGHT = 1.4  # inches
 
 
-def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the rates of the indicators in `spec.of` by `spec.x`, a panel per value of all else; `table` is `rates`.
 
     If `spec.x` does not vary, the axis with the most values is along x.
@@ -22,18 +34,25 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     if not labels:
         return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
     names = list(labels)
-    each = 0.27 * len(names) + 0.12  # inches of a place along x
+    styles = [spec.of.index(name) for name in names]  # as in other studies of the game
     table = table[table["indicator"].isin(names)]
-    along = places_along(study, spec, table, each, notes)
-    notes += [f"Rate with its {WILSON}; sims: simulations that have an answer, in the order of the legend."]
-
+    notes.append(f"Rate with its {WILSON}.")
+    same = counted(table, notes)
+    along = places_along(study, spec, table, max(0.35, 0.13 * len(names) + 0.1), notes)
     if "band" in table:
         notes.append(NOISE)
+    link = linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         lines = [conditions[conditions["indicator"] == name] for name in names]
-        rate_panel(ax, along.x, along.shown(conditions), lines, along.per_panel, along.width)
+        rate_panel(ax, along, along.shown(conditions), lines, styles, same, link)
 
-    legend = [line_handle(i, label) for i, label in enumerate(labels.values())]
+    def tells(group: pd.DataFrame) -> float:
+        # Of panels that differ as much, those with more to compare come first.
+        return max(differences(group[group["indicator"] == name], "rate") for name in names) + 1e-6 * len(group)
+
+    legend = [line_handle(i, label) for i, label in zip(styles, labels.values(), strict=True)]
     size = (along.width, _HEIGHT)
-    return panel_rows(study, spec, ["rate"], along.panels, along.by, size, notes, legend, draw)
+    return panel_rows(
+        study, spec, ["rate"], along.groups, along.by, size, notes, legend, draw, tells, along.lines_below
+    )

@@ -1,11 +1,11 @@
-"""The `figures` stage: draws every figure of a study's game, as PNG and SVG, from the tables and a few records.
+"""The `figures` stage: draws every figure of a study's game, as PNG, SVG and PDF, from the tables and a few records.
 
 No game is known here: what is drawn follows from the game's figure specs and outcome classes and from the study's
 axes. Conditions are never pooled: an axis that varies becomes a panel, a line or a place along x. The same tables
-give the same bytes. Marks differ in shape, hatch or dash as well as in color.
+give the same bytes.
 """
 
-import math
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -14,87 +14,102 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
+from parley import paths
 from parley.analysis import tables
-from parley.analysis.attacked import beside_undisturbed
-from parley.analysis.conditions import outcomes_of
 from parley.analysis.rates import quantity_table
 from parley.figures.curves import curves
 from parley.figures.effects import effects
 from parley.figures.endings import endings
 from parley.figures.indicators import indicators
 from parley.figures.map import quantity_map, rate_map
-from parley.figures.page import (
-    empty,
-    heading,
-    in_blocks,
-    interval_text,
-    line_handle,
-    own_style,
-    page,
-    save,
-    words,
-)
-from parley.figures.panels import (
-    NOISE,
-    WILSON,
-    alike,
-    at_most,
-    bar_lengths,
-    columns_of,
-    compared,
-    instead,
-    panel_rows,
-    rate_panel,
-    share_axis,
-    sims_text,
-    values_along,
-    varied,
-)
+from parley.figures.page import text_about, write
 from parley.figures.quantities import quantities
+from parley.figures.rates import rates
 from parley.figures.scatter import scatter
+from parley.figures.stacked import stacked
+from parley.figures.style import Look, own_style
 from parley.figures.sweep import sweep
 from parley.figures.timeline import timelines
 from parley.figures.trajectories import trajectories
-from parley.games.evidence import FigureSpec, OutcomeClass
+from parley.files import write_atomically
+from parley.games.evidence import FigureSpec
 from parley.play.usable import usable_part
 from parley.study import Study
+from parley.text import one_line
+
+Drawn = tuple[list[Path], str]  # the files of a figure, and the notes below it
 
 
-def figures(study: Study, processes: int = 1) -> list[Path]:
-    """Draw all figures of `study` in so many processes, and return their paths, PNG and SVG of each.
+def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[Path]:
+    """Draw all figures of `study` in so many processes, and return their paths: each page as PNG, SVG and PDF.
 
-    Raises RecordError if the tables or a record are missing, or the disk refuses.
+    The last path is that of the list of all figures with their pages and captions. With a `look` other than the
+    default, all of it goes to a folder of its own. Raises RecordError if the tables or a record are missing, or the
+    disk refuses.
     """
-    drawn = usable_part(study).first_repeat
+    drawn, look = usable_part(study).first_repeat, look or Look()
     processes = min(processes, len(study.figures))
     if processes < 2:
-        return [path for spec in study.figures for path in _written(drawn, spec)]
-    # Forked: else each would import Matplotlib again, and be sent the study. No other thread runs here before that.
-    begin = (_forked.append, ((drawn, study.figures),))
-    with ProcessPoolExecutor(processes, get_context("fork"), *begin) as pool:
-        return [path for paths in pool.map(_written_by_number, range(len(study.figures))) for path in paths]
+        written = [_written(drawn, spec, look) for spec in study.figures]
+    else:
+        # Forked: else each would import Matplotlib again, and be sent the study. No other thread runs here before.
+        begin = (_forked.append, ((drawn, study.figures, look),))
+        with ProcessPoolExecutor(processes, get_context("fork"), *begin) as pool:
+            written = list(pool.map(_written_by_number, range(len(study.figures))))
+    listed = _folder(study, look) / paths.figure_list(study.name).name
+    content = [_listed(spec, *found) for spec, found in zip(study.figures, written, strict=True)]
+    _write_text(listed, json.dumps(content, indent=1))
+    return [*(path for found, _ in written for path in found), listed]
 
 
-_forked: list[tuple[Study, Sequence[FigureSpec]]] = []  # in a process of the pool: what it draws
+def _folder(study: Study, look: Look) -> Path:
+    return paths.figure_list(study.name, printed=look != Look()).parent
 
 
-def _written_by_number(number: int) -> list[Path]:
-    study, specs = _forked[0]
-    return _written(study, specs[number])
+def _listed(spec: FigureSpec, found: Sequence[Path], notes: str) -> dict[str, Any]:
+    """Return what the list of figures says of one: its captions, and the names of the files of its pages."""
+    pages = [path.stem for path in found if path.suffix == ".svg"]
+    return {"name": spec.name, "title": spec.title, "caption": spec.caption, "notes": notes, "pages": pages}
 
 
-def _written(study: Study, spec: FigureSpec) -> list[Path]:
-    """Draw one figure and return its paths."""
-    with own_style():
-        return save(draw(study, spec, partial(tables.read_table, study.name)), study, spec)
+_forked: list[tuple[Study, Sequence[FigureSpec], Look]] = []  # in a process of the pool: what it draws
 
 
-def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> Figure:
-    """Return one figure of `study`; `table` returns a table of the study by its name. Call it within `own_style`."""
+def _written_by_number(number: int) -> Drawn:
+    study, specs, look = _forked[0]
+    return _written(study, specs[number], look)
+
+
+def _written(study: Study, spec: FigureSpec, look: Look) -> Drawn:
+    """Draw one figure and return its files and notes; for a paper its caption lies beside it, as text and LaTeX."""
+    folder = _folder(study, look)
+    with own_style(look):
+        drawn = draw(study, spec, partial(tables.read_table, study.name))
+        found = write(drawn, lambda suffix, page: folder / paths.figure(study.name, spec.name, suffix, page).name)
+    notes = text_about(drawn[0])
+    if look.for_paper:
+        caption = " ".join([f"{spec.title}.", spec.caption, notes])
+        for suffix, text in ((".txt", caption), (".tex", f"\\caption{{{_latex(caption)}}}")):
+            path = folder / paths.figure(study.name, spec.name, suffix).name
+            _write_text(path, text)
+            found.append(path)
+    return found, notes
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(f"{text}\n".encode()))
+
+
+def _latex(text: str) -> str:
+    special = {**{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}"}
+    special |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "“": "``", "”": "''"}
+    return "".join(special.get(letter, letter) for letter in one_line(text))
+
+
+def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> list[Figure]:
+    """Return the pages of a figure of `study`; `table` returns a table by its name. Call it within `own_style`."""
     conditions = table("conditions")
     if spec.kind == "trajectories":
         return trajectories(study, spec)
@@ -122,9 +137,11 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
         return quantities(study, spec, _of_blocks(study, table("ledger")))
     if spec.kind == "quantities":
         return quantities(study, spec, table("quantities"))
+    if spec.kind == "stacked":
+        return stacked(study, spec, conditions)
     bands = _bands(table("noise"), "outcome")
     wide = bands.pivot(index=study.axes, columns="what", values="band").add_suffix("_band").reset_index()
-    return _along_x(study, spec, _with_bands(conditions, wide))
+    return rates(study, spec, _with_bands(conditions, wide))
 
 
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -145,120 +162,3 @@ def _of_blocks(study: Study, blocks: pd.DataFrame) -> pd.DataFrame:
         if name.endswith("_bytes"):
             blocks[name] = blocks[name].where(blocks["agreed"])
     return quantity_table(blocks, by, study.game)
-
-
-# Conditions along an axis: rates and stacked bars
-
-
-def _along_x(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
-    """Draw a figure that compares conditions along `spec.x`; every other axis that varies is kept apart."""
-    axes = study.axes
-    if table.empty or spec.x not in axes:
-        why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
-        return empty(study, spec, f"Nothing to draw: {why}.")
-    by, notes = [axis for axis in axes if axis != spec.x], []
-    if spec.kind == "rates" and "b" in by:
-        fewest = table["b"].min()
-        if (left_out := int((table["b"] != fewest).sum())) > 0:
-            notes.append(f"b={fewest} only ({left_out} conditions with a larger b are not shown here).")
-            by.remove("b")
-        table = table[table["b"] == fewest]
-    elif spec.x == "b" and "n" in by:
-        table, by = beside_undisturbed(table, by, study.game.roles[0], notes)
-    if spec.kind == "stacked":
-        table = compared(table, by, spec.x, notes)
-    varying = varied(table, by, notes)
-    return (_rates if spec.kind == "rates" else _stacked)(study, spec, table, varying, notes)
-
-
-def _rates(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
-    """Draw a row of panels per outcome: a point with its interval per condition, one line per prompt."""
-    xs = values_along(table[spec.x])
-    lines = values_along(table["prompt"]) if "prompt" in varying else [None]
-    by = [axis for axis in varying if axis != "prompt"]
-    panels = at_most(list(alike(table, by)), notes)
-    w = max(1.5, len(xs) * (len(lines) * 0.27 + 0.12))
-    legend = [line_handle(i, words(["prompt"], [name])) for i, name in enumerate(lines) if name is not None]
-    notes = [*notes, f"Rate of each outcome with its {WILSON}; sims: simulations per point."]
-    if legend:
-        notes.append("Where they differ between lines, sims are in the order of the legend.")
-    outcomes = outcomes_of(table, study.game)
-    if any(f"{outcome.name}_band" in table for outcome in outcomes):
-        notes.append(NOISE)
-
-    between = not any(isinstance(value, str) for value in xs)  # between names a line would say nothing
-
-    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
-        rates = conditions.rename(
-            columns={f"{outcomes[index].name}_{part}": part for part in ("rate", "low", "high", "band")}
-        )
-        shown = [rates if name is None else rates[rates["prompt"] == name] for name in lines]
-        rate_panel(ax, spec.x, [(value, str(value)) for value in xs], shown, len(xs), w, joined=between)
-
-    return panel_rows(study, spec, [o.label for o in outcomes], panels, by, (w, 1.7), notes, legend, draw)
-
-
-def _stacked(study: Study, spec: FigureSpec, table: pd.DataFrame, varying: list[str], notes: list[str]) -> Figure:
-    """Draw a panel per group of conditions: the outcomes stacked to 100% along x, and the interval of one.
-
-    That is the first outcome that the panel's conditions can have, which is lowest in the bars.
-    """
-    panels = at_most(list(alike(table, varying)), notes)
-    xs = values_along(pd.concat([group[spec.x] for _, group in panels]))
-    w = max(1.5, 0.62 * len(xs))
-    outcomes = outcomes_of(pd.concat([group for _, group in panels]), study.game)
-    first = [outcomes_of(group, study.game)[0] for _, group in panels]
-    legend = [
-        Patch(facecolor=o.color, hatch=o.hatch, edgecolor="#333333", linewidth=0.6, label=o.label) for o in outcomes
-    ]
-    what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
-    notes = [*notes, f"Above each bar and as its error bar: {what}, with its {WILSON}; sims: simulations per bar."]
-    if any(group[f"{o.name}_rate"].isna().any() for o, (_, group) in zip(first, panels, strict=True)):
-        notes.append("–: cannot be.")
-
-    def draw(ax: Axes, index: int) -> None:
-        key, conditions = panels[index]
-        ax.set_title(heading(varying, key, w), size=8, pad=24)
-        _bars(ax, outcomes, first[index], conditions, spec.x, xs)
-
-    rows = in_blocks([partial(draw, index=index) for index in range(len(panels))], min(4, columns_of(w)))
-    return page(study, spec, rows, (w, 2.1), notes, legend)
-
-
-def _bars(
-    ax: Axes, outcomes: list[OutcomeClass], first: OutcomeClass, conditions: pd.DataFrame, x: str, xs: list[Any]
-) -> None:
-    """Draw a bar per condition; `first` is the outcome with its interval, which a single condition may be without."""
-    share_axis(ax, len(xs))
-    ticks = [f"{value}\n–" for value in xs]
-    for place in set(range(len(xs))) - {xs.index(value) for value in conditions[x]}:
-        instead(ax, place, "not run")
-    for _, row in conditions.iterrows():
-        place, base = xs.index(row[x]), 0.0
-        ticks[place] = f"{row[x]}\n{sims_text([row['simulations']])}"
-        for outcome in outcomes:
-            rate = row[f"{outcome.name}_rate"]
-            if pd.isna(rate):
-                continue
-            style: dict[str, Any] = {"facecolor": outcome.color, "hatch": outcome.hatch}
-            if rate:
-                ax.bar(place, rate, 0.66, base, edgecolor="#333333", linewidth=0.6, clip_on=False, **style)
-            base += rate
-        rate, low, high = (float(row[f"{first.name}_{part}"]) for part in ("rate", "low", "high"))
-        if math.isnan(rate):
-            ax.text(place, 1.03, "–", ha="center", va="bottom", size=6.5)
-            continue
-        for color, width, cap in (("white", 3.2, 4.0), ("black", 1.2, 3.0)):  # the halo shows on a dark bar
-            ax.errorbar(
-                place,
-                rate,
-                yerr=bar_lengths(rate, low, high),
-                color=color,
-                linewidth=width,
-                capsize=cap,
-                capthick=width,
-                clip_on=False,
-            )
-        ax.text(place, 1.03, f"{rate:.0%}\n{interval_text(low, high)}", ha="center", va="bottom", size=6.5)
-    ax.set_xticks(range(len(xs)), ticks)
-    ax.set_xlabel(x)

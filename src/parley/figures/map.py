@@ -6,6 +6,7 @@ color is never all there is to read; where no condition was run it stays empty.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import matplotlib
@@ -15,17 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from parley.analysis.attacked import beside_undisturbed
-from parley.figures.page import empty, interval_text, page, words
-from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, values_along
+from parley.figures.links import Linker, linker
+from parley.figures.page import Panel, axis_label, empty, pages, room, words, wrapped
+from parley.figures.panels import T_INTERVAL, WILSON, compared, not_shown, telling, values_along
+from parley.figures.style import look
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 
-_CELL = (0.78, 0.34)  # inches
-_MAX_ROWS = 60
+_CELL = (0.74, 0.32)  # inches
+_ROWS = 22  # of a page
 _COLORS = "cividis"  # as good for color-blind readers, and in gray
-_CHARACTER = 0.066  # width of a character of a name, in inches
-_LONGEST_NAME = 120
 
 _Row = tuple[Any, ...]  # the values of the axes that tell rows apart
 
@@ -44,7 +45,7 @@ class _Content:
     ends: tuple[float, float]
 
 
-def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the rate of the first outcome in a table of cells; `table` is the table of conditions, a row for each.
 
     There is a column per value of `spec.x`, and a row per combination of all other axes. What was run with one value
@@ -56,7 +57,7 @@ def rate_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     return _map(study, spec, table, _Content(what, columns, _percent, interval_text, (0.0, 1.0)))
 
 
-def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw the mean of the one quantity in `spec.of` as `rate_map` draws a rate; `table` is the table `quantities`.
 
     Colors go from the least mean to the greatest; a share is written and colored as a rate. Conditions in which no
@@ -93,7 +94,9 @@ def _limits(low: float, high: float) -> str:
     return "" if pd.isna(low) else f"[{_short(low)}, {_short(high)}]"
 
 
-def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()) -> Figure:
+def _map(
+    study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()
+) -> list[Figure]:
     others = [axis for axis in study.axes if axis != spec.x]
     sizes: list[str] = []
     if spec.x == "b":
@@ -116,21 +119,50 @@ def _map(study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content,
     if fixed:
         notes.append(f"In all rows: {words(fixed, [table[axis].iloc[0] for axis in fixed])}.")
     notes += alone
-    if len(rows) > _MAX_ROWS:
-        notes.append(f"The first {_MAX_ROWS} of {len(rows)} rows are shown; the tables hold all.")
-    shown = list(rows.items())[:_MAX_ROWS]
-    used = {value for _, cells in shown for value in cells}
+    used = {value for cells in rows.values() for value in cells}
     xs = [value for value in values_along(table[spec.x]) if value in used]
-    names = [_cut(_name(varying, key)) for key, _ in shown]
-    columns = [_cut(str(value)) for value in xs]
+    told = telling(varying, list(rows), notes)
+    beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
+    names = {key: wrapped(_name(varying, key, told), max(1.4, min(4.0, beside))) for key in rows}
+    room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
+    columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
+    lines = max(name.count("\n") + 1 for name in names.values())
+    cell = (_CELL[0], max(_CELL[1], 0.13 * lines + 0.05))
+    label, link = axis_label(study, spec.x), linker(study)
+    if told:
+        notes.append(f"Rows: {', '.join(told)}.")
 
-    def draw(ax: Axes) -> None:
-        for y, (_, cells) in enumerate(shown):
-            for value, cell in cells.items():
-                _cell(ax, xs.index(value), y, cell, content)
-        _frame(ax, columns, names)
+    def draw(ax: Axes, part: Sequence[_Row]) -> None:
+        for y, key in enumerate(part):
+            for value, found in rows[key].items():
+                _cell(ax, xs.index(value), y, found, content, link)
+        _frame(ax, columns, [names[key] for key in part], label)
 
-    return page(study, spec, [[draw]], (_CELL[0] * len(xs), _CELL[1] * len(shown)), notes, [])
+    # The rows that tell most come first where they are on several pages, each page in the order of the study.
+    ends = {key: [float(found[content.columns[0]]) for found in cells.values()] for key, cells in rows.items()}
+    most = max(1, int(_ROWS * _CELL[1] / cell[1]))
+    order = list(rows)
+    if len(rows) > most:
+        telling_most = sorted(order, key=lambda key: min(ends[key]) - max(ends[key]))
+        order = [
+            key
+            for at in range(0, len(telling_most), most)
+            for key in sorted(telling_most[at : at + most], key=order.index)
+        ]
+    panels = [
+        Panel([partial(draw, part=order[at : at + most])], -at, 0, cell[1] * len(order[at : at + most]))
+        for at in range(0, len(order), most)
+    ]
+    return pages(
+        study,
+        spec,
+        panels,
+        (cell[0] * len(xs), cell[1] * min(most, len(order))),
+        notes,
+        [],
+        columns=1,
+        beside=room_of_names,
+    )
 
 
 def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any, Any]]:
@@ -141,36 +173,44 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
     return rows
 
 
-def _name(by: Sequence[str], key: _Row) -> str:
+def _name(by: Sequence[str], key: _Row, told: Sequence[str]) -> str:
     plain = ("model", BYZANTINE_AXIS)
     return ", ".join(
-        str(value) if axis in plain else words([axis], [value]) for axis, value in zip(by, key, strict=True)
+        str(value) if axis in plain else words([axis], [value])
+        for axis, value in zip(by, key, strict=True)
+        if axis in told
     )
 
 
-def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content) -> None:
+def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Linker) -> None:
     number, low, high = (float(condition[column]) for column in content.columns)
     least, most = content.ends
     share = (number - least) / (most - least) if most > least else 0.5
     color = matplotlib.colormaps[_COLORS](share)
-    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=1.5))
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=link(condition)))
     ink = "white" if share < 0.55 else "black"
     ax.text(x, y - 0.17, content.number(number), ha="center", va="center", size=8, color=ink)
-    ax.text(x, y + 0.25, content.interval(low, high), ha="center", va="center", size=6, color=ink)
+    ax.text(x, y + 0.25, content.interval(low, high), ha="center", va="center", size=6.5, color=ink)
 
 
-def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str]) -> None:
+def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str) -> None:
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.xaxis.tick_top()
-    slanted = max(len(name) for name in columns) * _CHARACTER > _CELL[0]
-    turned: dict[str, Any] = {"rotation": 35, "ha": "left", "rotation_mode": "anchor"} if slanted else {}
-    ax.set_xticks(range(len(columns)), columns, **turned)
+    ax.xaxis.set_label_position("top")
+    ax.set_xlabel(label)
+    ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
     ax.set_facecolor("#F2F2F2")
     ax.spines[:].set_visible(False)
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+def interval_text(low: float, high: float) -> str:
+    """Return an interval of rates in percent; with a decimal near 0% and 100%, which few intervals reach."""
+    return f"[{_near(low)}, {_near(high)}]"
+
+
+def _near(rate: float) -> str:
+    near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
+    return f"{100 * rate:.1f}" if near else f"{100 * rate:.0f}"

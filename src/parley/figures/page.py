@@ -1,192 +1,348 @@
-"""What all figures share: the page with its heading, panels and legend, the marks, and how it is written.
+"""Pages: a grid of panels with its title, legend and notes, split where it would outgrow a page, and written to files.
 
-Panels have the size in inches that is asked for; constrained layout finds what their labels take. Lines differ in
-marker and dash as well as in color, so that they can be told apart in gray. The same figure gives the same bytes.
+Panels have the height that is asked for and share the width; Matplotlib's constrained layout finds what their labels
+take. Where panels are more than pages hold, those that tell most are shown. The same figure gives the same bytes.
 """
 
 import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import matplotlib.style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 
-from parley import paths
+from parley.figures.style import GRAY, MAX_HEIGHT, WIDTHS, look
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 from parley.text import one_line
 
 FEW_PANELS = 8  # single simulations that one figure shows
-MAX_PANELS = 48  # more would be a wall, not a figure
-WIDEST = 12.0
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito
-_MARKERS = "osD^vPX*"
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.2, 1, 1.2)), (0, (2, 1)))
-_STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "parley",  # else the ids in an SVG are random
-    "svg.fonttype": "none",  # text stays text: it can be searched, copied and tested
-    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
-    "font.family": ["DejaVu Sans"],
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "hatch.linewidth": 0.6,
-}
 _FORMATS: dict[str, dict[str, Any]] = {
     ".png": {"format": "png", "dpi": 200, "metadata": {"Software": None}},
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
+    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
 }
+FORMATS = tuple(_FORMATS)
 _JOINTS = re.compile(r"[^-_+=, ]*[-_+=, ]*(?<=.)")
-_CHARACTER = 0.068  # width of one of 8 points
-_LINE = 0.155  # height of a line of 8 points
+_BESIDE = 0.6  # inches: what labels take beside the panels of a row
+_AROUND = 0.45  # inches: what labels take above and below a row of panels, without those of more than one line
+_MOST_TEXT = 20  # lines of notes
 
 
-@contextmanager
-def own_style() -> Iterator[None]:
-    """Draw in Parley's style, whatever the user's matplotlibrc says."""
-    with matplotlib.style.context("default"), matplotlib.rc_context(_STYLE):
-        yield
+@dataclass(frozen=True)
+class Panel:
+    """Panels that stand one below the other, each drawn by its function; `tells` is how much they differ inside."""
+
+    draws: Sequence[Callable[[Axes], None]]
+    tells: float = 0.0
+    lines: int = 1  # of what stands above and below
+    height: float = 0.0  # inches, where it is not that of all
 
 
-def save(figure: Figure, study: Study, spec: FigureSpec) -> list[Path]:
-    """Write a figure as PNG and as SVG and return both paths; raises RecordError if the disk refuses."""
-    return write(figure, partial(paths.figure, study.name, spec.name))
+def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path]) -> list[Path]:
+    """Write the pages of a figure to the paths for their suffixes and numbers, from 1, and return these.
 
-
-def write(figure: Figure, path_of: Callable[[str], Path]) -> list[Path]:
-    """Write a figure to the paths that `path_of` gives for its suffixes, as `save` does, and return them."""
+    Pages that an earlier drawing left behind are removed. Raises RecordError if the disk refuses.
+    """
     written = []
     with warnings.catch_warnings():
         # A title in a script that the font lacks shows boxes in the PNG; the SVG is right, and nothing is wrong.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        for suffix, options in _FORMATS.items():
-            path = path_of(suffix)
-            write_atomically(path, partial(figure.savefig, **options))
-            written.append(path)
+        for number, figure in enumerate(pages, 1):
+            for suffix, options in _FORMATS.items():
+                write_atomically(path_of(suffix, number), partial(figure.savefig, **options))
+                written.append(path_of(suffix, number))
+    for suffix in _FORMATS:
+        number = len(pages) + 1
+        while (old := path_of(suffix, number)).exists():
+            old.unlink()
+            number += 1
     return written
 
 
-# The page: a heading in words, a grid of panels, a legend below
+def text_about(figure: Figure) -> str:
+    """Return the notes that belong below a figure, whether or not they stand in the picture."""
+    return str(figure.get_label())
 
 
-def page(
+# From panels to pages
+
+
+def room() -> float:
+    """Return how many inches a row of panels has, without what stands beside it."""
+    return look().inches - _BESIDE
+
+
+def per_row(width: float) -> int:
+    """Return how many panels of at least a width in inches stand side by side."""
+    return max(1, int(room() / width))
+
+
+def panel_width(panels: int, least: float) -> float:
+    """Return how wide a panel will be if a figure has so many that are at least so wide, in inches."""
+    columns = _evenly(panels, per_row(least))
+    return _inner(columns, least) / columns - 0.12
+
+
+def _inner(columns: int, least: float) -> float:
+    """Return how wide a row of panels is: panels that need less than a page's width have that of a column."""
+    return room() if columns * least + _BESIDE > WIDTHS["column"] else WIDTHS["column"] - _BESIDE
+
+
+def pages(
     study: Study,
     spec: FigureSpec,
-    rows: Sequence[Sequence[Callable[[Axes], None]]],
+    panels: Sequence[Panel],
     size: tuple[float, float],
     notes: Sequence[str],
     legend: Sequence[Artist],
-    heights: Sequence[float] = (),
-) -> Figure:
-    """Return a figure of rows of panels, each drawn by its function; a row may hold fewer than the longest.
+    columns: int = 0,
+    beside: float = 0.0,
+) -> list[Figure]:
+    """Return a figure in as many pages as its panels need, at most those that `look()` allows.
 
-    `size` is the width and height of a panel in inches, whatever stands around it; `heights` are those of the rows,
-    where they differ. `notes` are sentences for the heading.
+    `size` is the least width of a panel and its height in inches; `columns` is how many stand side by side, if not as
+    many as have room. With `beside`, inches for what stands beside them, panels have just their least width. `notes`
+    are sentences for below the picture.
     """
-    columns, tall = max(len(row) for row in rows), list(heights) or [size[1]] * len(rows)
-    # A page with room to spare.
-    figure = Figure((2 * columns * size[0] + 4, 2 * sum(tall) + 4))
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=tall)
-    for line, row in zip(axes, rows, strict=True):
-        for place, ax in enumerate(line):
-            ax.tick_params(labelleft=place == 0)
-            ax.set_visible(place < len(row))
-            if place < len(row):
-                row[place](ax)
-            if place:
-                ax.set_ylabel("")
-    (inner, lefts), (high, tops) = _places(figure, axes, size[0], tall)
-    width = max(7.0, inner + 0.2)
-    title = textwrap.wrap(one_line(f"{study.title}: {spec.title}"), int(width / 0.105))
-    text = textwrap.wrap(one_line(" ".join(notes)), int(width / _CHARACTER))
-    per_line = _legend_columns(legend, width - 0.4)
-    head, foot = 0.25 + 0.2 * len(title) + _LINE * len(text), 0.1 + 0.19 * math.ceil(len(legend) / per_line)
-    height = head + high + foot
-    figure.set_size_inches(width, height)
-    for line, top, h in zip(axes, tops, tall, strict=True):
-        for ax, left in zip(line, lefts, strict=True):
-            x, y = left + (width - inner) / 2, height - head - top - h
-            ax.set_position((x / width, y / height, size[0] / width, h / height))
-    at = height - 0.15
-    for lines, step, font in ((title, 0.2, {"size": 11, "weight": "bold"}), (text, _LINE, {"size": 8})):
-        for line in lines:
-            figure.text(0.15 / width, at / height, line, va="top", **font)
-            at -= step
-    if legend:
-        anchor = (0.5, 0.04 / height)
-        figure.legend(handles=list(legend), loc="lower center", bbox_to_anchor=anchor, ncols=per_line, frameon=False)
-    return figure
+    width, height = size
+    columns = columns or min(len(panels), per_row(width))
+    high = len(panels[0].draws)
+    fit = max(1, int((MAX_HEIGHT - _AROUND) / (height + 0.1)))
+    if len(panels) == 1 and high > 1:  # one below the other would leave the page white
+        panels = [Panel([draw], lines=panels[0].lines) for draw in panels[0].draws]
+        columns, high = _evenly(high, per_row(width)), 1
+    elif high > fit:
+        panels = [
+            Panel(panel.draws[at : at + fit], panel.tells, panel.lines, panel.height)
+            for at in range(0, high, fit)
+            for panel in panels
+        ]
+        high = fit
+    columns = _evenly(len(panels), columns)
+    chosen, left_out = _split(panels, columns, height, _room(study, spec, notes, legend))
+    more = list(notes)
+    if len(chosen) > 1 or left_out:
+        more.append("Panels with the largest differences come first.")
+    if left_out:
+        more.append(
+            f"{left_out} of {len(panels)} panels are left out. The tables hold all; "
+            f"“parley figures {study.name} --max-pages {2 * look().max_pages}” draws more."
+        )
+    return [
+        _page(study, spec, part, (width, height, beside), more, legend, columns, (number, len(chosen)))
+        for number, part in enumerate(chosen, 1)
+    ]
 
 
-def _places(
-    figure: Figure, axes: Any, width: float, heights: Sequence[float]
-) -> tuple[tuple[float, list[float]], tuple[float, list[float]]]:
-    """Return how wide the panels are with their labels and where each column begins, and the same of rows from above.
+def _split(panels: Sequence[Panel], columns: int, height: float, room: float) -> tuple[list[list[Panel]], int]:
+    """Return the panels of each page, those that tell most first if there are several, and how many are left out.
 
-    Constrained layout finds on a larger page what the labels take, which stays when panels shrink to their size. All
-    is in inches and rounded, since the last digits that it finds are not the same twice.
+    On its page each keeps the order of the study.
     """
-    for ax in figure.axes:
-        for mark in (*ax.lines, *ax.collections, *ax.patches):
-            mark.set_in_layout(False)
-    ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.1, wspace=0, hspace=0).execute(figure)
-    wide, high = figure.get_size_inches()
-    columns, rows = ([ax.get_position() for ax in line] for line in (axes[0], axes[:, 0]))
-    more = (
-        [wide * box.width - width for box in columns],
-        [high * box.height - h for box, h in zip(rows, heights, strict=True)],
-    )
-    lefts = [round(wide * box.x0 - sum(more[0][:place]), 3) for place, box in enumerate(columns)]
-    tops = [round(high * (1 - box.y1) - sum(more[1][:place]), 3) for place, box in enumerate(rows)]
-    return (round(wide - sum(more[0]), 2), lefts), (round(high - sum(more[1]), 2), tops)
+    heights = [sum(panel.height or height for _ in panel.draws) + 0.12 * panel.lines for panel in panels]
+    # A row is as high as its highest panel.
+    rows = max(1, int((room - _AROUND) / (max(heights) + 0.18) + 0.15))
+    if len(panels) <= columns * rows:
+        return [list(panels)], 0
+    order = sorted(range(len(panels)), key=lambda at: (-panels[at].tells, at))
+    shown = order[: look().max_pages * columns * rows]
+    number = math.ceil(len(shown) / (columns * rows))
+    each = columns * math.ceil(len(shown) / number / columns)
+    parts = [sorted(shown[at : at + each]) for at in range(0, len(shown), each)]
+    return [[panels[at] for at in part] for part in parts], len(panels) - len(shown)
+
+
+def _evenly(items: int, most: int) -> int:
+    """Return how many of the items a row holds, at most `most`, if rows are as few and as even as can be."""
+    return math.ceil(items / math.ceil(items / most))
+
+
+def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]:
+    if look().for_paper:
+        return []
+    of = f" ({number[0]} of {number[1]})" if number[1] > 1 else ""
+    return textwrap.wrap(one_line(f"{study.title}: {spec.title}{of}"), int(look().inches / 0.083))
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    if look().for_paper:
+        return []
+    lines = textwrap.wrap(one_line(" ".join(notes), 4000), int(look().inches / 0.0545), break_on_hyphens=False)
+    return lines if len(lines) <= _MOST_TEXT else [*lines[:_MOST_TEXT], "..."]
 
 
 def _legend_columns(legend: Sequence[Artist], width: float) -> int:
     """Return how many entries of a legend fit side by side; all of them if they fit on one line."""
-    widths = [0.7 + _CHARACTER * len(str(handle.get_label())) for handle in legend]
+    widths = [0.6 + 0.058 * len(str(handle.get_label())) for handle in legend]
     if sum(widths) <= width:
         return max(1, len(widths))
     return max(1, int(width / max(widths)))
 
 
-def in_blocks(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    """Return the items in rows of at most `size`."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
+def _outside(
+    study: Study, spec: FigureSpec, notes: Sequence[str], legend: Sequence[Artist], number: tuple[int, int]
+) -> tuple[list[str], list[str], int, float, float]:
+    """Return the lines of title and notes, the columns of the legend, and what stands above and below in inches."""
+    title, text, beside = _title(study, spec, number), _notes(notes), _legend_columns(legend, look().inches - 0.2)
+    above = (0.06 + 0.17 * len(title) if title else 0.0) + 0.17 * math.ceil(len(legend) / beside) + 0.03
+    return title, text, beside, above, 0.06 + 0.13 * len(text) if text else 0.0
 
 
-def empty(study: Study, spec: FigureSpec, why: str) -> Figure:
+def _room(study: Study, spec: FigureSpec, notes: Sequence[str], legend: Sequence[Artist]) -> float:
+    """Return how many inches a page leaves to panels and what stands around each."""
+    *_, above, below = _outside(study, spec, notes, legend, (10, 10))
+    return MAX_HEIGHT - above - below - (0.0 if look().for_paper else 0.3)  # a note on what is left out
+
+
+def _page(
+    study: Study,
+    spec: FigureSpec,
+    panels: Sequence[Panel],
+    size: tuple[float, float, float],
+    notes: Sequence[str],
+    legend: Sequence[Artist],
+    columns: int,
+    number: tuple[int, int],
+) -> Figure:
+    title, text, entries, above, below = _outside(study, spec, notes, legend, number)
+    columns = min(columns, len(panels))
+    blocks = [panels[at : at + columns] for at in range(0, len(panels), columns)]
+    heights = [
+        max((panel.height for panel in block), default=0.0) or size[1] for block in blocks for _ in block[0].draws
+    ]
+    figure = Figure((look().inches, MAX_HEIGHT), label=" ".join(notes))
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+    row = 0
+    for block in blocks:
+        for place in range(columns):
+            for deep in range(len(block[0].draws)):
+                if place < len(block) and deep < len(block[place].draws):
+                    block[place].draws[deep](axes[row + deep, place])
+                else:
+                    axes[row + deep, place].set_visible(False)
+        row += len(block[0].draws)
+    _share(axes)
+    figure.align_ylabels()
+    inner = _inner(columns, size[0]) + _BESIDE
+    if size[2]:
+        inner = min(look().inches, columns * size[0] + size[2])
+    if look().for_paper:
+        figure.set_figwidth(inner)
+    height = _lay_out(figure, axes, heights, inner, above, below)
+    wide, at = figure.get_figwidth(), height - 0.04
+    for line in title:
+        figure.text(0.05 / wide, at / height, line, va="top", size=9, weight="bold")
+        at -= 0.17
+    if legend:
+        anchor = (0.5, (at + 0.02) / height)
+        figure.legend(
+            handles=list(legend),
+            loc="upper center",
+            bbox_to_anchor=anchor,
+            ncols=entries,
+            borderpad=0.1,
+            handlelength=2.4,
+            columnspacing=1.2,
+            labelspacing=0.3,
+        )
+    at = below - 0.03
+    for line in text:
+        figure.text(0.05 / wide, at / height, line, va="top", size=7, color=GRAY)
+        at -= 0.13
+    return figure
+
+
+def _share(axes: Any) -> None:
+    """Leave labels out where the next panel below, or that to the left, says the same."""
+
+    def along_x(ax: Axes) -> tuple[Any, ...]:
+        ticks = [label.get_text() for label in ax.get_xticklabels()]
+        below = [text.get_text() for text in ax.texts if text.get_gid() == BELOW]
+        more = [label.get_text() for child in ax.child_axes for label in child.get_xticklabels()]
+        return ax.get_xlim(), ax.get_xscale(), ticks, ax.get_xlabel(), below, more
+
+    def along_y(ax: Axes) -> tuple[Any, ...]:
+        return ax.get_ylim(), [label.get_text() for label in ax.get_yticklabels()], ax.get_ylabel()
+
+    for column in axes.T:
+        shown = [ax for ax in column if ax.get_visible()]
+        for ax, below in pairwise(shown):
+            if along_x(ax) == along_x(below):
+                ax.tick_params(labelbottom=False, labeltop=False)
+                ax.set_xlabel("")
+                for child in ax.child_axes:
+                    child.set_visible(False)
+                for text in [text for text in ax.texts if text.get_gid() == BELOW]:
+                    text.remove()
+    for row in axes:
+        shown = [ax for ax in row if ax.get_visible()]
+        said = [along_y(ax) for ax in shown]
+        for ax, mine, left in zip(shown[1:], said[1:], said, strict=False):
+            if mine == left:
+                ax.tick_params(labelleft=False)
+            if mine[2] == left[2]:
+                ax.set_ylabel("")
+
+
+BELOW = "below"  # the gid of texts under a panel
+
+
+def _lay_out(figure: Figure, axes: Any, heights: Sequence[float], inner: float, above: float, below: float) -> float:
+    """Give the panels the heights in inches, or less if they would outgrow the page; return the figure's height."""
+    for ax in figure.axes:
+        for mark in (*ax.lines, *ax.collections, *ax.patches):
+            mark.set_in_layout(False)
+    wide, height = figure.get_figwidth(), MAX_HEIGHT
+    for _ in range(2):
+        rect = ((wide - inner) / 2 / wide, below / height, inner / wide, 1 - (above + below) / height)
+        ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0, rect=rect).execute(figure)
+        shown = [next(ax for ax in row if ax.get_visible()) for row in axes]
+        panels = sum(height * ax.get_position().height for ax in shown)
+        if _ == 0:
+            height = round(min(MAX_HEIGHT, height - panels + sum(heights)), 2)
+            figure.set_figheight(height)
+    for ax in figure.axes:  # the last digits that the layout finds are not the same twice
+        x, y, across, up = (round(end, 4) for end in ax.get_position().bounds)
+        ax.set_position((x, y, across, up))
+    return height
+
+
+def empty(study: Study, spec: FigureSpec, why: str) -> list[Figure]:
     """Return a figure that says in words why there is nothing to draw."""
 
     def draw(ax: Axes) -> None:
         ax.set_axis_off()
-        ax.text(0.5, 0.5, textwrap.fill(one_line(why), 70), ha="center", va="center", size=9)
+        ax.text(0.5, 0.5, wrapped(why, look().inches - 1), ha="center", va="center", size=9)
 
-    return page(study, spec, [[draw]], (5.0, 1.0), [], [])
+    return pages(study, spec, [Panel([draw])], (look().inches - 1, 0.8), [why], [])
 
 
-def heading(by: Sequence[str], key: Sequence[Any], width: float) -> str:
-    """Return the values of the axes `by` as a panel's title, wrapped to its width in inches."""
-    return wrapped(words(by, key), width, 12)
+# Words
+
+
+def heading(by: Sequence[str], key: Sequence[Any], width: float, only: Sequence[str] | None = None) -> str:
+    """Return the values of the axes `by`, or `only` of these, as a panel's title, wrapped to its width in inches."""
+    named = [(axis, value) for axis, value in zip(by, key, strict=True) if only is None or axis in only]
+    return wrapped(words([axis for axis, _ in named], [value for _, value in named]), width, 12)
 
 
 def wrapped(text: str, width: float, least: int = 6) -> str:
     """Return a text in lines of a width in inches, at least `least` characters; long names break at their joints."""
-    most = max(least, int(width / 0.072))
+    most = max(least, int(width / 0.064))
     lines = textwrap.wrap(one_line(text), most, break_on_hyphens=False, break_long_words=False)
     return "\n".join(part for line in lines for part in _parts(line, most))
 
@@ -201,32 +357,13 @@ def _parts(line: str, most: int) -> list[str]:
     return [shorter for part in parts for shorter in textwrap.wrap(part, most)] if len(line) > most else [line]
 
 
-def interval_text(low: float, high: float) -> str:
-    """Return an interval of rates in percent; with a decimal near 0% and 100%, which few intervals reach."""
-    return f"[{_percent(low)}, {_percent(high)}]"
-
-
-def _percent(rate: float) -> str:
-    near = 0.0005 <= rate < 0.0095 or 0.9905 < rate < 0.9995
-    return f"{100 * rate:.1f}" if near else f"{100 * rate:.0f}"
-
-
 def words(by: Sequence[str], key: Sequence[Any]) -> str:
     """Return the values of the axes `by` in words: the model by its name alone, the others as in paths."""
     return ", ".join(str(value) if axis == "model" else f"{axis}={value}" for axis, value in zip(by, key, strict=True))
 
 
-def line_handle(index: int, label: str) -> Line2D:
-    """Return the legend's entry for line number `index`."""
-    return Line2D([], [], label=label, **line_style(index))
-
-
-def line_style(index: int) -> dict[str, Any]:
-    """Return color, marker and dash of line number `index`: no two of the first 280 are alike."""
-    return {
-        "color": _COLORS[index % len(_COLORS)],
-        "marker": _MARKERS[index % len(_MARKERS)],
-        "linestyle": _DASHES[index % len(_DASHES)],
-        "linewidth": 1.1,
-        "markersize": 4.5,
-    }
+def axis_label(study: Study, axis: str | None) -> str:
+    """Return what stands along an axis of a study, in words."""
+    roles = study.game.roles
+    named = {"n": "agents (n)", "b": f"{roles[-1].capitalize()} agents (b)", None: ""}
+    return named.get(axis, str(axis))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,21 +14,13 @@ from matplotlib.ticker import PercentFormatter
 
 from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE
-from parley.figures.page import (
-    MAX_PANELS,
-    WIDEST,
-    heading,
-    in_blocks,
-    interval_text,
-    line_style,
-    page,
-    words,
-    wrapped,
-)
+from parley.figures.links import Linker
+from parley.figures.page import Panel, axis_label, heading, pages, panel_width, room, words, wrapped
+from parley.figures.style import FAINT, GRAY, line_style
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.study import Study
 
-Panel = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
+Group = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
 Place = tuple[Any, str]  # a value along x, and how it is written
 
 MAX_LINES = 6  # in one panel
@@ -49,18 +41,6 @@ def alike(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, .
         yield (), table
         return
     yield from table.groupby(list(by), sort=False)
-
-
-def evenly(items: int, most: int) -> int:
-    """Return how many of the items a row holds, at most `most`, if rows are as few and as even as can be."""
-    return math.ceil(items / math.ceil(items / most))
-
-
-def at_most(items: list[Any], notes: list[str], number: int = MAX_PANELS) -> list[Any]:
-    """Return the first items, as many as a figure shows, and add a note if there are more."""
-    if len(items) > number:
-        notes.append(f"The first {number} of {len(items)} panels are shown; the tables hold all.")
-    return items[:number]
 
 
 def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
@@ -149,21 +129,33 @@ def share_axis(ax: Axes, places: float, first: float = 0.0) -> None:
 def grid_lines(ax: Axes) -> None:
     """Draw faint horizontal lines behind everything."""
     ax.set_axisbelow(True)
-    ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+    ax.grid(axis="y", color=FAINT, linewidth=0.5)
 
 
-def sims_text(counts: Sequence[int | None], of: str = "sims") -> str:
-    """Return the number of simulations behind the points at one place along x, one number where all agree.
+def counted(table: pd.DataFrame, notes: list[str], of: str = "sims") -> bool:
+    """Say in a note how many simulations stand behind each point, and return whether that is the same for all.
 
-    `of` says what is counted, where it is not simulations.
+    Where it is not, it stands under each place; `of` says what is counted.
     """
+    counts = set(table.loc[table["simulations"] > 0, "simulations"])
+    if len(counts) == 1:
+        notes.append(f"{next(iter(counts))} {of} per point.")
+    elif counts:
+        notes.append(f"In brackets: {of} per point, in the order of the legend where they differ.")
+    return len(counts) == 1
+
+
+def place_text(label: str, counts: Sequence[int | None], same: bool) -> str:
+    """Return what stands under a place along x: its name, and how many are behind its points unless `same` for all."""
+    if same:
+        return label
     shown = ["–" if count is None else str(count) for count in counts]
-    return f"{shown[0] if len(set(shown)) == 1 else '/'.join(shown)} {of}"
+    return f"{label}\n({shown[0] if len(set(shown)) == 1 else '/'.join(shown)})"
 
 
 def instead(ax: Axes, place: float, why: str) -> None:
     """Say why there is nothing at this place along x."""
-    ax.text(place, 0.5, why, rotation=90, ha="center", va="center", color="#666666", style="italic")
+    ax.text(place, 0.5, why, rotation=90, ha="center", va="center", color=GRAY, style="italic", size=7)
 
 
 def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
@@ -187,93 +179,108 @@ def error_bars(
 
 def rate_panel(
     ax: Axes,
-    x: str | None,
+    along: "Along",
     places: Sequence[Place],
     lines: Sequence[pd.DataFrame],
-    per_panel: int,
-    width: float,
+    styles: Sequence[int],
+    same: bool,
+    link: Linker,
     joined: bool = False,
 ) -> None:
-    """Draw rates with their limits side by side at each place along `x`, and both in figures beside each point.
+    """Draw rates with their limits side by side at each place along x.
 
     `lines` have the columns `simulations`, `rate` (NaN where it cannot be), `low`, `high`, and `band` where the noise
-    was measured, which is drawn as a pale bar. `per_panel` is the number of places that the panel, `width` inches
-    wide, has room for; `joined` draws lines between the points.
+    was measured, which is drawn as a pale bar; `styles` are the numbers of their styles. `same` leaves out how many
+    simulations there are; `joined` draws lines between the points.
     """
-    share_axis(ax, per_panel)
-    inch = per_panel / width
-    step = min(0.86 / len(lines), 0.32 * inch)
+    share_axis(ax, along.per_panel)
+    step = min(0.86 / len(lines), 0.18)
     ticks: list[str] = []
     points: list[list[tuple[float, float]]] = [[] for _ in lines]
     for place, (value, label) in enumerate(places):
-        found = [line if x is None else line[line[x] == value] for line in lines]
+        found = [line if along.x is None else line[line[along.x] == value] for line in lines]
         rows: list[Any] = [next(iter(here.to_dict("records")), None) for here in found]
-        ticks.append(f"{label}\n{sims_text([row and int(row['simulations']) for row in rows])}")
+        ticks.append(place_text(label, [row and int(row["simulations"]) for row in rows], same))
         if not any(rows):
             instead(ax, place, "not run")
         elif all(row is None or (row["simulations"] and math.isnan(row["rate"])) for row in rows):
             instead(ax, place, "cannot be")
         for index, row in enumerate(rows):
             if row and not math.isnan(row["rate"]):
-                at = place + (index - (len(lines) - 1) / 2) * step - 0.06 * inch
-                bars = bar_lengths(row["rate"], row["low"], row["high"])
-                style = line_style(index) | {"linestyle": "none"}
-                ax.errorbar(at, row["rate"], yerr=bars, capsize=2.5, clip_on=False, zorder=3, **style)
+                at = place + (index - (len(lines) - 1) / 2) * step
+                style = line_style(styles[index]) | {"linestyle": "none", "clip_on": False, "zorder": 3}
+                error_bars(ax, [(at, row["rate"], row["low"], row["high"])], style["color"], 1.1, capsize=2)
+                ax.plot(at, row["rate"], url=link(row, row.get("outcome")), **style)
                 if (band := row.get("band", 0.0)) > 0:
                     low, high = max(0.0, row["rate"] - band), min(1.0, row["rate"] + band)
                     ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
-                text = f"{row['rate']:.0%} {interval_text(row['low'], row['high'])}"
-                _beside(ax, at + 0.11 * inch, min(max(row["rate"], 0.21), 0.79), text)
                 points[index].append((at, row["rate"]))
-    for index, line in enumerate(points):
+    for number, line in zip(styles, points, strict=True):
         if joined and line:
-            ax.plot(*zip(*line, strict=True), **line_style(index) | {"marker": "none", "alpha": 0.6, "zorder": 2})
+            ax.plot(*zip(*line, strict=True), **line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2})
     ax.set_xticks(range(len(places)), ticks)
-    ax.set_xlabel(x or "")
-
-
-def _beside(ax: Axes, x: float, y: float, text: str) -> None:
-    """Write upwards beside a point; a white ground keeps lines off the numbers."""
-    label = ax.text(x, y, text, rotation=90, ha="center", va="center", size=6.5)
-    # A stroke in the place of the ground would turn the SVG's text into outlines.
-    label.set(zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+    ax.set_xlabel(along.label)
 
 
 def panel_rows(
     study: Study,
     spec: FigureSpec,
     labels: Sequence[str],
-    panels: Sequence[Panel],
+    groups: Sequence[Group],
     by: Sequence[str],
     size: tuple[float, float],
     notes: Sequence[str],
     legend: Sequence[Artist],
     draw: Callable[[Axes, int, pd.DataFrame], None],
-) -> Figure:
-    """Return a page with a row of panels per label, a panel per group of conditions; rows too wide go on below.
+    tells: Callable[[pd.DataFrame], float],
+    below: int = 0,
+) -> list[Figure]:
+    """Return pages with a row of panels per label, a column per group of conditions; what is too wide goes on below.
 
-    `size` is that of a panel, `by` are the axes that tell the groups apart. `draw` gets the panel, the number of its
-    label, and its conditions.
+    `size` is the least width of a panel and its height, `by` are the axes that tell the groups apart. `draw` gets the
+    panel, the number of its label, and its conditions; `tells` returns how much a group's conditions differ;
+    `below` is how many lines stand under a panel besides its ticks.
     """
-    width, height = size
+    told = telling(by, [key for key, _ in groups], notes := list(notes))
+    width = panel_width(len(groups) if len(groups) > 1 else len(labels), size[0])
 
-    def panel(ax: Axes, at: int, group: Panel) -> None:
+    def panel(ax: Axes, at: int, group: Group) -> None:
         draw(ax, at, group[1])
-        ax.set_ylabel(wrapped(labels[at], height, 24))
-        if at == 0:
-            ax.set_title(heading(by, group[0], width), size=8)
+        named = wrapped(labels[at], size[1] + 0.2, 18) if len(groups) > 1 else wrapped(labels[at], width, 18)
+        if len(groups) > 1:
+            ax.set_ylabel(named)
+            if at == 0:
+                ax.set_title(heading(by, group[0], width, told))
+        else:
+            ax.set_title(named)
 
-    rows = [
-        [partial(panel, at=at, group=group) for group in row]
-        for row in in_blocks(panels, evenly(len(panels), columns_of(width)))
-        for at in range(len(labels))
+    panels = [
+        Panel(
+            [partial(panel, at=at, group=group) for at in range(len(labels))],
+            tells(group[1]),
+            heading(by, group[0], width, told).count("\n") + 1 + below,
+        )
+        for group in groups
     ]
-    return page(study, spec, rows, size, notes, legend)
+    return pages(study, spec, panels, size, notes, legend)
 
 
-def columns_of(width: float) -> int:
-    """Return how many panels of a width in inches fit side by side."""
-    return max(1, int((WIDEST - 1) / (width + 0.3)))
+def telling(by: Sequence[str], keys: Sequence[Sequence[Any]], notes: list[str]) -> list[str]:
+    """Return the axes that headings need to tell groups apart, and add a note on those that follow from them."""
+    needed = list(by)
+    for axis in [axis for axis in reversed(by) if axis not in ("n", "b")]:
+        rest = [other for other in needed if other != axis]
+        if rest and len({tuple(dict(zip(by, key, strict=True))[x] for x in rest) for key in keys}) == len({*keys}):
+            needed = rest
+    if left := [axis for axis in by if axis not in needed]:
+        notes.append(f"Not in headings, since it follows from what is: {', '.join(left)}.")
+    return needed
+
+
+def differences(rows: pd.DataFrame, value: str, by: Sequence[str] = ()) -> float:
+    """Return the largest difference between numbers that stand in one panel, at one place if `by` names places."""
+    groups = rows.groupby(list(by))[value] if by else [((), rows[value])]
+    return max((float(part.max() - part.min()) for _, part in groups if part.notna().any()), default=0.0)
 
 
 def labels_of(named: Sequence[Measure | Indicator | Quantity], names: Sequence[str]) -> dict[str, str]:
@@ -292,19 +299,25 @@ def known_only(table: pd.DataFrame, column: str, labels: dict[str, str], notes: 
 
 @dataclass(frozen=True)
 class Along:
-    """Where conditions stand: an axis along x, one for lines, the others as panels of a `width` in inches.
+    """Where conditions stand: an axis along x, one for lines, the others as panels at least `width` inches wide.
 
     `lines` are the values of the lines; a single None where there is no axis for them.
     """
 
     x: str | None
+    label: str
     lines_by: str | None
     lines: list[Any]
     by: list[str]
-    panels: list[Panel]
+    groups: list[Group]
     places: dict[Any, str]
     per_panel: int
     width: float
+
+    @property
+    def lines_below(self) -> int:
+        """How many lines the longest name of a place has."""
+        return max((name.count("\n") + 1 for name in self.places.values()), default=0)
 
     def shown(self, conditions: pd.DataFrame) -> list[Place]:
         """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
@@ -328,8 +341,7 @@ def places_along(
     """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
 
     `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
-    panels. Panels, lines and places for which no simulation has anything are left out; if there are more panels than
-    a figure shows, so are first the conditions that no other differs from in x alone. Adds to `notes` what all panels
+    panels. Panels, lines and places for which no simulation has anything are left out. Adds to `notes` what all panels
     share and what is left out.
     """
     axes = study.axes
@@ -341,44 +353,29 @@ def places_along(
         others = [axis for axis in axes if axis != "b"]
         table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
         axes = ["b", *others]
-    along = _along(table, axes, spec.x, each, lines)
-    shown = len({number for _, part in along.panels for number in part[_CONDITION]})
-    most = max(1, MAX_PANELS // max(1, len(spec.of) if lines else 1))
-    alone: list[str] = []
-    if along.x is not None and len(along.panels) > most:
-        table = compared(table, [axis for axis in axes if axis != along.x], along.x, alone)
-        along = _along(table, axes, along.x, each, lines)
-    varied(table, axes, notes)
-    not_shown(run, shown, notes)
-    notes += alone
-    return replace(along, panels=at_most(along.panels, notes, most))
-
-
-def _along(
-    table: pd.DataFrame,
-    axes: Sequence[str],
-    wish: str,
-    each: float,
-    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None,
-) -> Along:
-    """Return where these conditions stand, along `wish` if it varies, in as many panels as that takes."""
-    varying = varied(table, axes, [])
+    varying = varied(table, axes, notes)
     numbers = {axis: len(table[axis].unique()) for axis in varying}
-    x = wish if wish in varying else max(varying, key=numbers.__getitem__, default=None)
+    x = spec.x if spec.x in varying else max(varying, key=numbers.__getitem__, default=None)
     others = [axis for axis in varying if axis != x]
     lines_by = lines(table, others) if lines else None
     by = [axis for axis in others if axis != lines_by]
     xs = [] if x is None else values_along(table[x])
-    # The numbers of simulations, which stand under a place, are as many as lines.
-    counted = 0 if lines_by is None else 0.072 * (3 * len(table[lines_by].unique()) + 5)
-    each = max(each, counted, 0.55, min(1.1, 0.075 * max((len(str(value)) for value in xs), default=0)))
-    per_panel = evenly(max(1, len(xs)), max(1, int((WIDEST - 1) / each)))
+    # Names that are broken at their joints take two lines or three.
+    each = max(each, min(0.9, 0.034 * max((len(str(value)) for value in xs), default=0)))
+    per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
     places = {value: wrapped(str(value), each) for value in xs}
-    panels: list[Panel] = []
+    groups: list[Group] = []
     for key, conditions in alike(table, by):
-        parts = in_blocks(xs, per_panel) if x else []
+        parts = [xs[at : at + per_panel] for at in range(0, len(xs), per_panel)]
         cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
-        panels += [(key, part) for part in cut if (part["simulations"] > 0).any()]
-    width = max(1.5, each * per_panel)
-    along_lines = [None] if lines_by is None else values_along(table[lines_by])
-    return Along(x, lines_by, along_lines, by, panels, places, per_panel, width)
+        groups += [(key, part) for part in cut if (part["simulations"] > 0).any()]
+    not_shown(run, len({number for _, part in groups for number in part[_CONDITION]}), notes)
+    values = [None] if lines_by is None else values_along(table[lines_by])
+    width = max(1.3, each * per_panel)
+    return Along(x, axis_label(study, x), lines_by, values, by, groups, places, per_panel, width)
+
+
+def styles_of(study: Study, axis: str | None, values: Sequence[Any]) -> list[int]:
+    """Return the number of the style of each value of an axis: one value looks the same in all figures of a study."""
+    known = list(dict.fromkeys(condition.axes.get(axis or "") for condition in study.conditions))
+    return [known.index(value) if value in known else place for place, value in enumerate(values)]

@@ -16,12 +16,13 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 from parley import paths
 from parley.analysis.planning import TARGETS, Planned, level
 from parley.analysis.stats import CONFIDENCE
-from parley.figures.page import in_blocks, line_handle, line_style, own_style, page, wrapped, write
-from parley.figures.panels import at_most, columns_of, grid_lines
+from parley.figures.page import Panel, pages, wrapped, write
+from parley.figures.panels import grid_lines
+from parley.figures.style import line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_SIZE = (2.8, 1.9)  # inches, of a panel
+_SIZE = (1.9, 1.3)  # inches, of a panel
 _POINTS, _FEW_POINTS = 60, 12  # along x; few where samples are drawn for each
 _MARKED = 8  # of them
 _POWER = FigureSpec("power", "curves", "Power by number of seeds", "")
@@ -32,28 +33,28 @@ _PLANNED = Line2D([], [], color="black", linewidth=1, linestyle=(0, (2, 2)), lab
 def draw_power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Path]:
     """Draw what the table says, a panel per comparison, or the widths of a study without questions; return paths."""
     with own_style():
-        figure = _power(study, plans, table) if plans else _widths(study, table)
-        return write(figure, partial(paths.power, study.name, "power"))
+        drawn = _power(study, plans, table) if plans else _widths(study, table)
+        return write(drawn, partial(paths.power, study.name, "power"))
 
 
-def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> Figure:
+def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> list[Figure]:
     alpha, alone = level(study), 1 - CONFIDENCE
     notes = ["Probability that a question is answered with “differs” if the difference is as large as its title says."]
     if any(plan.power is not None and not plan.pairs for plan in plans):
         notes.append("Pairs are taken to be independent where no records tell otherwise.")
     if any(condition.growing for condition in study.conditions):
         notes.append("Where seeds grow, vertical lines are at the least and at the most.")
-    panels = at_most(list(zip(plans, table.to_dict("records"), strict=True)), notes)
+    asked = list(zip(plans, table.to_dict("records"), strict=True))
     lines = [("not corrected (p < 0.05)", alone, False)]
     if len(plans) > 1:
         lines = [(f"corrected for {len(plans)} comparisons", alpha, False), *lines]
-    if any(row["strata"] > 1 for _, row in panels):
+    if any(row["strata"] > 1 for _, row in asked):
         lines.append(("one stratum alone, not corrected", alone, True))
     legend = [line_handle(index, label) for index, (label, *_) in enumerate(lines)]
 
     def draw(ax: Axes, panel: tuple[Planned, dict[Any, Any]]) -> None:
         plan, row = panel
-        ax.set_title(wrapped(_title(plan), _SIZE[0], 12), size=8)
+        ax.set_title(wrapped(_title(plan), _SIZE[0], 12))
         ax.set_ylim(0, 1)
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.set_ylabel("power")
@@ -77,8 +78,13 @@ def _power(study: Study, plans: Sequence[Planned], table: pd.DataFrame) -> Figur
             ax.axhline(target, color="#777777", linewidth=0.7)
         _seeds_axis(ax, most, _ends(row))
 
-    rows = in_blocks([partial(draw, panel=panel) for panel in panels], columns_of(_SIZE[0]))
-    return page(study, _POWER, rows, _SIZE, notes, [*legend, _PLANNED])
+    panels = [
+        Panel(
+            [partial(draw, panel=(plan, row))], abs(plan.difference), wrapped(_title(plan), _SIZE[0]).count("\n") + 1
+        )
+        for plan, row in asked
+    ]
+    return pages(study, _POWER, panels, _SIZE, notes, [*legend, _PLANNED])
 
 
 def _ends(row: dict[Any, Any]) -> list[int]:
@@ -91,7 +97,7 @@ def _title(plan: Planned) -> str:
     return f"{plan.comparison.label}; {plan.first:.0%} -> {plan.first + plan.difference:.0%}"
 
 
-def _widths(study: Study, table: pd.DataFrame) -> Figure:
+def _widths(study: Study, table: pd.DataFrame) -> list[Figure]:
     most = float(table["seeds"].max())
     notes = ["A condition's rate is known to within half of this, above and below (95% Wilson interval)."]
     columns = [name for name in table if str(name).startswith("width_at_")]
@@ -105,7 +111,7 @@ def _widths(study: Study, table: pd.DataFrame) -> Figure:
         ax.set_ylabel("width of the interval")
         _seeds_axis(ax, most, table[table["of_the_study"]]["seeds"].tolist())
 
-    return page(study, _WIDTHS, [[draw]], (5.0, 2.4), notes, [*legend, _PLANNED])
+    return pages(study, _WIDTHS, [Panel([draw])], (2.6, 2.0), notes, [*legend, _PLANNED])
 
 
 def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
@@ -114,7 +120,7 @@ def _seeds_axis(ax: Axes, most: float, planned: Sequence[int]) -> None:
     ax.set_xlim(2, 1.1 * max(most, 10))
     steps = [step * 10**power for power in range(6) for step in (1, 2, 5)]
     ticks = [step for step in steps if 2 <= step <= max(most, 10)]
-    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 8 else 0)
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if len(ticks) > 5 else 0)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("seeds per condition")
     grid_lines(ax)

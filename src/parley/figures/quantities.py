@@ -7,29 +7,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.rates import all_quantities
-from parley.figures.page import empty, line_handle, line_style, words
+from parley.figures.links import Linker, linker
+from parley.figures.page import empty, words
 from parley.figures.panels import (
     Along,
     Place,
     axis_of_lines,
     chosen,
+    counted,
+    differences,
     error_bars,
     grid_lines,
     interval_note,
     known_only,
     labels_of,
     panel_rows,
+    place_text,
     places_along,
     share_axis,
-    sims_text,
+    styles_of,
 )
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
-_HEIGHT = 1.8  # inches
 
-
-def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
+def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     """Draw a row of panels per quantity in `spec.of`, with its mean by `spec.x`; `table` is `quantities`.
 
     If `spec.x` does not vary, the axis with the most values is along x. Lines are the other axis that leaves the
@@ -46,13 +49,17 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
     shares = {what.name for what in shown if what.share}
     titles = [f"{label} ({units[name]})" if units.get(name) else label for name, label in labels.items()]
     table = table[table["quantity"].isin(names)]
-    along = places_along(study, spec, table, 0.62, notes, lines=axis_of_lines)
-    counted = "blocks" if spec.blocks else "sims"
-    what = "blocks: those behind a point." if spec.blocks else "sims: simulations per point."
-    notes += [interval_note(shown), what]
-    if along.lines_by is not None:
-        notes.append(f"Where they differ between lines, {counted} are in the order of the legend.")
-    legend = [line_handle(i, words([along.lines_by], [x])) for i, x in enumerate(along.lines) if along.lines_by]
+    of = "blocks" if spec.blocks else "sims"
+    notes.append(interval_note(shown))
+    same = counted(table, notes, of)
+    along = places_along(study, spec, table, 0.35, notes, lines=axis_of_lines)
+    styles = styles_of(study, along.lines_by, along.lines)
+    legend = [
+        line_handle(i, words([along.lines_by], [x]))
+        for i, x in zip(styles, along.lines, strict=True)
+        if along.lines_by is not None
+    ]
+    link = linker(study)
     whole = {what.name for what in shown if what.bounded}
     ranges = {
         name: _range(table[table["quantity"] == name], whole=name in whole) for name in names if name not in shares
@@ -69,10 +76,14 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> Figure:
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         here = conditions[conditions["quantity"] == name]
-        _panel(ax, here, along, along.shown(conditions), counted, cut=name not in whole)
+        _panel(ax, here, along, along.shown(conditions), styles, same, link, cut=name not in whole)
 
-    size = (along.width, _HEIGHT)
-    return panel_rows(study, spec, titles, along.panels, along.by, size, notes, legend, draw)
+    def tells(group: pd.DataFrame) -> float:
+        spans = {name: differences(table[table["quantity"] == name], "mean") or 1.0 for name in names}
+        return max(differences(group[group["quantity"] == name], "mean") / spans[name] for name in names)
+
+    size = (along.width, HEIGHT)
+    return panel_rows(study, spec, titles, along.groups, along.by, size, notes, legend, draw, tells, along.lines_below)
 
 
 def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
@@ -93,30 +104,44 @@ def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
 
 
 def _panel(
-    ax: Axes, conditions: pd.DataFrame, along: Along, places: Sequence[Place], counted: str, *, cut: bool
+    ax: Axes,
+    conditions: pd.DataFrame,
+    along: Along,
+    places: Sequence[Place],
+    styles: Sequence[int],
+    same: bool,
+    link: Linker,
+    *,
+    cut: bool,
 ) -> None:
     """Draw the points of one panel; `cut` says whether intervals end at its edge."""
     lines = along.lines
     apart = min(0.12, 0.6 / len(lines))
     counts: list[list[int | None]] = [[] for _ in places]
     for index, line in enumerate(lines):
-        points, intervals = [], []
+        style, points = line_style(styles[index]), []
         rows = chosen(conditions, along.lines_by, line).to_dict("records")
         for place, (value, _) in enumerate(places):
             row = next((row for row in rows if along.x is None or row[along.x] == value), None)
             counts[place].append(None if row is None else int(row["simulations"]))
             if row is None or not row["simulations"]:
                 continue
-            points.append((place + (index - (len(lines) - 1) / 2) * apart, row["mean"]))
+            at = place + (index - (len(lines) - 1) / 2) * apart
+            points.append((at, row["mean"]))
+            marker = style | {"linestyle": "none", "clip_on": False, "zorder": 3}
+            ax.plot(at, row["mean"], url=link(row), **marker)
             if not pd.isna(row["low"]):
-                intervals.append((*points[-1], row["low"], row["high"]))
-        if not points:
-            continue
-        style = line_style(index)
-        ax.plot(*zip(*points, strict=True), clip_on=False, zorder=3, **style | {"linestyle": "none"})
-        error_bars(ax, intervals, style["color"], style["linewidth"], capsize=2.5, clip_on=cut, zorder=2.5)
-        if not any(isinstance(value, str) for value, _ in places):  # between names a line would say nothing
+                error_bars(
+                    ax,
+                    [(*points[-1], row["low"], row["high"])],
+                    style["color"],
+                    style["linewidth"],
+                    capsize=2,
+                    clip_on=cut,
+                    zorder=2.5,
+                )
+        if points and not any(isinstance(value, str) for value, _ in places):  # between names it would say nothing
             ax.plot(*zip(*points, strict=True), **style | {"marker": "none", "alpha": 0.6, "zorder": 2})
-    labels = [f"{label}\n{sims_text(known, counted)}" for (_, label), known in zip(places, counts, strict=True)]
+    labels = [place_text(label, known, same) for (_, label), known in zip(places, counts, strict=True)]
     ax.set_xticks(range(len(places)), labels)
-    ax.set_xlabel(along.x or "")
+    ax.set_xlabel(along.label)

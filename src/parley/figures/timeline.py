@@ -6,7 +6,6 @@ made one printable line and cut to what fits.
 
 import unicodedata
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -15,8 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from parley.figures.page import WIDEST, in_blocks, page
-from parley.figures.panels import columns_of
+from parley.figures.links import game_link
+from parley.figures.page import Panel, pages
+from parley.figures.style import look
 from parley.figures.trajectories import few, read_played
 from parley.games.evidence import FigureSpec, Timeline
 from parley.study import Study
@@ -25,8 +25,8 @@ from parley.text import one_line
 _MAX_PANELS = 4
 _MAX_ROUNDS = 15
 _MAX_AGENTS = 20
-_NARROWEST, _BROADEST, _HEIGHT = 0.66, 0.95, 0.27  # inches, of a cell
-_BESIDE = 0.1  # inches of a cell that its word leaves free
+_NARROWEST, _BROADEST, _HEIGHT = 0.36, 0.8, 0.2  # inches, of a cell
+_BESIDE = 0.06  # inches of a cell that its word leaves free
 _CHARACTER = 0.058  # width of a character in a cell, in inches
 _NAMES = 0.8  # inches beside the cells, for the names of the agents
 _LONGEST_NAME = 24
@@ -37,7 +37,7 @@ _FRAME: dict[str, Any] = {"facecolor": "none", "edgecolor": "black", "linewidth"
 _EDGE = "#333333"
 
 
-def timelines(study: Study, spec: FigureSpec) -> Figure:
+def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     """Draw a table for each of a few simulations: a row per agent, a column per round.
 
     Raises RecordError if a record is missing or cannot be read.
@@ -50,21 +50,24 @@ def timelines(study: Study, spec: FigureSpec) -> Figure:
     width = cell * columns
     _, titles, notes = few(study, spec, _MAX_PANELS, width, attacked=True)
     notes += _about(drawn, cell)
-    blocks = in_blocks(list(zip(drawn, titles, strict=True)), columns_of(width + _NAMES))
-    agents = [max(len(names_shown(timeline)) for timeline, _ in row) for row in blocks]
     legend, looks = _legend(drawn)
 
-    def panel(ax: Axes, timeline: Timeline, title: str, agents: int) -> None:
-        draw(ax, timeline, (agents, columns), cell, looks, study.game.evidence.round_name)
-        ax.set_title(title, size=8)
-        ax.tick_params(labelleft=True)  # each has agents of its own
+    panels = []
+    for timeline, simulation, title in zip(drawn, chosen, titles, strict=True):
+        rows = len(names_shown(timeline))
 
-    rows = [
-        [partial(panel, timeline=timeline, title=title, agents=most) for timeline, title in row]
-        for row, most in zip(blocks, agents, strict=True)
-    ]
-    heights = [_HEIGHT * (most + 1) for most in agents]  # a line for the results
-    return page(study, spec, rows, (width, 0), notes, legend, heights)
+        def panel(
+            ax: Axes, timeline: Timeline = timeline, url: str | None = game_link(simulation), title: str = title
+        ) -> None:
+            rows = len(names_shown(timeline))
+            draw(ax, timeline, (rows, columns), cell, looks, study.game.evidence.round_name)
+            ax.set_title(title, size=7, url=url)
+
+        height = _HEIGHT * (rows + 1)  # a line for the results
+        panels.append(Panel([panel], float(len(timeline.marks)), title.count("\n") + 1, height))
+    beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
+    highest = max(panel.height for panel in panels)
+    return pages(study, spec, panels, (width, highest), notes, legend, columns=beside)
 
 
 def rounds_shown(timeline: Timeline) -> range:
@@ -112,7 +115,7 @@ def _texts(drawn: Sequence[Timeline]) -> list[str]:
 def _cell_width(drawn: Sequence[Timeline], columns: int) -> float:
     """Return a cell's width in inches: what the longest word needs, as far as the page has room."""
     needed = _CHARACTER * (1 + max((len(one_line(text)) for text in _texts(drawn)), default=0)) + _BESIDE
-    return max(_NARROWEST, min(needed, _BROADEST, (WIDEST - 1.8) / columns))
+    return max(_NARROWEST, min(needed, _BROADEST, (look().inches - 1.1) / columns))
 
 
 def _about(drawn: Sequence[Timeline], cell: float) -> list[str]:

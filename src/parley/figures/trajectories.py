@@ -13,28 +13,35 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from parley.figures.page import FEW_PANELS, heading, in_blocks, line_handle, line_style, page, words
+from parley.figures.links import game_link
+from parley.figures.page import FEW_PANELS, Panel, heading, pages, words
+from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import one_line
 
+_WIDTH = 1.55  # inches, of a panel
 
-def trajectories(study: Study, spec: FigureSpec) -> Figure:
+
+def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     """Draw one panel per chosen simulation: every agent's value, round by round."""
-    chosen, titles, notes = few(study, spec, FEW_PANELS, 2.5)
+    chosen, titles, notes = few(study, spec, FEW_PANELS, _WIDTH)
     played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
 
-    def panel(ax: Axes, trajectory: Trajectory, title: str) -> None:
+    def panel(ax: Axes, trajectory: Trajectory, simulation: Simulation, title: str) -> None:
         draw(ax, trajectory, low, high)
-        ax.set_title(title, size=8)
+        ax.set_title(title, size=7, url=game_link(simulation))
         ax.set_ylabel("value")
 
-    panels = [partial(panel, trajectory=t, title=title) for t, title in zip(played, titles, strict=True)]
-    return page(study, spec, in_blocks(panels, 4), (2.5, 1.8), notes, _trajectory_legend(played))
+    panels = [
+        Panel([partial(panel, trajectory=trajectory, simulation=simulation, title=title)], 0.0, title.count("\n") + 1)
+        for trajectory, simulation, title in zip(played, chosen, titles, strict=True)
+    ]
+    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played))
 
 
 def few(
@@ -59,7 +66,7 @@ def few(
         detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
         ended = f"seed {simulation.seed}: {labels[ending]}{detail}, rounds={outcome['rounds']}"
         where = heading(varying, [simulation.condition.axes[axis] for axis in varying], width)
-        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 14.4))])))
+        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 15.5))])))
     shown = len({simulation.condition.path for simulation in chosen})
     each = len(chosen) // shown
     how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {len(study.conditions)} conditions"

@@ -88,8 +88,9 @@ def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()
             left_out[path] = str(error)
     if missing or not summaries or (strict and left_out):
         problems = [*missing, *left_out.values()]
-        more = f" (and {len(problems) - 1} more: {_names(problems[1:])})" if len(problems) > 1 else ""
-        raise RecordError(problems[0] + more)
+        more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
+        there = "; `parley.load(...).results()` in Python has tables of what is there" if missing and summaries else ""
+        raise RecordError(problems[0] + more + there)
     found = Records(without(study, left_out), simulations, summaries, left_out)
     news = {path: problem for path, problem in left_out.items() if path not in told}
     for note in replace(found, left_out=news).notes():
@@ -134,8 +135,8 @@ def without(study: Study, left_out: Collection[Path]) -> Study:
 
 
 def _names(problems: Sequence[str]) -> str:
-    shown = ", ".join(problem.split(": ")[0] for problem in problems[:10])
-    return shown + (", ..." if len(problems) > 10 else "")
+    shown = ", ".join(problem.split(": ")[0] for problem in problems[:3])
+    return shown + (", ..." if len(problems) > 3 else "")
 
 
 # What the mark of the tables remembers

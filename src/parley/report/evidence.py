@@ -1,12 +1,13 @@
-"""The report's tables of questions, rates, quantities, contrasts: cells as text, from what `summarize` wrote."""
+"""The report's tables of questions, measures, contrasts: cells as text, from what `summarize` wrote."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from parley.analysis.rates import all_quantities, by_condition
+from parley.analysis.rates import SECONDS, all_quantities
 from parley.games.base import Game
 from parley.study import Study
 from parley.study.questions import question_text
@@ -14,48 +15,63 @@ from parley.study.questions import question_text
 MAX_CONTRASTS = 60
 
 
-def rate_rows(rates: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
-    """Return the labels of the indicators, and per condition its axes and each one's rate, interval and count."""
-    rows = []
-    for key, here in by_condition(rates, by):
-        cells = [
+def measures_of(
+    rates: pd.DataFrame, quantities: pd.DataFrame, by: Sequence[str], game: type[Game]
+) -> list[dict[str, Any]]:
+    """Return each indicator and quantity with its rate or mean, interval and count in each condition, as text.
+
+    `rates` and `quantities` are the tables of these names. Times, which the machine decides as much as the game, are
+    marked: `is_time`.
+    """
+    told = [
+        {"id": f"rate-{each.name}", "title": each.label, "kind": "Rate", "is_time": False}
+        | {"rows": _cells(rates[rates["indicator"] == each.name], by, _rate_cell)}
+        for each in game.evidence.indicators
+    ]
+    for what in all_quantities(quantities["quantity"], game):
+        mine = quantities[quantities["quantity"] == what.name]
+        told.append(
             {
-                "main": "-" if not row["simulations"] else f"{row['rate']:.0%} {_shares(row['low'], row['high'])}",
-                "small": f"{row['count']} of {row['simulations']}",
+                "id": f"mean-{what.name}",
+                "title": f"{what.label} ({what.unit})" if what.unit else what.label,
+                "kind": "Mean",
+                "is_time": what.name == SECONDS or what.name.startswith(f"{SECONDS}_"),
+                "rows": _cells(mine, by, partial(_mean_cell, share=what.share)),
             }
-            for row in here.to_dict("records")
-        ]
-        rows.append((list(key), cells))
-    return {"labels": [indicator.label for indicator in game.evidence.indicators], "rows": rows}
+        )
+    return [measure for measure in told if measure["rows"]]
 
 
-def quantity_rows(quantities: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
-    """Return the labels with units, and per condition its axes and each one's mean, interval, median and n."""
-    described = all_quantities(quantities["quantity"], game)
-    # Times of phases stand in the table; beside the time of the whole they would make the page's widest.
-    described = [what for what in described if not what.name.startswith("seconds_")]
-    rows = []
-    for key, here in by_condition(quantities, by):
-        found = {str(row["quantity"]): row for row in here.to_dict("records")}
-        rows.append((list(key), [_mean_cell(found.get(what.name), what.share) for what in described]))
-    return {"labels": [f"{w.label} ({w.unit})" if w.unit else w.label for w in described], "rows": rows}
+def _cells(rows: pd.DataFrame, by: Sequence[str], cell: Callable[[Any], dict[str, str]]) -> list[dict[str, Any]]:
+    """Return the cells of those conditions that have any simulation with a value."""
+    known = rows[rows["simulations"] > 0].to_dict("records")
+    return [{"axes": [row[axis] for axis in by], **cell(row)} for row in known]
 
 
-def _mean_cell(row: dict[Any, Any] | None, share: bool) -> dict[str, str]:
-    if row is None or not row["simulations"]:
-        return {"main": "-", "small": "no simulation has it"}
+def _rate_cell(row: dict[Any, Any]) -> dict[str, str]:
+    return {"value": f"{row['rate']:.0%} {_shares(row['low'], row['high'])}", "small": _of(row)}
+
+
+def _of(row: dict[Any, Any]) -> str:
+    return f"{row['count']} of {row['simulations']}"
+
+
+def _mean_cell(row: dict[Any, Any], share: bool) -> dict[str, str]:
     form = ".0%" if share else ".4g"
     interval = "" if pd.isna(row["low"]) else f" [{row['low']:{form}}, {row['high']:{form}}]"
-    return {
-        "main": f"{row['mean']:{form}}{interval}",
-        "small": f"median {row['median']:{form}}, of {row['simulations']}",
-    }
+    median = f"median {row['median']:{form}}, of {row['simulations']}"
+    return {"value": f"{row['mean']:{form}}{interval}", "small": median}
 
 
-def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) -> dict[str, Any]:
-    """Return the contrasts with the smallest p, at most MAX_CONTRASTS, as text; and how many there are."""
+def contrast_rows(
+    contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], link: Callable[[Any], str] = lambda row: ""
+) -> dict[str, Any]:
+    """Return the contrasts with the smallest p, at most MAX_CONTRASTS, as text; and how many there are.
+
+    `link` returns the address of what stands behind a row, or "".
+    """
     order = contrasts.sort_values("p", kind="stable", na_position="last")
-    labels, numbers = _labels(game)
+    labels, numbers = labels_of(game)
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]
     shown = order.head(MAX_CONTRASTS).to_dict("records")
     return {
@@ -63,7 +79,8 @@ def contrast_rows(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game]) 
         "axes": varying,
         "noisy": "noise" in contrasts and bool(contrasts["noise"].notna().any()),
         "rows": [
-            {**_contrast(row, labels, row["what"] in numbers), "axes": [row[axis] for axis in varying]}
+            _contrast(row, labels, row["what"] in numbers)
+            | {"axes": [row[axis].replace(" -> ", " → ") for axis in varying], "link": link(row)}
             for row in shown
         ],
     }
@@ -87,7 +104,7 @@ def noise_rows(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> list
 
 def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:
     """Return what the questions of a study were answered, as text, in their order."""
-    labels, numbers = _labels(study.game)
+    labels, numbers = labels_of(study.game)
     texts = {question.name: question_text(question) for question in study.questions}
     return [
         {
@@ -106,7 +123,7 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
     ]
 
 
-def _labels(game: type[Game]) -> tuple[dict[str, str], set[str]]:
+def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
     """Return the labels of all that is compared, and the names of what is a number and no share."""
     evidence = game.evidence
     labels = {outcome.name: outcome.label for outcome in game.outcomes}

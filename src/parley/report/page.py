@@ -1,12 +1,14 @@
-"""The `report` stage: one self-contained HTML page with the tables, figures and provenance of a study.
+"""The `report` stage: one self-contained HTML page: the question and the answer, figures, tables, methods, provenance.
 
-The page needs nothing but itself: figures are data URIs in <img>, where nothing in an SVG is executed, and there are
-no scripts. Every text goes through `one_line` and autoescape. The same records give the same bytes.
+The page needs nothing but itself: figures are data URIs in <img>, where nothing in an SVG is executed, and its style
+and its script, which sorts and filters tables, are allowed by their hashes alone. Links lead to files beside it. Every
+text goes through `one_line` and autoescape. The same records and files give the same bytes.
 """
 
 import base64
+import hashlib
 import json
-from collections import Counter
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,95 +19,109 @@ from markupsafe import Markup
 
 from parley import __version__, paths
 from parley.analysis import tables
-from parley.analysis.answered import answered, answered_as, answered_warnings
+from parley.analysis.answered import Answered, answered, answered_as, answered_warnings
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
-from parley.analysis.precision import anytime_interval
-from parley.analysis.simulations import engine_label
 from parley.analysis.stats import CONFIDENCE
 from parley.calibration.results import HEADER, calibration_tables
-from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import write_atomically
-from parley.games.evidence import OutcomeClass
-from parley.play.provenance import warnings
-from parley.play.record import Summary
 from parley.play.usable import Records, read_records
-from parley.policies import FAILURE_CLASSES
-from parley.report.endings import quality_rows, time_rows
-from parley.report.evidence import contrast_rows, noise_rows, quantity_rows, question_rows, rate_rows
-from parley.report.margins import effect_rows, margin_rows
-from parley.report.reactions import behavior_rows, reaction_rows
+from parley.report.about import (
+    engine_warnings,
+    facts,
+    mixed_engines,
+    models_used,
+    parameters,
+    provenance,
+)
+from parley.report.answers import answers, found
+from parley.report.captions import READING, TABLE_OF
+from parley.report.evidence import measures_of
+from parley.report.links import Links, downloads
+from parley.report.methods import Citations, methods
+from parley.report.overview import (
+    Warn,
+    bars,
+    failed_warning,
+    growth_warning,
+    noise_warning,
+    short,
+    study_sentence,
+)
+from parley.report.sections import all_tables, measure_table
 from parley.study import Study
-from parley.study.axes import axes_text
 from parley.study.frozen import frozen_state
-from parley.study.growing import GrowingSeeds
-from parley.text import counted, one_line
+from parley.text import one_line
 
 
-def report(study: Study) -> Path:
-    """Write the report of `study` and return its path.
+def report(study: Study, explored: bool = False) -> Path:
+    """Write the report of `study` and return its path; `explored` says that its explorer will be there.
 
     Raises RecordError if a table, a figure or a record is missing, or the disk refuses.
     """
-    conditions = tables.read_table(study.name, "conditions")
-    simulations = tables.read_table(study.name, "simulations")
+    made = {name: tables.read_table(study.name, name) for name in _SHOWN}
     records = read_records(study)
     models = answered(records.simulations, records.summaries)
-    by, outcomes = study.axes, outcomes_of(conditions, study.game)
-    effects = tables.read_table(study.name, "effects")
-    page = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            title=study.title,
-            facts=_facts(study, conditions, records),
-            parameters=parameters(study, by),
-            models=_models(study, answered_as(models)),
-            answered_warnings=answered_warnings(models),
-            calibration_header=HEADER,
-            calibrations=calibration_tables(study),
-            notes=study.notes(),
-            mixed=mixed_engines(conditions, simulations, by),
-            axes=by,
-            outcomes=outcomes,
-            confidence=f"{CONFIDENCE:.0%}",
-            conditions=[
-                condition_row(row, by, outcomes, bool(condition.growing))
-                for condition, (_, row) in zip(
-                    records.first_repeat.study.conditions, conditions.iterrows(), strict=True
-                )
-            ],
-            repeated=len(study.first_repeat.conditions) < len(study.conditions),
-            noise=noise_rows(tables.read_table(study.name, "noise"), by, study.game),
-            degenerate=degenerate_rows(conditions, by),
-            degenerate_warnings=degenerate_warnings(conditions, by),
-            endings=endings(simulations, by),
-            rates=rate_rows(tables.read_table(study.name, "rates"), by, study.game),
-            quantities=quantity_rows(tables.read_table(study.name, "quantities"), by, study.game),
-            frozen=frozen_state(study),
-            questions=question_rows(study, tables.read_table(study.name, "questions")),
-            contrasts=contrast_rows(tables.read_table(study.name, "contrasts"), by, study.game),
-            times=time_rows(tables.read_table(study.name, "times"), by, study.game),
-            quality=quality_rows(tables.read_table(study.name, "quality"), by),
-            reactions=reaction_rows(tables.read_table(study.name, "reactions"), by, study.game),
-            behaviors=behavior_rows(tables.read_table(study.name, "behaviors"), by, study.game),
-            margins=margin_rows(tables.read_table(study.name, "margins"), effects, study.game),
-            effects=effect_rows(effects, study.game),
-            figures=list(_figures(study)),
-            provenance=_provenance(records.summaries),
-            warnings=_warnings(records.summaries),
-            left_out=list(records.left_out.values()),
-            version=__version__,
-        )
+    links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
+    by, game, conditions = study.axes, study.game, made["conditions"]
+    measures = measures_of(made["rates"], made["quantities"], by, game)
+    page = render(
+        "report.html",
+        title=study.title,
+        study=study,
+        sentence=study_sentence(study, int(conditions["simulations"].sum())),
+        frozen=frozen_state(study),
+        answers=answers(study, made["questions"], links),
+        found=found(made["contrasts"], by, game, links),
+        bars=bars(conditions, by, outcomes_of(conditions, game), links),
+        warned=_warned(study, made, records, models),
+        figures=list(_figures(study)),
+        files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
+        tables=all_tables(study, made, records, links),
+        measures=[measure_table(measure, by) for measure in measures if not measure["is_time"]],
+        times_taken=[measure_table(measure, by) for measure in measures if measure["is_time"]],
+        repeated=len(study.first_repeat.conditions) < len(study.conditions),
+        classes=degenerate_rows(conditions, by)["classes"],
+        methods=methods(study, records.summaries, made, cite),
+        bibtex=Markup.escape(cite.bibtex),
+        facts=facts(study, conditions, records),
+        parameters=parameters(study, by),
+        models=models_used(study, answered_as(models)),
+        calibration_header=HEADER,
+        calibrations=calibration_tables(study),
+        provenance=provenance(records.summaries),
+        confidence=f"{CONFIDENCE:.0%}",
+        version=__version__,
+        explorer=links.start,
     )
-    path = paths.report(study.name)
     write_atomically(path, lambda file: file.write(page.encode()))
     return path
 
 
+_SHOWN = (
+    *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
+    *("quality", "reactions", "behaviors", "margins", "effects"),
+)
+
+
+_INTERVAL = re.compile(r"\[[^\[\]]*\]")
+
+
+def render(template: str, **content: Any) -> str:
+    """Return a page, with its style and its script, and what allows them and nothing else."""
+    environment = _environment()
+    loader: Any = environment.loader
+    style, script = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js"))
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    allowed = "default-src 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
+    policy = Markup(allowed.format(*hashes) + "form-action 'none'")
+    own = {"style": Markup(style), "script": Markup(script), "policy": policy}
+    return environment.get_template(template).render(**own, **content)
+
+
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("parley.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -113,6 +129,14 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["cell"] = _cell
+    return environment
+
+
+def _cell(value: Any) -> Markup:
+    """Return the content of a cell, whose intervals stay on one line."""
+    escaped = str(Markup.escape(one_line(str(value))))  # a Markup would escape what is put in
+    return Markup(_INTERVAL.sub(r"<span>\g<0></span>", escaped))
 
 
 def _printable(value: Any) -> Any:
@@ -120,166 +144,79 @@ def _printable(value: Any) -> Any:
     return one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _facts(study: Study, conditions: pd.DataFrame, records: Records) -> list[tuple[str, str]]:
-    """Return what the study is, as names and values."""
-    first = study.first_repeat.conditions
-    seeds = Counter(_seeds_text(condition.seeds) for condition in first)
-    repeats = len(study.conditions) // len(first)
-    again = f"; each played {repeats} times: tables and figures show the first, “Noise” compares them"
-    players = dict.fromkeys(
-        ", ".join(f"{group.role}: {group.player.label}" for group in condition.groups)
-        for condition in study.conditions
-    )
-    return [
-        ("Study", study.name),
-        ("Study file", study.file.name),  # its folder is this machine's matter
-        ("Game", f"{study.game.name}, protocol version {study.game.protocol_version}"),
-        ("Conditions", str(len(conditions))),
-        ("Simulations", str(int(conditions["simulations"].sum()))),
-        *([("Records left out", str(len(records.left_out)))] if records.left_out else []),
-        *([("Records without a checksum, of an older version", str(records.unchecked))] if records.unchecked else []),
-        (
-            "Seeds",
-            "; ".join(f"{text} ({counted(number, 'condition')})" for text, number in seeds.items())
-            + (again if repeats > 1 else ""),
+def _warned(
+    study: Study, made: Mapping[str, pd.DataFrame], records: Records, models: Sequence[Answered]
+) -> list[Warn]:
+    """Return what readers should know before they use a number; the gravest first."""
+    by, conditions = study.axes, made["conditions"]
+    mixed = [f"{name}: {'; '.join(engines)}" for name, engines in mixed_engines(conditions, made["simulations"], by)]
+    given = [
+        Warn(
+            "conditions that mix engines",
+            "The simulations of a condition should all be answered by the same engine. Here they were not, so a "
+            "difference between engines may pass for one between simulations. Run these again with one engine, or say "
+            "so wherever the numbers are used.",
+            mixed,
         ),
-        *(("Seeds grew", text) for text in dict.fromkeys(_growth(c.growing) for c in first if c.growing)),
-        ("Played by", "; ".join(players)),
-        ("Plan", study.plan),
+        Warn(
+            "damaged records are left out",
+            "They are in no number of this page. To have their simulations played again, delete the files and run the "
+            "study.",
+            short(list(records.left_out.values())),
+        ),
+        Warn("deterministic inference, imports", "What engines and imports said:", engine_warnings(records.summaries)),
+        Warn(
+            "models that answered",
+            "All simulations of a condition should be answered by one model, the one that was asked for. Here a "
+            "service named another one, or changed it meanwhile. `strict_model: true` in the model's entry makes a "
+            "reply of another model an error.",
+            answered_warnings(models),
+        ),
+        Warn(
+            "degenerate replies",
+            "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
+            "(`parley show`), and see the table of degenerate replies.",
+            short(degenerate_warnings(conditions, by)),
+        ),
+        Warn(
+            "what these models are",
+            "Read before you take their results for those of language models in general.",
+            [f"{name}: {note}" for name, note in study.notes().items()],
+        ),
     ]
-
-
-def _growth(growing: GrowingSeeds) -> str:
-    until = growing.until
-    return (
-        f"from {growing.start} by {growing.by} to at most {growing.to}, until the {CONFIDENCE:.0%} Wilson interval of "
-        f"{until.outcome} was at most {until.width:g} wide. “At any time”: limits that hold for any such rule"
-    )
-
-
-def _seeds_text(seeds: Sequence[int]) -> str:
-    if isinstance(seeds, range):
-        return f"0 to {len(seeds) - 1}"
-    shown = ", ".join(map(str, seeds[:20]))
-    return shown if len(seeds) <= 20 else f"{shown}, ... ({len(seeds)} in all)"
-
-
-def parameters(study: Study, by: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the game's parameters; one that is an axis says so instead of a value."""
-    of_first = study.conditions[0].parameters
-    values = {**of_first.model_dump(mode="json"), "reply_format": of_first.reply_format}  # identities leave out json
-    return [(name, "an axis" if name in by else _text(value)) for name, value in values.items()]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _models(study: Study, more: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the entries of the models that the study uses, and `more` that is known of them."""
-    used = sorted({name for condition in study.conditions for name in condition.models})
-    return [(name, model_text(study.models[name]) + more.get(name, "")) for name in used]
-
-
-def model_text(entry: ModelEntry) -> str:
-    """Return what names a model to others: its source, revision and settings, but no path."""
-    identity = entry.identity()
-    source = identity.pop("source")
-    return _text({**source, **{key: value for key, value in identity.items() if value != {}}})
-
-
-def mixed_engines(
-    conditions: pd.DataFrame, simulations: pd.DataFrame, by: Sequence[str]
-) -> list[tuple[str, list[str]]]:
-    """Return the conditions whose simulations were answered by more than one engine, with how many by each."""
-    found = []
-    for _, row in conditions[conditions["engines"] > 1].iterrows():
-        mine = simulations[(simulations[list(by)] == row[list(by)]).all(axis=1)]
-        counts = Counter(mine["engine"])
-        engines = [f"{engine} ({count} simulations)" for engine, count in sorted(counts.items())]
-        found.append((axes_text({axis: row[axis] for axis in by}), engines))
-    return found
-
-
-def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass], grew: bool = False) -> dict[str, Any]:
-    """Return the cells of one condition, as text; of `outcomes`, which it may not all be able to have.
-
-    Where its seeds `grew`, also the limits that hold whenever one stops.
-    """
-    rates = []
-    for outcome in outcomes:
-        count, rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("count", "rate", "low", "high"))
-        if pd.isna(rate):
-            rates.append({"rate": "-", "count": "cannot be"})
-            continue
-        told = f"{count} of {row['simulations']}"
-        if grew:
-            any_low, any_high = anytime_interval(int(count), int(row["simulations"]))
-            told += f"; at any time [{any_low:.0%}, {any_high:.0%}]"
-        rates.append({"rate": f"{rate:.0%} [{low:.0%}, {high:.0%}]", "count": told})
-    median, failed = row["median_rounds"], row["failed_reply_rate"]
-    return {
-        "axes": [row[axis] for axis in by],
-        "threat_model": row["threat_model"],
-        "simulations": row["simulations"],
-        "outcomes": rates,
-        "median_rounds": "-" if pd.isna(median) else f"{median:g}",
-        "failed": "-" if pd.isna(failed) else f"{row['failed_replies']} ({failed:.1%})",
-        "failures": [(name, row[name]) for name in FAILURE_CLASSES if row[name]],
-    }
-
-
-def endings(simulations: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
-    """Count, per condition and in all, each diagnosis and each detail that occurs."""
-    kinds = [
-        (kind, value) for kind in ("diagnosis", "detail") for value in sorted(simulations[kind].dropna().unique())
+    return [
+        *(warn for warn in given if warn.lines),
+        *failed_warning(conditions, by),
+        *noise_warning(made["contrasts"], study.game, by),
+        *growth_warning(study),
     ]
-    rows = []
-    for key, group in simulations.groupby(list(by), sort=False):
-        rows.append((list(key), len(group), [int((group[kind] == value).sum()) for kind, value in kinds]))
-    total = [int((simulations[kind] == value).sum()) for kind, value in kinds]
-    return {"kinds": kinds, "rows": rows, "total": total, "simulations": len(simulations)}
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:
+    """Yield each figure with its pages, as the figures stage lists them, and with the files to download."""
+    listed = paths.figure(study.name, "figures", ".json")
+    try:
+        known = {each["name"]: each for each in json.loads(listed.read_text("utf-8"))} if listed.is_file() else {}
+    except (ValueError, LookupError, TypeError):
+        raise RecordError(f"{listed}: damaged; run: parley figures") from None
     for spec in study.figures:
-        path = paths.figure(study.name, spec.name, ".svg")
-        try:
-            svg = path.read_bytes()
-        except FileNotFoundError:
-            raise RecordError(f"{path}: no such figure; run: parley figures") from None
-        uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
-        yield {"title": spec.title, "caption": spec.caption, "uri": uri}
+        said = known.get(spec.name, {})
+        table_file = paths.table(study.name, TABLE_OF.get(spec.kind, "simulations"), ".csv")
+        yield {
+            "id": f"figure-{spec.name}",
+            "title": spec.title,
+            "caption": spec.caption,
+            "notes": said.get("notes", ""),
+            "reading": READING.get(spec.kind, ""),
+            "pages": [_page(study, name, table_file) for name in said.get("pages", [spec.name])],
+        }
 
 
-def _provenance(summaries: Sequence[Summary]) -> list[tuple[str, list[str]]]:
-    """Return each kind of provenance with its values and the number of simulations behind each."""
-    kinds: dict[str, Counter[str]] = {
-        name: Counter() for name in ("Parley", "Git commit", "Python", "Machine", "Engine", "Packages")
-    }
-    for summary in summaries:
-        made = summary.provenance
-        kinds["Parley"][str(made.get("parley", "unknown"))] += 1
-        kinds["Git commit"][_commit(made.get("git"))] += 1
-        kinds["Python"][str(made.get("python", "unknown"))] += 1
-        kinds["Machine"][str(made.get("machine", "unknown"))] += 1
-        kinds["Engine"][engine_label(made)] += 1
-        kinds["Packages"][_text(made.get("packages", {}))] += 1
-    return [
-        (kind, [f"{value} ({count} simulations)" for value, count in sorted(counts.items())])
-        for kind, counts in kinds.items()
-    ]
-
-
-def _warnings(summaries: Sequence[Summary]) -> list[str]:
-    """Return each warning of the engines that answered, with the number of simulations behind it."""
-    counts = Counter(text for summary in summaries for text in warnings(summary.provenance))
-    return [f"{text} ({count} simulations)" for text, count in sorted(counts.items())]
-
-
-def _commit(git: Mapping[str, Any] | None) -> str:
-    if not git:
-        return "unknown (not run from a repository)"
-    return f"{git.get('commit', 'unknown')}{' with uncommitted changes' if git.get('dirty') else ''}"
+def _page(study: Study, name: str, table_file: Path) -> dict[str, Any]:
+    files = [paths.figure(study.name, name, suffix) for suffix in (".svg", ".pdf", ".png")]
+    try:
+        svg = files[0].read_bytes()
+    except FileNotFoundError:
+        raise RecordError(f"{files[0]}: no such figure; run: parley figures") from None
+    uri = Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
+    return {"uri": uri, "files": downloads(paths.report(study.name), [*files, table_file])}

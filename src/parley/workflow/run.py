@@ -89,13 +89,16 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
     try:
         if unknown := set(config) - {"study"}:
             raise UsageError(f"--config {sorted(unknown)[0]}: unknown key; the only one is study")
-        study = load_study(paths.study_file(str(config.get("study") or "demo")))
+        file = paths.study_file(str(config.get("study") or "demo"))
+        study = load_study(file, needs_weights=False)
         find_own_programs()
         if workflow.is_main_process:
             check_alone(study.file)
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)
         run = Run(study, workflow.is_main_process)
+        if run.missing:
+            load_study(file)  # which says what is missing to play them
         follow(run.study)  # in the display
     except ParleyError as error:
         # Nothing has started: one line, as from the command line.

@@ -91,8 +91,8 @@ def test_the_threat_model_is_a_column_of_the_tables_and_of_the_report(study_fact
     figures(study)
     page = report(study).read_text()
     table = page.split("threat model</th>")[1].split("</table>")[0]
-    assert table.count("<td>beyond: B &gt; N/3</td>") == 2
-    assert table.count("<td>paper</td>") == 2
+    assert table.count('<td data-label="threat model">beyond: B &gt; N/3</td>') == 2
+    assert table.count('<td data-label="threat model">paper</td>') == 2
 
 
 def test_another_protocol_is_beyond_the_paper(study_factory: Any) -> None:

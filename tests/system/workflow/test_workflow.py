@@ -62,7 +62,8 @@ def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path
     planned = {simulation.record("small") for simulation in study.simulations()}
     assert set(paths.simulations("small").rglob("*.parquet")) == planned
     stamps = [paths.stamp("small", stage, study.plan) for stage in ("tables", "figures", "report", "view")]
-    figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg")]
+    figures = [paths.figure("small", f.name, suffix) for f in study.figures for suffix in (".png", ".svg", ".pdf")]
+    figures.append(paths.figure_list("small"))
     tables = [paths.table("small", name, s) for name in paths.TABLES for s in (".csv", ".parquet")]
     page = paths.view_page(paths.view("small"))
     assert all(path.stat().st_size for path in [*stamps, *figures, *tables, paths.report("small"), page])

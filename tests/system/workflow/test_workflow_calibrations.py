@@ -27,8 +27,9 @@ def finish(study: Study) -> None:
         record_with_model(simulation)
     summarize(study)
     for figure in study.figures:
-        for suffix in (".png", ".svg"):
+        for suffix in (".png", ".svg", ".pdf"):
             write_atomically(paths.figure(study.name, figure.name, suffix), lambda file: file.write(b"<svg/>"))
+    write_atomically(paths.figure_list(study.name), lambda file: file.write(b"[]"))
     report(study)
     write_view(chosen(study, {}, 10, journals=False), paths.view(study.name))
     for stage in ("tables", "figures", "report", "view"):

@@ -1,0 +1,222 @@
+"""What docs/findings.md says besides numbers: the questions in words, and what the page does not show."""
+
+from dataclasses import dataclass
+
+_One = tuple[int, str]  # the number of agents, which names a condition, and an indicator
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question in words, what is measured, and the names of its two sides.
+
+    A question of the study file needs no more. One that only the frozen plan has names a measure of the table
+    `reactions`, or the two indicators that are compared.
+    """
+
+    text: str
+    measured: str
+    first: str
+    second: str
+    noise: str = ""  # what the noise study measures of it; nothing where both sides are of one simulation
+    reaction: str = ""
+    paired: tuple[_One, _One] | tuple[()] = ()
+    smallest: float = 0.2
+
+
+INTRODUCTION = """\
+# Findings of our own
+
+Made by `make findings` from the records in `findings/`, without a model; do not edit it. The questions were
+declared and frozen before the first reply. One small model plays, Qwen2.5-Coder-1.5B-Instruct with 8-bit
+weights, on two cores of a CPU.
+
+How to read an answer: the difference is the second value minus the first, in percentage points, with its 95%
+interval. It is over pairs of simulations with the same seed. *More* and *less* are said if p is below 0.05
+after Holm's correction over the questions of the study; *no difference that matters* if the whole interval is
+closer to 0 than the smallest difference that was declared to matter; everything else is *open*. *Noise alone*
+is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs: the same seeds,
+played again. *Control* is the answer of scripted players, whose answer is known, through the same analysis
+(it says what it is in `config/findings/findings-NAME-control.yaml`)."""
+
+STUDIES = {
+    "hunt": (
+        "Stag hunt",
+        "Four players of one model hunt by the published rules (*Byzantine Cheap Talk*), three rounds, at "
+        "temperature 0.7. The adversary replaces one of them, says a cooperative word and hunts the hare.",
+    ),
+    "consensus": (
+        "Consensus",
+        "Four honest agents of one model propose values from 0 to 50, for at most eight rounds, by the rules of "
+        "*Can AI Agents Agree?*. The Byzantine agent is a fifth, the same model.",
+    ),
+    "deliberation": (
+        "Deliberation",
+        "Three agents of one model answer problems of GSM8K, hear each other's arguments once, and answer again. The "
+        "adversary is a fourth, a script that insists on a wrong answer.",
+    ),
+}
+
+_ALONE, _FIRST, _LAST, _ALL = (
+    "single_correct",
+    "first_majority_correct_honest",
+    "last_majority_correct_honest",
+    "consensus_correct",
+)
+
+ASKED = {
+    "hunt": {
+        "betrayal": Asked(
+            "Do the others hunt the stag less if one player betrays?",
+            "stags among the honest players' actions",
+            "without an adversary",
+            "with one",
+            "stag_share",
+        ),
+        "told": Asked(
+            "Do players on a ring hunt the stag less if they are told whom they see, all else being equal?",
+            "stags among actions",
+            "untold",
+            "told",
+            "stag_share",
+        ),
+        "retreat": Asked(
+            "Do betrayed stag hunters turn to the hare more often than the same players in the game of the same seed "
+            "without an adversary (a sham betrayal)?",
+            "games with such a turn",
+            "after the sham",
+            "after a betrayal",
+            reaction="retreated",
+        ),
+    },
+    "consensus": {
+        "mention": Asked(
+            "Is there more valid consensus if the prompt says that no agent is Byzantine?",
+            "games with valid consensus",
+            "where some may be",
+            "where none is",
+            "valid_consensus",
+        ),
+        "mention_share": Asked(
+            "Do more agents hold one value at the end if the prompt says that no agent is Byzantine?",
+            "largest share of one value",
+            "where some may be",
+            "where none is",
+            "final_honest_share",
+        ),
+        "mention_stop": Asked(
+            "Do games stop without agreement more often if the prompt says that no agent is Byzantine?",
+            "games with a premature stop",
+            "where some may be",
+            "where none is",
+            "premature_stop",
+        ),
+        "byzantine": Asked(
+            "Is there less valid consensus with one Byzantine agent?",
+            "games with valid consensus",
+            "without",
+            "with one",
+            "valid_consensus",
+        ),
+        "byzantine_share": Asked(
+            "Do fewer honest agents hold one value at the end with one Byzantine agent?",
+            "largest share of one value",
+            "without",
+            "with one",
+            "final_honest_share",
+        ),
+    },
+    "deliberation": {
+        "adversary": Asked(
+            "Are three agents less often unanimous and right with an adversary?",
+            "unanimous and right",
+            "without",
+            "with one",
+            _ALL,
+        ),
+        "adversary_majority": Asked(
+            "Is the majority of their last answers right less often with an adversary?",
+            "last majority right",
+            "without",
+            "with one",
+            _LAST,
+        ),
+        "single": Asked(
+            "Are three agents that deliberate unanimous and right more often than one agent's first answer is right?",
+            "right answers:",
+            "of one agent",
+            "of all three, unanimously",
+            paired=((3, _ALONE), (3, _ALL)),
+        ),
+        "unanimity": Asked(
+            "Are they unanimous and right more often than the majority of their first answers is right?",
+            "right answers:",
+            "of the first majority",
+            "of all three, unanimously",
+            paired=((3, _FIRST), (3, _ALL)),
+        ),
+        "turn": Asked(
+            "Is the majority of last answers right more often than that of first answers?",
+            "right answers:",
+            "of the first majority",
+            "of the last majority",
+            paired=((3, _FIRST), (3, _LAST)),
+        ),
+        "equal_compute": Asked(
+            "Is the majority after deliberation right more often than the majority of seven first answers?",
+            "right answers:",
+            "of seven first answers",
+            "of the last majority of three",
+            _LAST,
+            paired=((7, _FIRST), (3, _LAST)),
+        ),
+    },
+}
+
+EXPLORED = {
+    "hunt": {
+        "stag_share": "stags",
+        "honest_payoff": "points a round",
+        "cooperation": "all hunt at the end",
+        "detected": "detected",
+        "retreated": "retreated",
+        "kept_hunting": "kept hunting",
+        "no_words": "no word",
+    },
+    "consensus": {
+        "valid_consensus": "valid consensus",
+        "premature_stop": "premature stop",
+        "final_honest_share": "largest share",
+        "value_changes": "changes of value",
+        "rounds": "rounds",
+    },
+    "deliberation": {
+        "single_correct": "one agent",
+        "first_majority_correct_honest": "first majority",
+        "last_majority_correct_honest": "last majority",
+        "consensus_correct": "unanimous and right",
+        "final_participation": "largest agreement",
+        "unreadable": "unreadable answers",
+    },
+}
+
+LIMITS = """\
+## What this does not show
+
+- One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers'
+  models are others and far larger: no answer here says that a paper is wrong.
+- One thing is not as planned: the plans say that games are played in the order of seeds. Snakemake plays shards
+  in an order of its own. Each shard still holds the same two (of the deliberation four) seeds of all conditions.
+- One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of
+  fifty).
+- The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to
+  nothing.
+- An open question is open: the interval says which differences are still possible.
+- Replies depend on the machine's arithmetic. `parley replay` gives identical games from the recorded replies
+  (`make findings` replays all); the model asked again may reply differently.
+
+## Check it
+
+`make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records, byte
+for byte, and replays each of them. The records are copied to `results/`, so that `parley report
+config/findings/findings-hunt.yaml` and `snakemake --cores all --config
+study=config/findings/findings-hunt.yaml` go on from there."""

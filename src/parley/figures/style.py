@@ -1,0 +1,97 @@
+"""The look of all figures: sizes on paper, fonts, and the color, marker and dash of a line.
+
+Lines differ in marker and dash as well as in color, outcomes in hatch, so that they can be told apart in gray and by
+color-blind readers.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import matplotlib.style
+from matplotlib.lines import Line2D
+
+WIDTHS = {"column": 3.4, "page": 7.0}  # inches on paper
+MAX_HEIGHT = 9.0  # inches: no figure outgrows a page
+MAX_PAGES = 4  # of one figure
+HEIGHT = 1.15  # inches, of a panel among others
+GRAY, FAINT = "#555555", "#DDDDDD"
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito
+_MARKERS = "osD^vPX*"
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.2, 1, 1.2)), (0, (2, 1)))
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "parley",  # else the ids in an SVG are random
+    "svg.fonttype": "none",  # text stays text: it can be searched, copied and tested
+    "pdf.fonttype": 42,  # fonts are embedded, which publishers ask for
+    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
+    "font.family": ["DejaVu Sans"],
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titlepad": 4,
+    "axes.labelpad": 2,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.5,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How figures are printed: at most how wide ("column" or "page"), and on how many pages.
+
+    `for_paper` leaves titles, notes and links out of the picture.
+    """
+
+    width: str = "page"
+    for_paper: bool = False
+    max_pages: int = MAX_PAGES
+
+    @property
+    def inches(self) -> float:
+        """The width on paper."""
+        return WIDTHS[self.width]
+
+
+_LOOK: ContextVar[Look] = ContextVar("look", default=Look())  # noqa: B039
+
+
+def look() -> Look:
+    """Return how the figures are printed that are drawn now."""
+    return _LOOK.get()
+
+
+@contextmanager
+def own_style(chosen: Look | None = None) -> Iterator[None]:
+    """Draw in Parley's style, whatever the user's matplotlibrc says, and print as `chosen`."""
+    before = _LOOK.set(chosen or Look())
+    try:
+        with matplotlib.style.context("default"), matplotlib.rc_context(_STYLE):
+            yield
+    finally:
+        _LOOK.reset(before)
+
+
+def line_handle(index: int, label: str) -> Line2D:
+    """Return the legend's entry for line number `index`."""
+    return Line2D([], [], label=label, **line_style(index))
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Return color, marker and dash of line number `index`: no two of the first 280 are alike."""
+    return {
+        "color": COLORS[index % len(COLORS)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+        "linestyle": _DASHES[index % len(_DASHES)],
+        "linewidth": 1.1,
+        "markersize": 4,
+    }

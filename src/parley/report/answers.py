@@ -1,0 +1,121 @@
+"""What a study found, in words and numbers: the answers to its questions, or else what differs most."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.questions import DIFFERS, NO_PAIRS, OPEN
+from parley.analysis.stats import CONFIDENCE
+from parley.games.base import Game
+from parley.report.evidence import labels_of, p_text, question_rows
+from parley.report.links import Links
+from parley.study import Study
+from parley.study.axes import axes_text
+from parley.text import counted
+
+MAX_FOUND = 3  # differences in words, of a study without questions
+_AGENTS = {"n": "agent", "b": "Byzantine agent"}
+_WORDS = {
+    DIFFERS: "It differs",
+    OPEN: "Open: the simulations rule out neither no difference nor one that matters",
+    NO_PAIRS: "Open: there are no pairs",
+}
+_FEW_PAIRS = 10  # below, the tests are liberal (docs/explanation/statistics.md)
+
+
+def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[str, Any]]:
+    """Return for each row of the table `questions` its numbers as text, the answer as a sentence, and links."""
+    return [
+        {
+            **numbers,
+            "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
+            "verdict": f"{_verdict(row, row['what'] in labels_of(study.game)[1])} (p {_p(row['p_holm'])}, corrected).",
+            "few": row["pairs"] < _FEW_PAIRS,
+            "links": links.question(comparison),
+        }
+        for row, numbers, comparison in zip(
+            questions.to_dict("records"), question_rows(study, questions), study.comparisons, strict=True
+        )
+    ]
+
+
+def found(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: Links) -> list[dict[str, str]]:
+    """Return what differs most as sentences: of the game's first outcome, else of anything, by the smallest p."""
+    sure = contrasts[(contrasts["p_holm"] < 1 - CONFIDENCE) & (contrasts["kind"] != "comparison")]
+    first = sure[sure["what"] == game.outcomes[0].name]
+    chosen = (first if len(first) else sure).sort_values("p", kind="stable").head(MAX_FOUND)
+    varying = [axis for axis in by if contrasts[axis].nunique() > 1]
+    told = []
+    for row in chosen.to_dict("records"):
+        where = axes_text({axis: row[axis] for axis in varying if row[axis] != ""}).replace(" -> ", " → ")
+        size = counted(row["pairs"], "pair") if row["pairs"] else "not paired"
+        sentence = f"{difference_text(row, game)}{f', at {where}' if where else ''}; {size}."
+        told.append({"sentence": sentence, "link": links.contrast(row)})
+    return told
+
+
+def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
+    """Return a difference in words: `valid consensus is 16 points [4, 28] less often with ... than with ...`.
+
+    `row` is one of the tables `questions` and `contrasts`. The interval has the sign of what the sentence says.
+    """
+    labels, numbers = labels_of(game)
+    label = labels.get(row["what"], row["what"])
+    second, first = value_text(row, "to"), value_text(row, "from")
+    label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
+    if pd.isna(row["difference"]):
+        return f"nothing is known of {label} with {second} and with {first}"
+    number, share = row["what"] in numbers, row["kind"] == "quantity"
+    scale, form, unit = (1, ".4g", "") if number else (100, ".0f", " points")
+    sign = -1 if row["difference"] < 0 else 1
+    low, high = sorted(sign * scale * row[name] for name in ("low", "high"))
+    interval = "" if pd.isna([low, high]).any() else f" [{_plain(low, form)}, {_plain(high, form)}]"
+    change = f"{_plain(abs(scale * row['difference']), form)}{unit}{interval}"
+    percent = ".4g" if number else ".0%"
+    values = f"{row['value_from']:{percent}} → {row['value_to']:{percent}}"
+    if not row["difference"]:
+        alike = "as high" if share else "as often"
+        return f"{label} is {alike} with {second} as with {first}: a difference of {change} ({values})"
+    more, less = ("higher", "lower") if share else ("more often", "less often")
+    return f"{label} is {change} {more if sign > 0 else less} with {second} than with {first} ({values})"
+
+
+def value_text(row: Mapping[Any, Any], end: str) -> str:
+    """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
+    axis, value = row["axis"], str(row[end])
+    if axis in _AGENTS and value.isdecimal():
+        return value if end == "from" else counted(int(value), _AGENTS[axis])
+    return value if axis == "model" else f"{axis}={value}"
+
+
+def _among(study: Study, row: Mapping[Any, Any]) -> str:
+    question = next(each for each in study.questions if each.name == row["question"])
+    where = axes_text({axis: " or ".join(map(str, values)) for axis, values in question.where.items()})
+    over = f"pooled over {', '.join(question.over)}" if question.over else ""
+    told = "; ".join(text for text in (where, over) if text)
+    return f", where {told}" if where else f", {told}" if told else ""
+
+
+def _verdict(row: Mapping[Any, Any], number: bool) -> str:
+    """Return the answer of a row of the table `questions` for a reader; a `number` has no percentage points."""
+    answer = str(row["answer"])
+    if answer in _WORDS:
+        return _WORDS[answer]
+    smallest = f"{row['smallest']:g}" if number else f"{100 * row['smallest']:g} points"
+    return (
+        f"It differs, by less than {smallest}"
+        if answer.startswith(DIFFERS)
+        else f"No difference of {smallest} or more"
+    )
+
+
+def _p(value: float) -> str:
+    text = p_text(value)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _plain(value: float, form: str) -> str:
+    """Return a number without the sign of a zero that rounding leaves."""
+    text = f"{value:{form}}"
+    return text.removeprefix("-") if float(text) == 0 else text

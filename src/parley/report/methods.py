@@ -1,0 +1,232 @@
+"""The methods of a study as text for a paper, and BibTeX of what was used."""
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from parley import __version__
+from parley.analysis.stats import CONFIDENCE
+from parley.engine.models import ModelEntry
+from parley.engine.sources import GgufSource, HubPlace, HubSource
+from parley.play.record import Summary
+from parley.policies import Sampling
+from parley.report.overview import study_sentence
+from parley.study import Study
+from parley.text import counted, one_line
+
+# By a game, or a value of one of its parameters: whose it is. What an own game is based on, Parley does not know.
+_PAPERS = {"consensus": "berdoz2026", "deliberation": "pokharel2025", "stag_hunt": "elmir2026"}
+_PARTS = {"protocol": {"swarms": "swarms"}, "problems": {"gsm8k": "cobbe2021", "delidata": "karadzhov2023"}}
+
+
+class Citations:
+    """Cites the entries of `references.bib`, and remembers which."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, None] = {}
+
+    def __call__(self, *keys: str) -> str:
+        """Return `(Wilson, 1927; Holm, 1979)`."""
+        self.keys.update(dict.fromkeys(keys))
+        return f"({'; '.join(_named(references()[key]) for key in keys)})"
+
+    @property
+    def bibtex(self) -> str:
+        """The entries that were cited, in that order."""
+        return "\n\n".join(references()[key] for key in self.keys)
+
+
+@cache
+def references() -> Mapping[str, str]:
+    """Return the entries of BibTeX by their keys."""
+    text = files("parley.report").joinpath("templates", "references.bib").read_text(encoding="utf-8")
+    entries = text.replace("VERSION", __version__).strip().split("\n\n")
+    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
+
+
+def _named(entry: str) -> str:
+    """Return the authors and the year of an entry, as in a text."""
+    [authors] = re.findall(r"author = \{(.+)\}", entry)
+    names = [name.partition(",")[0].strip("{}") for name in authors.split(" and ")]
+    told = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{names[0]} et al."
+    year = re.search(r"year = \{(.+)\}", entry)
+    return f"{told}, {year[1]}" if year else told
+
+
+def methods(
+    study: Study, summaries: Sequence[Summary], tables: Mapping[str, pd.DataFrame], cite: Citations
+) -> list[str]:
+    """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
+    asked = bool(study.models) and any(condition.models for condition in study.conditions)
+    paragraphs = [_game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
+    if asked:
+        paragraphs += [_sampling(study, tables["conditions"])]
+    paragraphs += [_engines(summaries, cite), _statistics(study, tables, cite)]
+    return [one_line(text) for text in paragraphs if text]
+
+
+def _game(study: Study, simulations: int, cite: Citations) -> str:
+    game, parameters = study.game, study.conditions[0].parameters
+    own = inspect.getdoc(game) or ""
+    about = one_line(own.split("\n\n")[0]).rstrip(".")
+    about = re.sub(r" \(section [^)]*\)", "", about)
+    papers = [_PAPERS[game.name]] if game.name in _PAPERS else []
+    for axis, known in _PARTS.items():
+        used = {_kind(getattr(condition.parameters, axis, "")) for condition in study.conditions}
+        papers += [key for name, key in known.items() if name in used]
+    varied = set(study.axes)
+    changed = [
+        f"{name} {_text(value)}"
+        for name, value in parameters.model_dump(mode="json", exclude_defaults=True).items()
+        if name not in varied and not isinstance(getattr(parameters, name), Sampling)
+    ]
+    repeats = len(study.conditions) // len(study.first_repeat.conditions)
+    again = (
+        f" Each was played {repeats} times with other sampling seeds, to measure the noise; the first is reported."
+        if repeats > 1
+        else ""
+    )
+    seeds = Counter(len(condition.seeds) for condition in study.first_repeat.conditions)
+    each = ", ".join(f"{count} in {counted(number, 'condition')}" for count, number in seeds.items())
+    return (
+        f"We played the game {game.name.replace('_', ' ')} (protocol version {game.protocol_version})"
+        f"{f' {cite(*papers)}' if papers else ''} with Parley {__version__} {cite('parley')}"
+        f"{f': {about}' if about else ''}. {study_sentence(study, simulations)} "
+        f"{f'Parameters that differ from the defaults: {_joined(changed)}. ' if changed else ''}"
+        f"Simulations per condition: {next(iter(seeds)) if len(seeds) == 1 else each}. A seed fixes what is dealt, "
+        f"so conditions are paired by seed; all other random numbers follow from the simulation's identity.{again}"
+    )
+
+
+def _kind(value: Any) -> str:
+    return str(getattr(value, "kind", value))
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return "; ".join(texts)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key} {_text(item)}" for key, item in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _players(study: Study) -> str:
+    conditions = study.first_repeat.conditions
+    labels = dict.fromkeys(f"{g.role} agents: {g.player.label}" for c in conditions for g in c.groups)
+    used = sorted({name for condition in conditions for name in condition.models})
+    models = [f"{name} is {_model(study.models[name])}" for name in used]
+    scripted = "" if used else " All agents were scripted; no language model was asked."
+    return f"Played by: {_joined(list(labels))}.{''.join(f' The model {text}.' for text in models)}{scripted}"
+
+
+def _model(entry: ModelEntry) -> str:
+    """Return source, revision, data type, rounding and context of a model in words."""
+    identity = entry.identity()
+    source = entry.source
+    places = source.places if isinstance(source, GgufSource) else ()
+    hub = next((place for place in places if isinstance(place, HubPlace)), None)
+    if isinstance(source, HubSource):
+        what = f"{source.repo} at revision {source.revision}"
+    elif hub is not None:
+        what = f"{hub.file} of {hub.repo} at revision {hub.revision}, SHA-256 {identity['source']['sha256']}"
+    else:
+        what = ", ".join(f"{key} {value}" for key, value in identity["source"].items())
+        what = what.replace("sha256", "the GGUF file with SHA-256").replace("served", "the service's model")
+    if entry.is_service:
+        return what
+    rounded = f", weights rounded to {entry.quantization}" if entry.quantization else ""
+    alone = ", with batch-invariant inference asked for" if entry.deterministic else ""
+    return f"{what} ({entry.dtype}{rounded}, context {entry.max_model_len} tokens{alone})"
+
+
+def _sampling(study: Study, conditions: pd.DataFrame) -> str:
+    parameters = study.conditions[0].parameters
+    settings = [
+        f"{name}: temperature {value.temperature:g}, at most {value.max_tokens} tokens"
+        for name, value in dict(parameters).items()
+        if isinstance(value, Sampling) and name not in study.axes
+    ]
+    calls = float((conditions["mean_calls"] * conditions["simulations"]).sum())
+    failed = int(conditions["failed_replies"].sum())
+    share = f" ({failed / calls:.1%})" if calls else ""
+    return (
+        f"Sampling: {_joined(settings)}. Each request had a seed of its own. Replies were asked for in the format "
+        f"{parameters.reply_format}; one that could not be used was asked for again, at most "
+        f"{counted(parameters.retries, 'time')}. Of {calls:,.0f} replies {failed:,}{share} could not be used."
+    )
+
+
+def _engines(summaries: Sequence[Summary], cite: Citations) -> str:
+    engines: dict[str, None] = {}
+    snakemake: dict[str, None] = {}
+    vllm = False
+    for summary in summaries:
+        made = summary.provenance
+        if version := made.get("packages", {}).get("snakemake"):
+            snakemake[version] = None
+        for name, engine in made.get("engines", {}).items():
+            versions = ", ".join(f"{package} {version}" for package, version in engine.get("versions", {}).items())
+            kind = engine.get("engine", "an unknown engine")
+            vllm = vllm or "vllm" in kind
+            engines[f"{name} by {versions or kind} on {engine.get('device', 'an unknown device')}"] = None
+    served = f"Models were served by vLLM {cite('kwon2023')}: {_joined(list(engines))}. " if vllm else ""
+    if engines and not vllm:
+        served = f"Models were served: {_joined(list(engines))}. "
+    run = f"Runs were planned by Snakemake {' and '.join(snakemake)} {cite('molder2021')}." if snakemake else ""
+    return f"{served}{run}"
+
+
+def _statistics(study: Study, tables: Mapping[str, pd.DataFrame], cite: Citations) -> str:
+    """Return which intervals, tests and corrections stand in the tables of the study."""
+    tests = {*tables["contrasts"]["test"], *tables["questions"]["test"]}
+    said = [
+        f"The unit of analysis is the simulation. Intervals are at {CONFIDENCE:.0%}: those of rates and of means of "
+        f"shares are Wilson's {cite('wilson1927')}, those of other means Student's t."
+    ]
+    if "McNemar" in tests:
+        said.append(
+            f"Rates of two conditions were compared in pairs by seed, by McNemar's test {cite('mcnemar1947')}, their "
+            f"differences have Tango's score interval {cite('tango1998')}."
+        )
+    if "chi-squared" in tests:
+        said.append(
+            f"Without common seeds the chi-squared test {cite('campbell2007')} and the score interval of Miettinen "
+            f"and Nurminen {cite('miettinen1985')} were used."
+        )
+    if "t" in tests:
+        said.append("Means were compared by the paired t test.")
+    if study.questions:
+        said.append(
+            f"{counted(len(tables['questions']), 'comparison')} of {counted(len(study.questions), 'question')} that "
+            f"the study declared beforehand {'is' if len(tables['questions']) == 1 else 'are'} confirmatory; their p "
+            f"values were corrected by Holm's method {cite('holm1979')}. All other comparisons are exploratory."
+        )
+    if len(tables["contrasts"]):
+        said.append(
+            "Exploratory p values were corrected within families "
+            f"{cite('holm1979')} and for the false discovery rate over all {cite('benjamini1995')}."
+        )
+    if len(tables["endings"]):
+        said.append(
+            f"Times to stop: medians by Kaplan and Meier {cite('kaplan1958')}, cumulative incidences by Aalen and "
+            f"Johansen {cite('aalen1978')}, log-rank tests {cite('mantel1966')}."
+        )
+    if len(tables["margins"]) and tables["margins"]["test"].astype(str).str.contains("clustered").any():
+        said.append(
+            f"Rates over several axes were compared by McNemar's test for clustered pairs {cite('durkalski2003')}."
+        )
+    if len(tables["effects"]):
+        said.append(
+            f"Effects of axes are of one binomial model with correlation within seeds (GEE) {cite('liang1986')}."
+        )
+    if len(tables["quality"]):
+        said.append(f"Slopes of agreed on initial values have HC3 standard errors {cite('mackinnon1985')}.")
+    return " ".join(said)

@@ -1,0 +1,152 @@
+"""The head of the report: the study in a sentence, its outcomes as bars, and what readers are warned of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.stats import CONFIDENCE
+from parley.games.base import Game
+from parley.games.evidence import OutcomeClass
+from parley.policies import FAILURE_CLASSES
+from parley.report.links import Links
+from parley.study import Study
+from parley.study.axes import axes_text
+from parley.text import counted
+
+MAX_BARS = 20  # conditions that are shown; the others fold
+WARN_FAILED = 0.05  # share of calls without a usable reply
+_MAX_VALUES = 6  # of an axis in the sentence
+_MAX_LINES = 12
+# The signs of a hatch, and the lines that draw it in a square of 8 by 8.
+_HATCHES = {"/": "M-2 2L2-2M0 8L8 0M6 10L10 6", "x": "M0 0L8 8M8 0L0 8", ".": "M1 2h2M5 6h2", "\\": "M0 0L8 8"}
+
+
+@dataclass(frozen=True)
+class Warn:
+    """One thing that readers should know before they use a number: what it is, why it matters, and where it is so."""
+
+    title: str
+    text: str
+    lines: Sequence[str] = ()
+
+
+def study_sentence(study: Study, simulations: int) -> str:
+    """Return the study in a sentence: the game, its conditions and what they vary, and what all have in common."""
+    first = study.first_repeat.conditions
+    values = {axis: list(dict.fromkeys(str(each.axes[axis]) for each in first)) for axis in study.axes}
+    varying = "; ".join(f"{axis} {_listed(found)}" for axis, found in values.items() if len(found) > 1)
+    alike = axes_text({axis: found[0] for axis, found in values.items() if len(found) == 1})
+    game = study.game.name.replace("_", " ")
+    told = f"{counted(simulations, 'simulation')} of the game {game} in {counted(len(first), 'condition')}"
+    parts = [f"{told}: {varying or alike}"] + ([f"In all: {alike}"] if varying and alike else [])
+    return f"{'. '.join(parts)}."
+
+
+def _listed(values: Sequence[str]) -> str:
+    if all(value.isdecimal() for value in values) and len(values) > 2:
+        numbers = sorted(map(int, values))
+        if numbers == list(range(numbers[0], numbers[-1] + 1)):
+            return f"{numbers[0]} to {numbers[-1]}"
+    if len(values) > _MAX_VALUES:
+        return f"{', '.join(values[: _MAX_VALUES - 1])}, ... ({len(values)} values)"
+    return f"{', '.join(values[:-1])} or {values[-1]}"
+
+
+def bars(
+    conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: Links
+) -> dict[str, Any]:
+    """Return the outcomes of each condition as the parts of a bar, with their addresses in the explorer.
+
+    The first MAX_BARS conditions are a group, the others another; what all of a group have in common is said once.
+    """
+    groups = [
+        _group(part, by, outcomes, links) for part in (conditions[:MAX_BARS], conditions[MAX_BARS:]) if len(part)
+    ]
+    return {"legend": legend(outcomes), "groups": groups, "all": len(conditions)}
+
+
+def _group(
+    conditions: pd.DataFrame, by: Sequence[str], outcomes: Sequence[OutcomeClass], links: Links
+) -> dict[str, Any]:
+    varying = [axis for axis in by if conditions[axis].nunique() > 1]
+    rows = [
+        {
+            "label": axes_text({axis: row[axis] for axis in varying}) or "all simulations",
+            "simulations": row["simulations"],
+            **bar(row, outcomes, [links.simulations([row[axis] for axis in by], o.name) for o in outcomes]),
+        }
+        for row in conditions.to_dict("records")
+    ]
+    heads = {row["of"] for row in rows}
+    for row in rows:
+        row["head"] = row["rate"] if len(heads) == 1 else f"{row['of']} {row['rate']}"
+    alike = axes_text({axis: conditions[axis].iloc[0] for axis in by if axis not in varying})
+    return {"rows": rows, "of": f"{heads.pop()} " if len(heads) == 1 else "", "alike": alike}
+
+
+def bar(row: Mapping[Any, Any], outcomes: Sequence[OutcomeClass], links: Sequence[str]) -> dict[str, Any]:
+    """Return the parts of one bar, the same in words, and the rate of the first outcome that can be."""
+    parts, words, start = [], [], 0.0
+    of, rate_of = "", "-"
+    for place, (outcome, link) in enumerate(zip(outcomes, links, strict=True)):
+        rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("rate", "low", "high"))
+        if pd.isna(rate):
+            continue
+        if not of:
+            of, rate_of = outcome.label, f"{rate:.0%} [{low:.0%}, {high:.0%}]"
+        if rate:
+            told = f"{outcome.label}: {rate:.0%}, {row[f'{outcome.name}_count']} of {row['simulations']}"
+            width = 100 * rate  # percent
+            parts.append({"x": f"{start:.4g}", "width": f"{width:.4g}", "place": place, "told": told, "link": link})
+            words.append(told)
+            start += width
+    return {"parts": parts, "told": "; ".join(words), "of": of, "rate": rate_of}
+
+
+def legend(outcomes: Sequence[OutcomeClass]) -> list[dict[str, str]]:
+    """Return label, color and the lines of the hatch of each outcome."""
+    return [{"label": o.label, "color": o.color, "lines": _HATCHES.get(o.hatch[:1], "")} for o in outcomes]
+
+
+def failed_warning(conditions: pd.DataFrame, by: Sequence[str]) -> list[Warn]:
+    """Return a warning if conditions lack usable replies to at least WARN_FAILED of their calls."""
+    lines = []
+    for row in conditions[conditions["failed_reply_rate"] >= WARN_FAILED].to_dict("records"):
+        most = max(FAILURE_CLASSES, key=lambda name: row[name])
+        lines.append(
+            f"{axes_text({axis: row[axis] for axis in by})}: {row['failed_reply_rate']:.1%} of the calls, "
+            f"{row['failed_replies']} replies, most of them {most} ({row[most]})"
+        )
+    text = "Agents without a usable reply are silent, and the game goes on by its rule for silence."
+    return [Warn("replies that failed", text, short(lines))] if lines else []
+
+
+def noise_warning(contrasts: pd.DataFrame, game: type[Game], by: Sequence[str]) -> list[Warn]:
+    """Return a warning if differences with a small p are within what sampling alone explains."""
+    known = contrasts[contrasts["noise"].notna() & (contrasts["p"] < 1 - CONFIDENCE)]
+    below = known[known["difference"].abs() <= known["noise"]]
+    if below.empty:
+        return []
+    text = (
+        f"{len(below)} of {len(known)} differences with p below {1 - CONFIDENCE:.2f} are no larger than what the same "
+        "seeds, played again, differ by from themselves."
+    )
+    return [Warn("differences below the noise floor", text)]
+
+
+def growth_warning(study: Study) -> list[Warn]:
+    """Return a warning if the numbers of seeds followed from what was seen."""
+    growing = [condition for condition in study.first_repeat.conditions if condition.growing]
+    text = (
+        "How many simulations a condition has followed from what was seen: its intervals and p values are for fixed "
+        "numbers. The limits “at any time” in the table of conditions hold for any such rule."
+    )
+    return [Warn("seeds that grew", text)] if growing else []
+
+
+def short(lines: Sequence[str]) -> list[str]:
+    """Return the lines, at most _MAX_LINES, and one that counts the others."""
+    more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+    return [*lines[:_MAX_LINES], *more]

@@ -1,0 +1,186 @@
+"""Pages of figures: their size, what comes first, what is left out and how to get it; colors, links, and print."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+
+from parley import paths
+from parley.figures.make import figures
+from parley.figures.page import Panel, pages, write
+from parley.figures.style import COLORS, Look, line_style, own_style
+from parley.games.evidence import FigureSpec
+from parley.games.registry import GAMES
+from parley.study import Study
+from support.measured import played
+from support.panels import panels_of, text_of
+from support.studies import StudyFactory
+
+SPEC = FigureSpec("many", "curves", "Many panels", "A caption with 5 % of {it}.")
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory) -> Study:
+    return study_factory({"n": [3, 4]}, title="A study")
+
+
+def numbered(number: int, tells: Callable[[int], float], rows: int = 1) -> list[Panel]:
+    """Panels with their numbers as titles."""
+
+    def draw(number: int, row: int) -> Callable[[Axes], None]:
+        def drawn(ax: Axes) -> None:
+            ax.plot([0, 1], [0, 1])
+            ax.set_title(f"{number}" if row == 0 else "")
+
+        return drawn
+
+    return [Panel([draw(at, row) for row in range(rows)], tells(at)) for at in range(number)]
+
+
+def titles(drawn: Sequence[Axes]) -> list[int]:
+    return [int(ax.get_title()) for ax in drawn if ax.get_title()]
+
+
+@pytest.mark.parametrize(("number", "rows", "size"), [(1, 1, 1.3), (50, 1, 1.3), (9, 4, 1.3), (2, 12, 6.0)])
+def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(
+    study: Study, number: int, rows: int, size: float
+) -> None:
+    with own_style():
+        drawn = pages(study, SPEC, numbered(number, float, rows), (size, 1.1), ["A note."], [])
+    assert len(drawn) <= 4
+    for figure in drawn:
+        wide, high = figure.get_size_inches()
+        assert (wide, high <= 9) == (7, True)
+        assert min(ax.get_position().height * high for ax in figure.axes if ax.get_visible()) > 0.85
+
+
+def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -> None:
+    with own_style(Look(max_pages=2)):
+        first, second = pages(study, SPEC, numbered(46, float), (1.3, 1.1), [], [])
+    shown = titles(panels_of(first))
+    assert shown == sorted(shown)  # on its page each has its place in the study
+    assert max(shown) == 45
+    assert min(shown) > max(titles(panels_of(second)))
+    left_out = 46 - len(shown) - len(titles(panels_of(second)))
+    assert f"{left_out} of 46 panels are left out." in text_of(first)
+    assert f"“parley figures {study.name} --max-pages 4” draws more." in text_of(first)
+    assert "Many panels (1 of 2)" in text_of(first)
+
+
+def test_what_fits_on_a_page_keeps_its_order_and_even_rows(study: Study) -> None:
+    with own_style():
+        (figure,) = pages(study, SPEC, numbered(4, lambda at: -at), (2.0, 1.1), [], [])  # three would fit
+    assert titles(panels_of(figure)) == [0, 1, 2, 3]
+    rows = {round(ax.get_position().y0, 3) for ax in panels_of(figure)}
+    assert (len(rows), "largest differences" in text_of(figure)) == (2, False)
+
+
+def test_panels_below_each_other_share_their_labels(study: Study) -> None:
+    with own_style():
+        (figure,) = pages(study, SPEC, numbered(8, float), (1.3, 1.1), [], [])
+    shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
+    assert shown == [False] * 4 + [True] * 4
+
+
+def test_pages_that_are_no_longer_drawn_are_removed(study: Study, folder: Path) -> None:
+    def path_of(suffix: str, page: int) -> Path:
+        return paths.figure(study.name, "many", suffix, page)
+
+    with own_style():
+        written = write(pages(study, SPEC, numbered(46, float), (1.3, 1.1), [], []), path_of)
+        assert path_of(".pdf", 2) in written
+        written = write(pages(study, SPEC, numbered(4, float), (1.3, 1.1), [], []), path_of)
+    assert sorted(path_of(".svg", 1).parent.iterdir()) == sorted(written)
+    assert len(written) == 3
+
+
+# For a paper
+
+
+@pytest.mark.slow
+def test_for_paper_words_stand_beside_the_picture_and_nothing_else_changes(study_factory: StudyFactory) -> None:
+    study = played(study_factory({"model": ["majority", "random"], "n": [3, 4]}, title="A study", seeds=2))
+    first = {path: path.read_bytes() for path in figures(study)}
+    printed = figures(study, look=Look("column", for_paper=True))
+    assert {path: path.read_bytes() for path in first} == first
+    assert {path.parent for path in printed} == {paths.figure_list(study.name, printed=True).parent}
+    for name in [figure["name"] for figure in json.loads(paths.figure_list(study.name, printed=True).read_text())]:
+        (picture,) = [path for path in printed if path.name == f"{name}.svg"]
+        root = ElementTree.parse(picture).getroot()
+        assert float(root.attrib["width"].removesuffix("pt")) <= 3.4 * 72 + 0.01
+        assert "A study" not in picture.read_text()
+        assert "href" not in re.sub(r'href="#', "", picture.read_text())
+        caption = picture.with_suffix(".txt").read_text()
+        spec = next(spec for spec in study.figures if spec.name == name)
+        assert caption.startswith(f"{spec.title}. {spec.caption}")
+        tex = picture.with_suffix(".tex").read_text()
+        assert tex.startswith("\\caption{")
+        assert not re.search(r"(?<!\\)[%&#_$]", tex)
+
+
+# Links
+
+
+@pytest.mark.slow
+def test_marks_lead_to_the_simulations_behind_them(study_factory: StudyFactory) -> None:
+    study = played(study_factory({"n": 4, "b": [0, 1], "byzantine": ["silent", "random"]}, seeds=2))
+    figures(study)
+
+    def links(name: str) -> set[str]:
+        root = ElementTree.parse(paths.figure(study.name, name, ".svg")).getroot()
+        found = (node.attrib.get("{http://www.w3.org/1999/xlink}href", "") for node in root.iter())
+        return {link for link in found if not link.startswith("#") and link}
+
+    page = "../view/index.html#/"
+    bars = links("outcomes_by_byzantine")
+    # The one bar without adversaries is that of games without any.
+    assert {link for link in bars if "axis.b=0&" in link} == {
+        f"{page}?axis.b=0&axis.byzantine=none&outcome=valid_consensus"
+    }
+    assert any(link.startswith(f"{page}?axis.b=1&axis.byzantine=silent&outcome=") for link in bars)
+    assert links("trajectories") == {f"{page}game/{simulation.id}" for simulation in study.simulations()}
+    assert f"{page}?axis.b=0&axis.byzantine=none" in links("valid_by_adversary")
+
+
+# Colors
+
+# What is left of red, green and blue (linear) for who lacks one kind of cones (Machado, Oliveira and Fernandes 2009).
+BLIND = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(color: str, seen: list[list[float]] | None = None) -> np.ndarray:
+    """A color as who sees so sees it, in CIE Lab (D65), where distances are those that people tell."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    if seen is not None:
+        linear = np.clip(np.array(seen) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(np.array(to_xyz) @ linear / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("kind", [None, *BLIND])
+def test_colors_of_lines_can_be_told_apart_by_everybody(kind: str | None) -> None:
+    seen = None if kind is None else BLIND[kind]
+    near = {pair for pair in combinations(COLORS, 2) if np.linalg.norm(lab(pair[0], seen) - lab(pair[1], seen)) < 12}
+    assert not near
+
+
+def test_lines_and_outcomes_differ_in_gray() -> None:
+    styles = [line_style(index) for index in range(40)]
+    assert len({(style["marker"], str(style["linestyle"])) for style in styles}) == 40
+    for game in GAMES.values():
+        for one, other in combinations(game.outcomes, 2):
+            apart = abs(lab(one.color)[0] - lab(other.color)[0])
+            assert one.hatch != other.hatch or apart > 20, f"{game.name}: {one.name}, {other.name}"

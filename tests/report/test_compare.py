@@ -1,0 +1,79 @@
+"""Several studies on one page."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from parley import paths
+from parley.cli.program import commands
+from parley.errors import ParleyError, UsageError
+from parley.report.compare import compare
+from parley.study import Study
+from support.measured import played
+from support.pages import Page
+from support.studies import StudyFactory
+
+
+@pytest.fixture
+def two(study_factory: StudyFactory) -> list[Study]:
+    """Two studies of one game: one condition is in both."""
+    first = study_factory({"n": [3, 4]}, name="first", seeds=4, title="The <first>")
+    second = study_factory({"n": [4, 5]}, name="second", seeds=3, parameters={"max_rounds": 7})
+    return [played(first), played(second)]
+
+
+def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) -> None:
+    path = compare(two)
+    assert path == paths.compared(["first", "second"])
+    html = path.read_text()
+    shown = " ".join(Page(html).text.split())
+    assert "first: The <first>. 8 simulations of the game consensus in 2 conditions: n 3 or 4." in shown
+    assert "<first>" not in html
+    together = shown[shown.index("[95% Wilson interval]") : shown.rindex("What differs")]
+    assert "n=4 first 4 100% [51%, 100%]" in together
+    assert "second 3 100% [44%, 100%]" in together
+    assert together.index("n=4") < together.index("n=3") < together.index("n=5")  # what both have comes first
+    differs = shown[shown.rindex("What differs") : shown.rindex("What is alike")]
+    assert "parameter max_rounds 50 7" in differs
+    assert "Seeds 0 to 3 (2 conditions) 0 to 2 (2 conditions)" in differs
+    assert "retries" not in differs
+    assert "parley report --compare first second" in shown
+    assert compare(two).read_text() == html
+
+
+def test_links_lead_to_each_studys_own_explorer(two: list[Study]) -> None:
+    page = paths.view_page(paths.view("second"))
+    page.parent.mkdir()
+    page.touch()
+    html = compare(two).read_text()
+    assert 'href="../../second/report/../view/index.html#/?axis.model=majority' in html
+    assert "first/report/../view" not in html
+    paths.report("second").parent.mkdir()
+    paths.report("second").touch()
+    assert '<a href="../../second/report/report.html">second</a>' in compare(two).read_text()
+
+
+def test_studies_that_cannot_be_compared_are_one_line(two: list[Study], study_factory: StudyFactory) -> None:
+    hunt = {"model": "grim_trigger", "prompt": "plain"}
+    other = study_factory(hunt, name="hunt", game="stag_hunt", seeds=1)
+    with pytest.raises(UsageError, match="first is of the game consensus, hunt of stag_hunt; choose studies of one"):
+        compare([two[0], other])
+    for studies in (two[:1], [two[0], two[0]]):
+        with pytest.raises(UsageError, match="at least two studies, each once"):
+            compare(studies)
+    with pytest.raises(ParleyError, match="parley summarize"):
+        compare([two[0], study_factory(name="unplayed")])
+
+
+def test_the_command_writes_the_page_and_says_what_is_wrong(two: list[Study]) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        found = CliRunner().invoke(commands, ["report", *arguments])
+        return found.exit_code, found.output.strip() or str(found.exception)
+
+    assert run("--compare", "first.yaml", "second.yaml") == (0, str(paths.compared(["first", "second"])))
+    assert run("--compare", "first.yaml", "second.yaml", "--output", "both.html") == (0, "both.html")
+    assert Path("both.html").is_file()
+    for wrong in (["first.yaml", "second.yaml"], ["first.yaml", "--output", "x.html"]):
+        assert "one STUDY" in run(*wrong)[1]
+    assert "parley report --compare" in run("--help")[1]

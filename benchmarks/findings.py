@@ -25,7 +25,8 @@ from parley.analysis.noise import band
 from parley.analysis.stats import holm, mcnemar, paired_difference
 from parley.api import Results
 from parley.errors import RecordError
-from parley.figures.page import own_style, write
+from parley.figures.page import write
+from parley.figures.style import own_style
 from parley.play.simulate import simulate_shard
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
@@ -218,13 +219,13 @@ def _section(name: str, study: Study) -> Iterator[str]:
     yield "\n".join(f"- {_sentence(name, each)}" for each in found)
     yield f"![Answers of {study.title}](images/findings-{name}.png)"
     with own_style():
-        write(_forest(study.title, found), partial(_image, name))
+        write([_forest(study.title, found)], partial(_image, name), (".png", ".svg"))
     yield "### Seen besides"
     yield _explored(name)
 
 
-def _image(name: str, suffix: str) -> Path:
-    return IMAGES / f"findings-{name}{suffix}"
+def _image(name: str, suffix: str, page: int) -> Path:
+    return IMAGES / f"findings-{name}{'' if page == 1 else f'-{page}'}{suffix}"
 
 
 def _played(study: Study) -> tuple[int, int]:

@@ -41,6 +41,11 @@ def test_no_shared_module_asks_which_game_is_played(path: Path) -> None:
 
 @pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
 def test_a_game_tells_what_its_figures_of_single_games_ask_for(game: type[Game]) -> None:
-    for kind, tells in (("trajectories", "trajectory"), ("timeline", "timeline"), ("sweep", "sweep")):
+    for kind, tells in (
+        ("trajectories", "trajectory"),
+        ("timeline", "timeline"),
+        ("network", "timeline"),
+        ("sweep", "sweep"),
+    ):
         if any(spec.kind == kind for spec in game.evidence.figures):
             assert getattr(type(game.evidence), tells) is not getattr(Evidence, tells)

@@ -24,6 +24,7 @@ from parley.figures.effects import effects
 from parley.figures.endings import endings
 from parley.figures.indicators import indicators
 from parley.figures.map import quantity_map, rate_map
+from parley.figures.network import networks
 from parley.figures.page import text_about, write
 from parley.figures.quantities import quantities
 from parley.figures.rates import rates
@@ -119,6 +120,8 @@ def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -
         return effects(study, spec, table("effects"))
     if spec.kind == "timeline":
         return timelines(study, spec)
+    if spec.kind == "network":
+        return networks(study, spec)
     if spec.kind == "map" and spec.of:
         return quantity_map(study, spec, table("quantities"))
     if spec.kind == "map":

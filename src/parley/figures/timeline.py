@@ -50,7 +50,7 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     width = cell * columns
     _, titles, notes = few(study, spec, _MAX_PANELS, width, attacked=True)
     notes += _about(drawn, cell)
-    legend, looks = _legend(drawn)
+    legend, looks = legend_of(drawn)
 
     panels = []
     for timeline, simulation, title in zip(drawn, chosen, titles, strict=True):
@@ -179,7 +179,7 @@ def _write(ax: Axes, x: float, y: float, text: str, on: str) -> None:
         ax.text(x, y, text, ha="center", va="center", size=6.5, zorder=2, bbox=ground)
 
 
-def _legend(drawn: Sequence[Timeline]) -> tuple[list[Artist], dict[str, str]]:
+def legend_of(drawn: Sequence[Timeline]) -> tuple[list[Artist], dict[str, str]]:
     """Return what colors, frames and marks mean, of those that occur, and the marker of each label of marks."""
     found = {cell.state for t in drawn for cell in t.cells.values()}
     states = {state.name: state for t in drawn for state in t.states if state.name in found}

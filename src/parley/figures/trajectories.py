@@ -52,7 +52,10 @@ def few(
     They are those that the study names for it, else up to `most`: with `attacked`, of those with agents of the game's
     last role, if there are any.
     """
-    simulations, axes = list(study.simulations()), study.axes
+    shows, axes = study.game.evidence.shows, study.axes
+    everything = list(study.simulations())
+    shown_in = [s for s in everything if shows(spec, s.condition.parameters, s.condition.seating)]
+    simulations = shown_in or everything  # those it shows may all have been left out as damaged
     named = study.named_for(spec.name, some_left_out=True)
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
     chosen = named or choose(disturbed or simulations, axes, most)
@@ -69,7 +72,8 @@ def few(
         titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 15.5))])))
     shown = len({simulation.condition.path for simulation in chosen})
     each = len(chosen) // shown
-    how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {len(study.conditions)} conditions"
+    of = len({simulation.condition.path for simulation in simulations})
+    how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {of} conditions"
     how = "those that the study names" if named else f"{how}, however they ended"
     fixed = [axis for axis in axes if axis not in varying]
     common = f" In all: {words(fixed, [axes_of[0][axis] for axis in fixed])}." if fixed else ""

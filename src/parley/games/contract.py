@@ -21,7 +21,7 @@ from parley.text.suggest import choose
 from parley.text.yamlfile import Slug, is_slug, shown
 
 _OF_FIGURES = {"curves": "measures", "indicators": "indicators", "quantities": "quantities", "sweep": "quantities"}
-_DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "sweep": "sweep"}
+_DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "network": "timeline", "sweep": "sweep"}
 _HATCH = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
 _HATCHES = frozenset(_HATCH)
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal
 from typing_extensions import TypeVar
 
 from parley.columns import Column
+from parley.games.network.topology import Complete
 from parley.games.parameters import Group, P
 
 
@@ -98,7 +99,8 @@ class FigureSpec:
 
     Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
     `trajectories` (single simulations as lines over rounds), `timeline` (single simulations as tables of what each
-    agent said and did), `map` (a table of the first outcome's rate, or of the mean of the one quantity in `of`: a
+    agent said and did), `network` (single simulations as strips of graphs: who hears whom, and each agent's state by
+    round), `map` (a table of the first outcome's rate, or of the mean of the one quantity in `of`: a
     column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
     by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
     `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
@@ -115,6 +117,7 @@ class FigureSpec:
         "stacked",
         "trajectories",
         "timeline",
+        "network",
         "map",
         "curves",
         "indicators",
@@ -168,7 +171,7 @@ class Mark:
 class Timeline:
     """A simulation as a table: a row per agent, in this order, and a column per round, from 1 on.
 
-    A cell of round 0 has what an agent began with; figures leave it out.
+    A cell of round 0 has what an agent began with; tables leave it out.
     `agents` are the labels of the rows by name, `framed` names the agents that stand out, and `framed_label` says what
     they are. `results` are short texts under the columns, by round, and `results_label` says what they are.
     """
@@ -260,6 +263,13 @@ EFFECTS = FigureSpec(
     caption="What each value of an axis changes in the rate of an outcome, in percentage points, by a binomial model "
     "over all axes (GEE, clustered by seed).",
 )
+NETWORK = FigureSpec(
+    name="network",
+    kind="network",
+    title="Who hears whom",
+    caption="The network of single simulations, and the state of each agent in some rounds: the first, the last, and "
+    "those in which most agents changed.",
+)
 
 
 class Evidence(Generic[P, R]):
@@ -287,9 +297,10 @@ class Evidence(Generic[P, R]):
     def shows(self, figure: FigureSpec, parameters: P, groups: Sequence[Group]) -> bool:
         """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
 
-        It is asked before anything is played: a figure that shows nothing of any condition is not made.
+        It is asked before anything is played: a figure that shows nothing of any condition is not made. By default
+        all do but networks in which everyone hears everyone. A figure of single simulations draws those it shows.
         """
-        return True
+        return figure.kind != "network" or not isinstance(parameters.topology, Complete)
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return metrics that follow from those of a record and its `rounds`: older records have them, too."""
@@ -336,7 +347,7 @@ class Evidence(Generic[P, R]):
         raise NotImplementedError(f"{type(self).__name__}.trajectory")
 
     def timeline(self, outcome: Mapping[str, Any], trace: Sequence[R]) -> Timeline:
-        """Return what each agent said and did; a game that has a figure of the kind `timeline` says it.
+        """Return what each agent said and did; a game that has a figure of the kind `timeline` or `network` says it.
 
         The explorer (`parley view`) shows it in any case, else the trajectory, and else the replies.
         """

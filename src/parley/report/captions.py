@@ -20,9 +20,11 @@ READING = {
     "bar that crosses 0 does not tell whether there is a change.",
     "trajectories": "A line is an agent, a panel a single simulation: examples, not evidence.",
     "timeline": "A row is an agent, a column a round, a panel a single simulation: examples, not evidence.",
+    "network": "A strip is a single simulation, a circle an agent, its color the state it is in. Look at who is "
+    "linked to those that change: examples, not evidence.",
 }
 TABLE_OF = {
     **{"rates": "conditions", "stacked": "conditions", "map": "conditions", "curves": "rounds"},
     **{"indicators": "rates", "quantities": "quantities", "sweep": "thresholds", "endings": "endings"},
-    **{"scatter": "simulations", "effects": "effects", "timeline": "turns"},
+    **{"scatter": "simulations", "effects": "effects", "timeline": "turns", "network": "turns"},
 }

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-KINDS = ("trajectories", "timeline")  # of figures that show single simulations
+KINDS = ("trajectories", "timeline", "network")  # of figures that show single simulations
 MOST_DRAWN = 24  # simulations in one figure
 
 

@@ -236,7 +236,7 @@ class StudyFile(BaseModel):
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="Which simulations figures of single ones show, by the name of the figure (trajectories, "
-        "timeline); not part of the identity.",
+        "timeline, network); not part of the identity.",
     )
     ledger: LedgerSettings | None = Field(
         default=None, description="How its ledger is made, if its game keeps one; not part of the identity."

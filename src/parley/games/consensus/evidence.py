@@ -10,6 +10,7 @@ from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.state import Round
 from parley.games.evidence import (
     ENDINGS,
+    NETWORK,
     Evidence,
     FigureSpec,
     Mark,
@@ -82,6 +83,7 @@ FIGURES = (
         caption="Values of single simulations over rounds: honest agents in color, Byzantine ones gray and "
         "dashed. The band is the honest initial range, the vertical line the stop (after Figure 4 of the paper).",
     ),
+    NETWORK,
 )
 # Of each agreed value; missing where there is none.
 _AGREED = (

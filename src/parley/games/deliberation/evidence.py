@@ -10,6 +10,7 @@ from parley.games.deliberation.state import Round
 from parley.games.deliberation.table import timeline
 from parley.games.evidence import (
     ENDINGS,
+    NETWORK,
     Evidence,
     FigureSpec,
     Indicator,
@@ -138,6 +139,7 @@ FIGURES = (
         "intervals of unanimity on the right answer; among policies, where none is right, of agreement on some.",
         x="b",
     ),
+    NETWORK,
 )
 
 
@@ -162,7 +164,8 @@ class DeliberationEvidence(Evidence[DeliberationParameters, Round]):
 
     def shows(self, figure: FigureSpec, parameters: DeliberationParameters, groups: Sequence[Group]) -> bool:
         """Return whether the figure is of right answers, or of policies, as the problems are."""
-        return figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
+        shown = super().shows(figure, parameters, groups)
+        return shown and figure.name not in (_OF_POLICIES if parameters.definitive else _OF_RIGHT_ANSWERS)
 
     def series(self, outcome: Mapping[str, Any], trace: Sequence[Round]) -> Mapping[str, Sequence[tuple[int, float]]]:
         """Return the points of each measure by turn, of the last deliberation on the problem."""

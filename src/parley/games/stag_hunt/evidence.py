@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.games.evidence import (
+    NETWORK,
     Behaved,
     Evidence,
     FigureSpec,
@@ -230,6 +231,7 @@ FIGURES = (
         "word or action of each player that saw it, and the points of a stag hunter in each round. –: no word, or no "
         "stag hunter.",
     ),
+    NETWORK,
 )
 
 # What they show needs somebody who was betrayed, and played on.
@@ -251,7 +253,8 @@ class StagHuntEvidence(Evidence[StagHuntParameters, Round]):
     def shows(self, figure: FigureSpec, parameters: StagHuntParameters, groups: Sequence[Group]) -> bool:
         """Return whether anybody can be betrayed and play on, which figures of betrayed players need."""
         betrayers = any(group.role == BYZANTINE and group.count for group in groups)
-        return figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1)
+        shown = super().shows(figure, parameters, groups)
+        return shown and (figure.name not in _OF_BETRAYED or (betrayers and parameters.rounds > 1))
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the share of betrayed players that are defection-prone by the paper's rule, and of successful rounds.

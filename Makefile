@@ -27,7 +27,7 @@ setup: $(VENV)/.installed ## Install the pinned environment into .venv (INSTALLE
 
 # Everything is pinned and installed without dependencies: vLLM's own would pull in CUDA builds that break it on a CPU.
 $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
-	@echo "Installing the pinned environment into $(VENV): 2.8 GB; half a minute to some minutes, as fast as it downloads."
+	@echo "Installing the pinned environment into $(VENV): 3 GB; half a minute to some minutes, as fast as it downloads."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python envs/install.py envs/cpu.txt --editable . --installer $(INSTALLER)
 	@touch $@

@@ -25,7 +25,8 @@ from parley.analysis.noise import band
 from parley.analysis.stats import holm, mcnemar, paired_difference
 from parley.api import Results
 from parley.errors import RecordError
-from parley.figures.page import own_style, write
+from parley.figures.page import write
+from parley.figures.style import own_style
 from parley.play.simulate import simulate_shard
 from parley.study import Study, load_study
 from parley.study.condition import SCRIPTED
@@ -36,6 +37,7 @@ PAGE = Path("docs/findings.md")
 IMAGES = Path("docs/images")
 TABLES = HOME / "tables"
 READ = HOME / "read.md"  # what somebody wrote who read games from start to end
+FEWEST_PAIRS = 10  # with fewer the paired test rejects too often (docs/explanation/statistics.md)
 _NAN = float("nan")
 
 
@@ -63,6 +65,8 @@ class Answer:
         """The answer in words."""
         if not self.pairs:
             return "No pairs yet"
+        if self.pairs < FEWEST_PAIRS:
+            return "Too few pairs yet"
         if self.p_holm < 0.05:
             return "More" if self.difference > 0 else "Less"
         return "No difference that matters" if -self.smallest < self.low and self.high < self.smallest else "Open"
@@ -200,16 +204,14 @@ def _paired(simulations: pd.DataFrame, asked: Asked) -> dict[str, Any]:
 
 def _section(name: str, study: Study) -> Iterator[str]:
     """Yield the paragraphs of one study, and write its figure and tables."""
-    planned = {each: len(list(_study(each).simulations())) for each in (name, f"{name}-noise")}
-    there = {each: _played(_study(each)) for each in planned}
-    missing = "" if there == planned else " **Unfinished**: the answers are of what is there."
-    noise = f"{there[f'{name}-noise']} of {planned[f'{name}-noise']}"
+    (there, planned), (again, repeats) = (_played(_study(name + kind)) for kind in ("", "-noise"))
+    missing = "" if there + again == planned + repeats else " **Unfinished**: the answers are of what is there."
     yield (
-        f"{STUDIES[name][1]}\n\n**{there[name]} of {planned[name]} planned simulations** were played, and {noise} of "
-        f"those that measure the noise.{missing} Plan: `{_file(name).relative_to(Path.cwd())}`, and beside it "
+        f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played, and {again} of {repeats} "
+        f"repeats that measure the noise.{missing} Plan: `{_file(name).relative_to(Path.cwd())}`, and beside it "
         f"`{paths.frozen(study.file).name}`, which was committed before the first reply."
     )
-    found = answers(name) if there[name] else []
+    found = answers(name) if there else []
     if not found:
         return
     _write_table(f"{name}-answers", pd.DataFrame([asdict(each) for each in found]))
@@ -217,17 +219,19 @@ def _section(name: str, study: Study) -> Iterator[str]:
     yield "\n".join(f"- {_sentence(name, each)}" for each in found)
     yield f"![Answers of {study.title}](images/findings-{name}.png)"
     with own_style():
-        write(_forest(study.title, found), partial(_image, name))
+        write([_forest(study.title, found)], partial(_image, name), (".png", ".svg"))
     yield "### Seen besides"
     yield _explored(name)
 
 
-def _image(name: str, suffix: str) -> Path:
-    return IMAGES / f"findings-{name}{suffix}"
+def _image(name: str, suffix: str, page: int) -> Path:
+    return IMAGES / f"findings-{name}{'' if page == 1 else f'-{page}'}{suffix}"
 
 
-def _played(study: Study) -> int:
-    return sum((HOME / simulation.record(study.name)).exists() for simulation in study.simulations())
+def _played(study: Study) -> tuple[int, int]:
+    """Return how many simulations of a study have a record, and how many it has; no first ones of a noise study."""
+    records = [s.record(study.name) for s in study.simulations() if s.condition.repeat != 0]
+    return sum((HOME / record).exists() for record in records), len(records)
 
 
 def _write_table(name: str, table: pd.DataFrame) -> None:
@@ -240,11 +244,13 @@ def _sentence(name: str, each: Answer) -> str:
     asked = ASKED[name][each.question]
     if not each.pairs:
         return f"**{asked.text}** No pairs yet."
-    text = f"**{asked.text}** *{each.said}.* {asked.measured} {each.value_from:.0%} {asked.first}, "
+    measured = asked.measured[0].upper() + asked.measured[1:]
+    text = f"**{asked.text}** *{each.said}.* {measured} {each.value_from:.0%} {asked.first}, "
     text += f"{each.value_to:.0%} {asked.second}: {_points(each.difference)} points"
-    text += " (no interval)" if np.isnan(each.low) else f" [{_points(each.low)}, {_points(each.high)}]"
+    few = each.pairs < FEWEST_PAIRS
+    text += "" if few or np.isnan(each.low) else f" [{_points(each.low)}, {_points(each.high)}]"
     text += f" over {counted(each.pairs, 'pair')}"
-    text += "." if np.isnan(each.p) else f", p {_p(each.p)}, corrected {_p(each.p_holm)}."
+    text += "." if few or np.isnan(each.p) else f", p {_p(each.p)}, corrected {_p(each.p_holm)}."
     text += f" Smallest that matters: {100 * each.smallest:g}."
     text += "" if np.isnan(each.noise) else f" Noise alone: ±{100 * each.noise:.1f}."
     return text + ("" if np.isnan(each.control) else f" Control: {_points(each.control)}.")
@@ -283,7 +289,8 @@ def _explored(name: str) -> str:
 def _mean(row: Any) -> str:
     if np.isnan(row["mean"]):
         return "–"
-    return f"{row['mean']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+    limits = "" if np.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+    return f"{row['mean']:.2f}{limits}"
 
 
 def _forest(title: str, found: Sequence[Answer]) -> Figure:
@@ -296,7 +303,8 @@ def _forest(title: str, found: Sequence[Answer]) -> Figure:
             ax.plot([100 * edge] * 2, [place - 0.35, place + 0.35], color="#999999", lw=0.8, ls=(0, (2, 2)))
         if not np.isnan(each.noise):
             ax.barh(place, 200 * each.noise, left=-100 * each.noise, height=0.5, color="#DDDDDD")
-        _point(ax, (each.difference, each.low, each.high), place - 0.08, "o", "#0072B2")
+        known = each.pairs >= FEWEST_PAIRS
+        _point(ax, (each.difference, each.low if known else _NAN, each.high), place - 0.08, "o", "#0072B2")
         _point(ax, (each.control, each.control_low, each.control_high), place + 0.2, "D", "#D55E00")
     ax.axvline(0, color="#333333", linewidth=0.8)
     ax.set_yticks(range(len(found)), [f"{each.question} ({each.pairs} pairs)" for each in found])

@@ -33,7 +33,8 @@ weights, on two cores of a CPU.
 How to read an answer: the difference is the second value minus the first, in percentage points, with its 95%
 interval. It is over pairs of simulations with the same seed. *More* and *less* are said if p is below 0.05
 after Holm's correction over the questions of the study; *no difference that matters* if the whole interval is
-closer to 0 than the smallest difference that was declared to matter; everything else is *open*. *Noise alone*
+closer to 0 than the smallest difference that was declared to matter; everything else is *open*. With fewer than ten
+pairs nothing is said. *Noise alone*
 is how far from 0 so many pairs lie in 95% of cases if only the model's sampling differs: the same seeds,
 played again. *Control* is the answer of scripted players, whose answer is known, through the same analysis
 (it says what it is in `config/findings/findings-NAME-control.yaml`)."""

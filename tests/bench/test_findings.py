@@ -55,8 +55,8 @@ def test_the_records_alone_make_the_page_again(home: Path, monkeypatch: pytest.M
         play(name)
     findings.main()
     page = Path("docs/findings.md").read_text()
-    assert "**8 of 8 planned simulations** were played, and 4 of 4" in page
-    assert "**0 of 6 planned simulations** were played, and 0 of 4 of those that measure the noise. **Unf" in " ".join(
+    assert "**8 of 8 planned simulations** were played, and 2 of 2 repeats" in page
+    assert "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unf" in " ".join(
         page.split()
     )
     for asked in (*ASKED["hunt"].values(), *ASKED["deliberation"].values()):
@@ -103,6 +103,7 @@ def test_answers_in_words() -> None:
     assert answer(0.0, -0.3, 0.1, 1.0).said == "Open"
     nan = float("nan")
     assert answer(nan, nan, nan, nan, pairs=0).said == "No pairs yet"
+    assert answer(0.3, 0.1, 0.5, 0.01, pairs=9).said == "Too few pairs yet"
     said = findings._sentence("hunt", answer(-0.25, -0.5, 0.1, 0.0004))
     assert "50% without an adversary, 25% with one: -25.0 points [-50.0, +10.0] over 10 pairs, p < 0.001" in said
     assert "Noise" not in said

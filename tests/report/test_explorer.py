@@ -163,6 +163,13 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     assert address(tab) == "#/?outcome=agreed"
 
 
+def test_the_next_game_is_the_next_that_ended_alike(opened: Open) -> None:
+    tab = opened(f"#/game/{PLAIN}")
+    tab.keyboard.press("n")
+    tab.wait_for_function("was => !location.hash.includes(was)", arg=PLAIN)
+    assert address(tab) == f"#/game/{simulation_id(3)[:8]}"  # seeds 1 and 2 ended otherwise
+
+
 def test_every_control_is_reached_by_tab_and_shows_it(opened: Open) -> None:
     tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=2")
     tab.wait_for_selector("#panel")
@@ -230,7 +237,7 @@ def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> No
     dashed = {
         label.split(":")[0] for label in tab.locator("td.differs").evaluate_all("all => all.map(one => one.ariaLabel)")
     }
-    assert dashed == {f"{agent}, round {number}" for agent in ("agent_3", "agent_4") for number in (3, 4)}
+    assert dashed == {f"{agent}, round {number}" for agent in ("agent_3", "agent_4") for number in ROUNDS[2:]}
     tab.click("td.differs >> nth=0")
     assert texts(tab, ".which") == ["A liars=0 · seed 0", "B liars=2 · seed 0"]
     assert tab.locator(".panels .panel").count() == 2
@@ -419,7 +426,7 @@ def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> Non
         (tmp_path / "data" / "index.js").write_text(data_js("index", index), encoding="utf-8")
         tab.clock.run_for(10_000)
         tab.click("text=Refresh: new replies")
-        tab.wait_for_selector("text=17 replies")
+        tab.wait_for_selector("text=33 replies")
         server.shutdown()
         server.server_close()
         tab.click("#refresh")

@@ -20,7 +20,7 @@ STATES = [
     {"name": "other", "label": "holds another value", "color": "#E69F00"},
 ]
 LIARS = (0, 1, 2)
-ROUNDS = (1, 2, 3, 4)
+ROUNDS = range(1, 9)
 AGENTS = 4
 SYSTEM = "You are {name}, one of four agents.\nAgree on a number.\nBe brief."
 
@@ -132,7 +132,9 @@ def _game(columns: Mapping[str, Any], place: int, liars: int, texts: _Texts) -> 
             attempts.append([number, "propose", agent, int(hostile), *sent, *answer, *facts, thought, False])
             vote = [texts.number(f"Round {number}: go on?"), texts.number("go on"), {"vote": "go on"}, None, None]
             attempts.append([number, "vote", agent, 0, None, *vote, *facts, None, False])
-            cells.append([agent, number, "other" if liar else "leading", texts.number(str(value)), marks])
+            cells.append(
+                [agent, number, "other" if liar and number == 3 else "leading", texts.number(str(value)), marks]
+            )
     ring = {name: [names[at - 1], names[(at + 1) % AGENTS]] for at, name in enumerate(names)}
     return {
         "id": columns["id"][place],

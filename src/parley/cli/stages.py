@@ -258,7 +258,7 @@ def report(
     if compare:
         from parley.report.compare import compare as beside
 
-        several = [load(study, models) for study in studies]
+        several = [load(study, models, needs_weights=False) for study in studies]
         for each in several:
             require_done(each.name, "tables", each.plan, "summarize")
         click.echo(str(beside(several, output)))

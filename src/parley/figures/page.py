@@ -51,7 +51,9 @@ class Panel:
     height: float = 0.0  # inches, where it is not that of all
 
 
-def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path]) -> list[Path]:
+def write(
+    pages: Sequence[Figure], path_of: Callable[[str, int], Path], suffixes: Sequence[str] = FORMATS
+) -> list[Path]:
     """Write the pages of a figure to the paths for their suffixes and numbers, from 1, and return these.
 
     Pages that an earlier drawing left behind are removed. Raises RecordError if the disk refuses.
@@ -61,10 +63,10 @@ def write(pages: Sequence[Figure], path_of: Callable[[str, int], Path]) -> list[
         # A title in a script that the font lacks shows boxes in the PNG; the SVG is right, and nothing is wrong.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         for number, figure in enumerate(pages, 1):
-            for suffix, options in _FORMATS.items():
-                write_atomically(path_of(suffix, number), partial(figure.savefig, **options))
+            for suffix in suffixes:
+                write_atomically(path_of(suffix, number), partial(figure.savefig, **_FORMATS[suffix]))
                 written.append(path_of(suffix, number))
-    for suffix in _FORMATS:
+    for suffix in suffixes:
         number = len(pages) + 1
         while (old := path_of(suffix, number)).exists():
             old.unlink()

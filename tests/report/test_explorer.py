@@ -12,7 +12,16 @@ import pytest
 
 from parley.report.view.writing import data_js
 from support.browser import chromium
-from support.explored import HOSTILE, LIARS, OUTCOMES, ROUNDS, simulation_id, study_index, write_explorer
+from support.explored import (
+    HOSTILE,
+    LIARS,
+    OUTCOMES,
+    ROUNDS,
+    condition_data,
+    simulation_id,
+    study_index,
+    write_explorer,
+)
 
 pytestmark = pytest.mark.slow
 SEEDS = 8
@@ -203,6 +212,17 @@ def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
     tab.click("#phase-propose")
     tab.click("text=Reasoning (8 characters)")
     tab.wait_for_selector(".reasoning >> text=I think.")
+
+
+def test_nothing_is_chosen_in_a_game_with_a_round_0_until_the_reader_does(opened: Open, tmp_path: Path) -> None:
+    index = study_index(SEEDS)
+    page = write_explorer(tmp_path, index)
+    content = condition_data(index, 0)
+    content["simulations"][0]["rounds"] = [0, *ROUNDS]
+    (page.parent / "data" / "0000.js").write_text(data_js("0000", content), encoding="utf-8")
+    tab = opened(f"#/game/{PLAIN}", page)
+    tab.wait_for_selector(".matrix")
+    assert "Choose a cell" in tab.inner_text(".side")
 
 
 def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:

@@ -217,7 +217,7 @@ def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
 def test_what_an_imported_game_does_not_say_is_not_made_up(opened: Open, tmp_path: Path) -> None:
     page = write_explorer(tmp_path, study_index(SEEDS, imported=True))
     tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=1", page)
-    facts = "122 tokens in · 14 out · 0.25 s · ended by stop"
+    facts = "121 tokens in · 14 out · 0.25 s · ended by stop"
     assert facts in texts(tab, ".facts")
 
 

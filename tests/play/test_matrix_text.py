@@ -12,7 +12,7 @@ from rich.text import Text
 from parley.games.registry import GAMES
 from parley.play.board import Board
 from parley.play.matrix import Cell, Matrix, Row
-from parley.play.matrix_text import _blocks, _clean, final_lines, hex_of, screen_lines
+from parley.play.matrix_text import _blocks, _clean, final_lines, hex_of, outcome_words, screen_lines
 from parley.play.runner import play_async
 from support.hostile import TEXTS
 from support.studies import StudyFactory
@@ -87,7 +87,8 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(
 
     board = Watched(simulation.game)
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
-    board.end(asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome)
+    ended = asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome
+    board.end(ended)
     shown.append(screen_lines(board.see(), ["heading"], "", board.game, size))
     for lines in shown:
         assert len(lines) <= size[1]
@@ -95,7 +96,7 @@ def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(
         assert any("agent" in line.plain for line in lines)
     last = final_lines(board.see(), ["heading"], board.game, size[0])
     plain = "\n".join(line.plain for line in last)
-    assert "Outcome: " in plain
+    assert f"Outcome: {outcome_words(type(board.game), ended)}" in " ".join(plain.split())  # none of it is cut
     assert max(line.cell_len for line in last) <= size[0]
     assert plain.replace("\n", "").isprintable()
     for row in board.see().matrix.rows:  # all of them, in each block

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.figures.links import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, difference_text, found
@@ -147,6 +148,14 @@ def test_links_lead_nowhere_without_an_explorer(study_factory: StudyFactory) -> 
     there = Links(study, planned=True)
     expected = "../view/index.html#/?axis.model=majority&axis.n=3&axis.b=0&axis.prompt=may_exist&outcome=no_consensus"
     assert there.simulations(["majority", 3, 0, "may_exist"], "no_consensus") == expected
+
+
+def test_links_of_a_study_with_repeats_lead_to_what_is_counted(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "random"}, seeds=2, repeats=2)
+    values = list(study.conditions[0].axes.values())
+    tables = study.first_repeat  # tables and figures count nothing else
+    for address in (Links(study, planned=True).simulations(values), linker(tables)({})):
+        assert "axis.repeat=0" in str(address)
 
 
 def test_a_contrast_leads_to_its_pairs(study_factory: StudyFactory) -> None:

@@ -12,7 +12,16 @@ import pytest
 
 from parley.report.view.writing import data_js
 from support.browser import chromium
-from support.explored import HOSTILE, LIARS, OUTCOMES, ROUNDS, simulation_id, study_index, write_explorer
+from support.explored import (
+    HOSTILE,
+    LIARS,
+    OUTCOMES,
+    ROUNDS,
+    condition_data,
+    simulation_id,
+    study_index,
+    write_explorer,
+)
 
 pytestmark = pytest.mark.slow
 SEEDS = 8
@@ -85,6 +94,7 @@ def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) ->
         DAMAGED,
     ]
     assert "1" in texts(tab, "#outcome-\\(running\\) b")
+    assert tab.get_attribute("#row-0 button", "title") == "liars=0"  # it may be cut
 
 
 def test_filters_and_order_live_in_the_address(opened: Open) -> None:
@@ -147,7 +157,9 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     tab.keyboard.press("Escape")
     assert address(tab) == first
     tab.keyboard.press("n")
-    tab.wait_for_function("was => location.hash !== was", arg=first)
+    # The address changes at once, the page with the next event.
+    shown = "was => location.hash !== was && document.title.startsWith(location.hash.split('/')[2])"
+    tab.wait_for_function(shown, arg=first)
     assert "agreed on a value" in tab.inner_text(".outcome-line")
     tab.keyboard.press("p")
     tab.wait_for_function("was => location.hash === was", arg=first)
@@ -202,6 +214,24 @@ def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
     tab.wait_for_selector(".reasoning >> text=I think.")
 
 
+def test_what_an_imported_game_does_not_say_is_not_made_up(opened: Open, tmp_path: Path) -> None:
+    page = write_explorer(tmp_path, study_index(SEEDS, imported=True))
+    tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=1", page)
+    facts = "121 tokens in · 14 out · 0.25 s · ended by stop"
+    assert facts in texts(tab, ".facts")
+
+
+def test_nothing_is_chosen_in_a_game_with_a_round_0_until_the_reader_does(opened: Open, tmp_path: Path) -> None:
+    index = study_index(SEEDS)
+    page = write_explorer(tmp_path, index)
+    content = condition_data(index, 0)
+    content["simulations"][0]["rounds"] = [0, *ROUNDS]
+    (page.parent / "data" / "0000.js").write_text(data_js("0000", content), encoding="utf-8")
+    tab = opened(f"#/game/{PLAIN}", page)
+    tab.wait_for_selector(".matrix")
+    assert "Choose a cell" in tab.inner_text(".side")
+
+
 def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
     tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=3")
     tab.wait_for_selector("#panel")
@@ -245,10 +275,10 @@ def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
     tab = opened("#/pairs?a.liars=0&b=0001&outcome=agreed")
     agreed = OUTCOMES[0]["name"]
     names = study_index(SEEDS)["simulations"]["outcome"]
-    differ = [seed for seed in range(SEEDS) if (names[seed] == agreed) != (names[SEEDS + seed] == agreed)]
-    assert (
-        tab.inner_text("[role=status] >> nth=0") == f"{len(differ)} of {SEEDS} pairs differ: 3 only in A, 2 only in B."
-    )
+    ended = [seed for seed in range(SEEDS) if names[seed] and names[SEEDS + seed]]  # the damaged one is in no pair
+    differ = [seed for seed in ended if (names[seed] == agreed) != (names[SEEDS + seed] == agreed)]
+    counts = f"{len(differ)} of {len(ended)} pairs differ"
+    assert tab.inner_text("[role=status] >> nth=0").startswith(f"{counts}: 3 only in A, ")
     assert texts(tab, ".pairs tbody th") == [str(seed) for seed in differ]
     tab.select_option("#pairs-outcome", "fast")  # equal in all pairs
     assert "No pair differs." in tab.inner_text("main")
@@ -256,6 +286,15 @@ def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
     tab.click("text=Side by side >> nth=0")
     tab.wait_for_selector(".matrix")
     assert address(tab) == f"#/compare/{PLAIN}/{ONE_LIAR}"
+
+
+def test_a_game_to_which_an_indicator_does_not_apply_is_in_no_pair(opened: Open, tmp_path: Path) -> None:
+    index = study_index(SEEDS)
+    values = index["indicators"][0]["values"]
+    values[: 2 * SEEDS] = [True] * SEEDS + [False, None] * (SEEDS // 2)
+    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=fast", write_explorer(tmp_path, index))
+    # The damaged one is none either.
+    assert tab.inner_text("[role=status] >> nth=0") == "3 of 3 pairs differ: 3 only in A, 0 only in B."
 
 
 def test_a_game_is_read_from_start_to_end(opened: Open) -> None:

@@ -25,7 +25,7 @@ def linker(study: Study) -> Linker:
         axes = {axis: row[axis] for axis in varying if axis in row}
         if BYZANTINE_AXIS in axes and row.get("b") == 0:  # such a row may stand beside those of an adversary
             axes[BYZANTINE_AXIS] = NOBODY
-        return simulations_link(axes, outcome)
+        return simulations_link(axes | study.first_time, outcome)
 
     return link
 

@@ -59,7 +59,11 @@ def final_lines(seen: Seen, heading: Sequence[str], game: Game, width: int) -> l
     ]
     for block in _blocks(seen.matrix, seen.matrix.rows, game.evidence.round_name, width):
         lines += [Text(), *block]
-    ending = (_cut(line, width) for line in _state(seen, game, ""))
+    ending = (
+        _cut(Text(part, style=line.style), width)
+        for line in _state(seen, game, "")
+        for part in wrap(line.plain, width, break_on_hyphens=False)
+    )
     return [*lines, Text(), *_wrapped(_legend(seen.matrix), width), Text(), *ending]
 
 
@@ -79,7 +83,7 @@ def _state(seen: Seen, game: Game, note: str) -> Iterator[Text]:
     counts = [clock, f"{seen.attempts:,} repl{'y' if seen.attempts == 1 else 'ies'}", f"{seen.unusable:,} unusable"]
     counts += [f"{seen.tokens:,} tokens"] if seen.tokens else []
     if seen.outcome is not None:
-        yield Text.assemble(("Outcome: ", "bold"), (outcome_words(type(game), seen.outcome), "bold"))
+        yield Text(f"Outcome: {outcome_words(type(game), seen.outcome)}", style="bold")
         yield Text(" · ".join(counts), style="dim")
         return
     sign = _SPINNER[int(seen.seconds * 4) % len(_SPINNER)] + " "

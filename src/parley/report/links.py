@@ -18,12 +18,13 @@ class Links:
 
     def __init__(self, study: Study, planned: bool = False) -> None:
         self.axes = study.axes
+        self._first = study.first_time
         self.there = planned or paths.view_page(paths.view(study.name)).is_file()
         self.start = simulations_link({}) if self.there else ""
 
     def simulations(self, values: Sequence[Any], outcome: str | None = None) -> str:
         """Return the address of the simulations of a condition, by the values of its axes."""
-        return simulations_link(dict(zip(self.axes, values, strict=True)), outcome) if self.there else ""
+        return simulations_link(dict(zip(self.axes, values, strict=True)) | self._first, outcome) if self.there else ""
 
     def contrast(self, row: Mapping[Any, Any]) -> str:
         """Return the address of the pairs that differ, of a row of the table `contrasts`; "" if it has none."""

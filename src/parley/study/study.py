@@ -69,6 +69,11 @@ class Study:
         first = tuple(condition for condition in self.conditions if not condition.repeat)
         return self if len(first) == len(self.conditions) else replace(self, conditions=first)
 
+    @property
+    def first_time(self) -> dict[str, int]:
+        """The axis that tells the simulations of `first_repeat` from the others; empty without repeats."""
+        return {} if self.conditions[0].repeat is None else {"repeat": 0}
+
     def simulations(self) -> Iterator[Simulation]:
         """Yield all simulations, seeds outermost (in the order of their lists), so that added seeds come last."""
         for place in range(max(len(condition.seeds) for condition in self.conditions)):

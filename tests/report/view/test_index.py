@@ -1,9 +1,13 @@
 """The index: a line for each simulation, whatever state it is in, and what the page needs to know of the study."""
 
+import pytest
+
 from parley.play.simulate import simulate
 from parley.report.view.chosen import chosen
 from parley.report.view.index import Known, index_content, read_rows
 from parley.study import Study
+from parley.view_links import simulations_link
+from support import REPOSITORY
 from support.answering import record_with_model
 from support.forging import edit
 from support.hunting import HUNTERS
@@ -62,6 +66,20 @@ def test_repeats_are_an_axis(study_factory: StudyFactory) -> None:
     assert index["simulations"]["repeat"] == [0, 1]
     assert [c["label"] for c in index["conditions"]] == ["repeat=0", "repeat=1"]
     assert index["pairs"]["key"] == ["0", "0"]
+
+
+def test_fractions_of_axes_are_named_as_links_name_them(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(REPOSITORY / "examples" / "own_game")
+    grid = {"model": "cooperate", "prompt": "plain", "vary": {"multiplier": [1, 1.6, 0.00001]}}
+    study = played(study_factory(grid, game="public_goods:PublicGoods", parameters={"rounds": 1}))
+    shown = chosen(study, {}, 1000, journals=False)
+    [(_, values)] = [(a["name"], a["values"]) for a in index_of(study)["axes"] if a["name"] == "multiplier"]
+    assert values == ["1.0", "1.6", "1e-05"]
+    for part in shown.parts:  # the page reads 1.0 as 1
+        value = part.condition.axes["multiplier"]
+        assert simulations_link({"multiplier": value}).endswith(f"axis.multiplier={values[part.number - 1]}")
 
 
 def test_a_damaged_record_is_named_in_its_place(study_factory: StudyFactory) -> None:

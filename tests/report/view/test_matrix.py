@@ -92,6 +92,16 @@ def test_what_the_game_cannot_tell_of_is_shown_by_its_replies() -> None:
     assert found.cells["agent_1", 1].text == "stag"
 
 
+def test_a_reason_is_shown_only_where_there_is_nothing_shorter() -> None:
+    said = [
+        attempt(parsed={"value": 13, "why": "most agents propose it"}),
+        attempt("agent_10", parsed={"why": "most agents propose it"}),
+    ]
+    found = matrix(Evidence(), OUTCOME, [], ROLES, said)
+    assert found.cells["agent_1", 1].text == "13"
+    assert found.cells["agent_10", 1].text == "most agents propose it"
+
+
 def test_failed_and_repeated_replies_are_marked() -> None:
     failed = attempt(failure="invalid_json", text="{")
     again = replace(failed, attempt=1)

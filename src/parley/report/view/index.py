@@ -109,7 +109,9 @@ def _axis_values(study: Study) -> dict[str, list[Any]]:
 
 
 def _axes(condition: Condition) -> dict[str, Any]:
-    return {**condition.axes, **({} if condition.repeat is None else {"repeat": condition.repeat})}
+    """Return the axes; fractional numbers as text, because links name them as Python does: 1.0 and not 1."""
+    axes = {axis: str(value) if isinstance(value, float) else value for axis, value in condition.axes.items()}
+    return {**axes, **({} if condition.repeat is None else {"repeat": condition.repeat})}
 
 
 def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str, Any]:

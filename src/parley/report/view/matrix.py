@@ -16,6 +16,7 @@ FAILED, AGAIN, STOP = "no usable reply", "asked again", "stop"
 LEADING = State("leading", "holds the most frequent value", "#56B4E9", "")
 OTHER = State("other", "holds another value", "#E69F00", "///")
 _MOST = 80  # characters of a reply in a cell
+_WORD = 16  # characters of a value that is no free text
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,12 @@ def _by_replies(roles: Mapping[str, str], attempts: Sequence[Attempt]) -> Matrix
 
 
 def reply_text(attempt: Attempt) -> str:
-    """Return a reply as a few words: what it was taken for, else as it came; one printable line."""
+    """Return a reply as a few words, in one line: free text only where there is nothing shorter."""
     if attempt.failure is not None:
         return ""
     if isinstance(attempt.parsed, Mapping):
         short = {name: value for name, value in attempt.parsed.items() if 0 < len(str(value)) <= _MOST}
+        short = {name: value for name, value in short.items() if len(str(value)) <= _WORD} or short
         told = [str(value) if len(short) == 1 else f"{name} {value}" for name, value in short.items()]
         return one_line(", ".join(told), _MOST)
     return one_line(attempt.text, _MOST)

@@ -95,19 +95,22 @@ function pairsPage(query) {
   return page;
 }
 
-/** Return the pairs of two conditions, with what each game shows: how it ended, or whether `by` is true of it. */
+/** Return the pairs of two conditions, with what each game shows: how it ended, or whether `by` is true of it.
+ * As in contrasts, a game without an answer makes no pair: one that is damaged or not over, or to which `by` does not apply. */
 function pairList(a, b, by) {
   const indicator = indicatorOf(by);
   const value = (simulation) => {
-    if (indicator) return indicator.values[simulation.at];
+    if (simulation.damaged || simulation.running) return null;
+    if (indicator) return indicator.values[simulation.at] ?? null;
     return by === "" ? stateName(simulation) : stateName(simulation) === by;
   };
   const keyOf = (simulation) => `${simulation.pair} ${simulation.repeat}`;
   const inB = new Map(index.simulations.filter((one) => one.condition.id === b.id && one.pair !== null).map((one) => [keyOf(one), one]));
-  return index.simulations.filter((one) => one.condition.id === a.id && inB.has(keyOf(one))).map((one) => {
+  const pairs = index.simulations.filter((one) => one.condition.id === a.id && inB.has(keyOf(one))).map((one) => {
     const other = inB.get(keyOf(one));
     return { one, other, left: value(one), right: value(other), differ: value(one) !== value(other) };
   });
+  return pairs.filter(({ left, right }) => left !== null && right !== null);
 }
 
 /** Return in which of both conditions the pairs that differ have what is asked for. */
@@ -120,7 +123,7 @@ function pairTable(list, all, indicated) {
   const differ = list.filter((pair) => pair.differ);
   const rows = all ? list : differ;
   const ended = (simulation, value) => h("td", null, h("a", { href: link(["game", simulation.short]) }, pill(outcomeOf(simulation).label, outcomeOf(simulation).color)),
-    indicated && h("small", null, ` ${value === null ? "no answer" : value ? "yes" : "no"}`));
+    indicated && h("small", null, ` ${value ? "yes" : "no"}`));
   return h("div", { class: "pairs-found" },
     h("p", { role: "status" }, h("b", null, number(differ.length)), ` of ${counted(list.length, "pair")} differ`, onlyIn(differ)),
     rows.length ? h("table", { class: "pairs" },

@@ -66,7 +66,8 @@ function gamePage(simulation, query) {
   const page = loadedPage([simulation], "game", [gameHead(simulation, "game")], (node, [game]) => {
     const named = game.agents.findIndex((agent) => agent.name === query.get("agent"));
     place.agent = Math.max(0, named);
-    place.round = game.rounds.includes(Number(query.get("round"))) ? Number(query.get("round")) : null;
+    const round = query.has("round") ? Number(query.get("round")) : null; // Number(null) is 0, and some games have a round 0
+    place.round = game.rounds.includes(round) ? round : null;
     const side = h("div", { class: "side" });
     const draw = () => {
       const focused = document.activeElement?.id;

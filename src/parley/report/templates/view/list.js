@@ -202,7 +202,7 @@ function groupRow(row, columns, toggle) {
   const words = counts.map((one) => `${one.many} ${one.label}`).join(", ");
   return h("div", { class: "row group", role: "row" },
     h("span", { role: "gridcell", "aria-colspan": columns },
-      h("button", { type: "button", tabindex: -1, "aria-expanded": String(open), onclick: () => toggle(row) },
+      h("button", { type: "button", tabindex: -1, "aria-expanded": String(open), title: plain(group.label), onclick: () => toggle(row) },
         h("i", { "aria-hidden": "true" }, open ? "▾ " : "▸ "), shown(group.label)),
       h("b", null, number(members.length)), bar(counts, members.length), h("small", { title: plain(words) }, shown(words))));
 }

@@ -103,13 +103,14 @@ function valueText(value) {
 }
 
 function factsOf(attempt) {
+  const unknown = index.imported; // no file that is imported says these: the record has defaults in their place
   const facts = [
     attempt.promptTokens === null ? null : `${number(attempt.promptTokens)} tokens in`,
     attempt.completionTokens === null ? null : `${number(attempt.completionTokens)} out`,
-    attempt.seconds === null ? null : `${number(attempt.seconds)} s`,
-    attempt.temperature === null ? null : `temperature ${attempt.temperature}`,
+    attempt.seconds === null || (unknown && attempt.seconds === 0) ? null : `${number(attempt.seconds)} s`,
+    attempt.temperature === null || unknown ? null : `temperature ${attempt.temperature}`,
     attempt.finish === null ? null : `ended by ${attempt.finish}`,
-    attempt.seed === null ? null : `seed ${attempt.seed}`,
+    attempt.seed === null || unknown ? null : `seed ${attempt.seed}`,
   ];
   return h("p", { class: "soft facts" }, shown(facts.filter(Boolean).join(" · ")));
 }

@@ -1,5 +1,6 @@
 """Networks: who is linked, what state each agent has in which round, and which games have the figure."""
 
+import dataclasses
 import math
 import re
 from pathlib import Path
@@ -218,6 +219,15 @@ def test_a_study_names_the_games_that_are_shown(study_factory: StudyFactory) -> 
     [ax] = strips(pages)
     assert "seed 1" in ax.get_title()
     assert "1 of 8 simulations shown: those that the study names." in pages[0].get_label()
+
+
+def test_without_the_records_of_its_networks_the_figure_shows_others(study_factory: StudyFactory) -> None:
+    study = played(study_factory(RING, seeds=1, parameters={"max_rounds": 2}))
+    [spec] = [spec for spec in study.figures if spec.kind == "network"]
+    left = tuple(condition for condition in study.conditions if condition.axes["topology"] == "complete")
+    with own_style():  # as a study is drawn whose other records are damaged
+        [ax] = strips(networks(dataclasses.replace(study, conditions=left), spec))
+    assert {len(line.get_xdata()) for line in ax.lines} == {3 * 10}
 
 
 def test_two_drawings_are_byte_identical(study_factory: StudyFactory, tmp_path: Path) -> None:

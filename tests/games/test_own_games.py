@@ -163,7 +163,7 @@ def test_the_example_has_tables_figures_and_a_report(monkeypatch: pytest.MonkeyP
     simulate_shard(study, "scripted", 0)
     table = summarize(study, strict=True)
     assert len(table) == len(study.conditions) == 6
-    drawn = {path.stem for path in figures(study)}
+    drawn = {path.stem for path in figures(study) if path.suffix == ".svg"}
     own = {figure.name for figure in study.game.evidence.figures}
     assert drawn == own | {"effects"} > {"contributions", "timeline"}
     page = report(study).read_text()

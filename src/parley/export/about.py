@@ -9,22 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from parley import __version__
+from parley.games.base import Paper
 from parley.play.record import Summary
 from parley.play.usable import Records
 from parley.text import counted, one_line
 
-# Where the games are from (CITATION.cff has them in full); an own game has no paper here.
-PAPERS = {
-    "consensus": ("Can AI Agents Agree?", "https://arxiv.org/abs/2603.01213"),
-    "deliberation": (
-        "Achieving Unanimous Consensus Through Multi-Agent Deliberation",
-        "https://arxiv.org/abs/2504.02128",
-    ),
-    "stag_hunt": (
-        "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games",
-        "https://arxiv.org/abs/2606.07790",
-    ),
-}
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
 _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 
@@ -44,7 +33,7 @@ class About:
     software: Mapping[str, str]  # versions by name; several are joined by ", "
     players: tuple[str, ...]
     models: Mapping[str, tuple[str, str]]  # by name: license of the weights, note
-    paper: tuple[str, str] | None
+    paper: Paper | None
     left_out: int
 
     @property
@@ -59,12 +48,11 @@ def about(records: Records, license_note: str, author: str) -> About:
     sources = {
         (one["format"], one["source"], one["license"]) for each in made if (one := each.get("imported")) is not None
     }
-    game = study.game.name
     axes = ", ".join(study.axes)
     conditions = {condition.path for condition in study.conditions}
     what = (
         f"{counted(len(records.simulations), 'simulation')} of groups of agents "
-        f"in {counted(len(conditions), 'condition')} (axes: {axes}). Game: {game.replace('_', ' ')}."
+        f"in {counted(len(conditions), 'condition')} (axes: {axes}). Game: {study.game.name.replace('_', ' ')}."
     )
     from_where = "".join(
         f" Imported, not played by Parley: {source} (license: {terms})." for _, source, terms in sources
@@ -88,7 +76,7 @@ def about(records: Records, license_note: str, author: str) -> About:
             for condition in study.conditions
             for name, entry in condition.entries.items()
         },
-        paper=PAPERS.get(game),
+        paper=study.game.paper,
         left_out=len(records.left_out),
     )
 

@@ -43,7 +43,7 @@ def write_croissant(records: Records, known: About, folder: Path) -> None:
         description=known.description,
         license=[known.license],
         creators=[mlc.Person(name=known.author)] if known.author else [],
-        cite_as=None if known.paper is None else f"{known.paper[0]}. {known.paper[1]}",
+        cite_as=None if known.paper is None else f"{known.paper.title}. {known.paper.url}",
         date_created=known.started,
         date_published=known.ended,
         keywords=["LLM agents", "multi-agent systems", study.game.name.replace("_", " "), f"Parley {__version__}"],

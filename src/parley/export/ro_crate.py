@@ -68,8 +68,8 @@ def write_crate(records: Records, known: About, folder: Path) -> None:
     if author:
         root["author"] = author
     if known.paper:
-        title, url = known.paper
-        root["citation"] = crate.add(ContextEntity(crate, url, {"@type": "ScholarlyArticle", "name": title}))
+        article = {"@type": "ScholarlyArticle", "name": known.paper.title}
+        root["citation"] = crate.add(ContextEntity(crate, known.paper.url, article))
     workflow = _workflow(crate, known)
     study_file = _study_file(crate, records)
     parameter = _parameter(crate, "#study", "study", "The study: game, conditions, seeds", study_file)

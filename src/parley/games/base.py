@@ -35,11 +35,21 @@ __all__ = [
     "Group",
     "Outcome",
     "OutcomeClass",
+    "Paper",
     "Reply",
     "Seat",
     "new_game",
     "scripted_roles",
 ]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The publication that a game is from; `key` is that of its entry in the report's `references.bib`."""
+
+    key: str
+    title: str
+    url: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +87,7 @@ class Game(ABC, Generic[P]):
     code_sha256: ClassVar[str] = ""  # of the source of a game of the user's own; part of the identity
     # Whether games of somebody else's code can be imported: not where the seed deals values or problems.
     importable: ClassVar[bool] = False
+    paper: ClassVar[Paper | None] = None
     roles: ClassVar[tuple[str, ...]] = (HONEST, BYZANTINE)
     outcomes: ClassVar[tuple[OutcomeClass, ...]]
     Parameters: ClassVar[type[GameParameters]] = GameParameters

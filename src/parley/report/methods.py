@@ -20,8 +20,7 @@ from parley.report.overview import study_sentence
 from parley.study import Study
 from parley.text import counted, one_line
 
-# By a game, or a value of one of its parameters: whose it is. What an own game is based on, Parley does not know.
-_PAPERS = {"consensus": "berdoz2026", "deliberation": "pokharel2025", "stag_hunt": "elmir2026"}
+# By a value of a game's parameter: whose it is.
 _PARTS = {"protocol": {"swarms": "swarms"}, "problems": {"gsm8k": "cobbe2021", "delidata": "karadzhov2023"}}
 
 
@@ -76,7 +75,7 @@ def _game(study: Study, simulations: int, cite: Citations) -> str:
     own = inspect.getdoc(game) or ""
     about = one_line(own.split("\n\n")[0]).rstrip(".")
     about = re.sub(r" \(section [^)]*\)", "", about)
-    papers = [_PAPERS[game.name]] if game.name in _PAPERS else []
+    papers = [game.paper.key] if game.paper else []
     for axis, known in _PARTS.items():
         used = {_kind(getattr(condition.parameters, axis, "")) for condition in study.conditions}
         papers += [key for name, key in known.items() if name in used]

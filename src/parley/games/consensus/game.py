@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 import numpy as np
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
 from parley.games.consensus.adversaries import ADVERSARIES
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.parameters import ConsensusParameters
@@ -32,6 +32,11 @@ class ConsensusGame(Game[ConsensusParameters]):
     """N agents, B of them Byzantine, agree on an integer or fail to (section 3)."""
 
     name = "consensus"
+    paper = Paper(
+        "berdoz2026",
+        "Can AI Agents Agree?",
+        "https://arxiv.org/abs/2603.01213",
+    )
     protocol_version = 2
     outcomes = (
         OutcomeClass("valid_consensus", "valid consensus", "#0072B2", ""),

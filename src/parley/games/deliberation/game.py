@@ -11,7 +11,7 @@ from math import comb, floor
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
 from parley.games.deliberation.evidence import DeliberationEvidence
 from parley.games.deliberation.panels import Panels
 from parley.games.deliberation.parameters import DeliberationParameters, reply_model
@@ -38,6 +38,11 @@ class DeliberationGame(Game[DeliberationParameters]):
     """N agents, B of them malicious, deliberate on a problem until they are unanimous, or hang."""
 
     name = "deliberation"
+    paper = Paper(
+        "pokharel2025",
+        "Achieving Unanimous Consensus Through Multi-Agent Deliberation",
+        "https://arxiv.org/abs/2504.02128",
+    )
     protocol_version = 2  # 2: numbers are read more carefully, policies have prompts of their own, cuts are marked
     outcomes = (
         OutcomeClass(CORRECT, "unanimous and right", "#0072B2", ""),

@@ -9,7 +9,7 @@ takes all of them, and the hare, which takes nobody else. Words and actions are 
 from collections.abc import Generator, Mapping, Sequence
 
 from parley.errors import UsageError
-from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass
+from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
 from parley.games.network.links import Links
 from parley.games.network.topology import Star
 from parley.games.stag_hunt import prompts as texts
@@ -41,6 +41,11 @@ class StagHuntGame(Game[StagHuntParameters]):
     """N players, B of them Byzantine, hunt a stag together, or hares alone."""
 
     name = "stag_hunt"
+    paper = Paper(
+        "elmir2026",
+        "Byzantine Cheap Talk: Adversarial Resilience and Topology Effects in LLM Coordination Games",
+        "https://arxiv.org/abs/2606.07790",
+    )
     protocol_version = 3
     importable = True
     outcomes = (

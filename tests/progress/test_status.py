@@ -12,7 +12,7 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
     assert list(status(study)) == [
         "small: 0 of 4 simulations, 4 to do",
         "nothing is played now",
-        "to do: tables, figures, report",
+        "to do: tables, figures, report, view",
     ]
     for simulation in list(study.simulations())[:2]:
         simulate(study, simulation.record("small"), [], 1.0)

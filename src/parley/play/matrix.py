@@ -137,10 +137,13 @@ def _by_timeline(plain: Matrix, timeline: Timeline, until: float) -> Matrix:
             cell = cells.get((mark.agent, mark.round), Cell())
             cells[mark.agent, mark.round] = replace(cell, signs=cell.signs + signs[mark.label])
     seen = {sign for cell in cells.values() for sign in cell.signs}
+    # Whom the game does not tell apart, roles do.
+    framed = timeline.framed or {row.name for row in plain.rows if row.framed}
+    rows = [Row(name, label, name in framed) for name, label in timeline.agents.items()]
     return Matrix(
-        rows=[Row(name, label, name in timeline.framed) for name, label in timeline.agents.items()],
+        rows=sorted(rows, key=lambda row: row.framed),
         cells=cells,
-        framed_label=timeline.framed_label,
+        framed_label=timeline.framed_label if timeline.framed else plain.framed_label,
         colors={state.label: state.color for state in timeline.states if state.name in used},
         signs={label: sign for label, sign in signs.items() if sign in seen},
         results={number: text for number, text in timeline.results.items() if number < until},

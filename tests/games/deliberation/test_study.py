@@ -161,7 +161,7 @@ def test_what_a_study_shows_is_computed_from_its_records(study_factory: StudyFac
     gain = paths.figure(study.name, "deliberation_gain", ".svg").read_text()
     assert "problems=policies" not in gain  # nothing is right or wrong there
     sizes = paths.figure(study.name, "block_size", ".svg").read_text()
-    told = {int(count) for text in re.findall(r"([\d/–]+) blocks<", sizes) for count in re.findall(r"\d+", text)}
+    told = {int(count) for text in re.findall(r">\(([\d/–]+)\)<", sizes) for count in re.findall(r"\d+", text)}
     assert told - {0} == set(agreed.groupby(["problems", "b"]).size())
 
 

@@ -71,7 +71,7 @@ def test_the_ledger_is_a_stage_of_its_own_that_follows_its_settings() -> None:
     # Another difficulty makes the ledger anew, and what shows it; nothing is played.
     harder = write(ledger={"difficulty": 4})
     counts = played()
-    assert (counts["ledger"], counts["figures"], counts["report"], counts["view"]) == (1, 1, 1, 1)
+    assert (counts["ledger"], counts["figures"], counts["report"]) == (1, 1, 1)
     assert not {"simulate_shard", "summarize"} & set(counts)
     assert paths.ledger("small").read_bytes() != before
     assert planned() == {}

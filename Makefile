@@ -48,6 +48,7 @@ demo: setup ## Run the demo study on a real model, and print its conditions and 
 	@parley summarize $(STUDY)
 	@echo
 	@echo "Report: $$(parley report $(STUDY))"
+	@echo "Every game and reply: results/$(STUDY)/view/index.html"
 	@echo "Games of a model that plays, and what they answer: make findings, then docs/findings.md"
 
 # Says license and sizes first, and downloads only what is not here.

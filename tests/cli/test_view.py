@@ -5,20 +5,16 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.play.simulate import simulate
 from parley.study import Study
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
-from support.viewed import index_of
+from support.viewed import index_of, small_played
 
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
-    made = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
-    for simulation in made.simulations():
-        simulate(made, simulation.record(made.name), [], 0.0)
-    return made
+    return small_played(study_factory)
 
 
 def mark(study: Study) -> Path:

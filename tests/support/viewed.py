@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
+from parley.play.simulate import simulate
 from parley.report.view.chosen import chosen
 from parley.report.view.content import part_content
 from parley.report.view.folder import write_view
 from parley.study import Study
+from support.studies import StudyFactory
 
 ATTEMPT = (
     *("round", "phase", "agent", "attempt", "system", "user", "text", "parsed", "failure", "detail"),
@@ -19,6 +21,14 @@ ATTEMPT = (
     "degenerate",
 )
 Json = dict[str, Any]
+
+
+def small_played(study_factory: StudyFactory) -> Study:
+    """Return a study of two conditions with two finished simulations each."""
+    made = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
+    for simulation in made.simulations():
+        simulate(made, simulation.record(made.name), [], 0.0)
+    return made
 
 
 def unpacked(script: str) -> Json:

@@ -175,7 +175,7 @@ def _warned(
         Warn(
             "degenerate replies",
             "The format of the replies, or the sampling, may shape what these models write. Read some of their games "
-            "(`parley show`), and see the table of degenerate replies.",
+            "(the explorer: parley view), and see the table of degenerate replies.",
             short(degenerate_warnings(conditions, by)),
         ),
         Warn(

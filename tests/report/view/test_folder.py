@@ -4,21 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from parley.play.simulate import simulate
 from parley.report.view import folder as view_folder
 from parley.study import Study
 from support.demo_study import files_in
 from support.forging import forge
 from support.studies import StudyFactory
-from support.viewed import games_of, index_of, unpacked, written
+from support.viewed import games_of, index_of, small_played, unpacked, written
 
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
-    made = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
-    for simulation in made.simulations():
-        simulate(made, simulation.record(made.name), [], 0.0)
-    return made
+    return small_played(study_factory)
 
 
 def test_the_page_and_its_data_files_hold_every_simulation(study: Study) -> None:

@@ -35,6 +35,7 @@ from parley.analysis.stats import (
     mean_interval,
     paired_difference,
     paired_mean,
+    paired_share,
     unpaired_difference,
     unpaired_p,
     wilson_of_mean,
@@ -100,6 +101,23 @@ def numbers_of(n: int, name: str) -> tuple[Shares, Shares]:
     draws = random.exponential(size=(DRAWS, n)) - 1 if name == "skewed" else random.normal(size=(DRAWS, n))
     low, high, p = np.array([paired_mean(np.zeros(n), row) for row in draws]).T
     return [float((p < 0.05).mean())], [float(((low <= 0) & (high >= 0)).mean())]
+
+
+def few_of(n: int, apart: float) -> tuple[Shares, Shares]:
+    """Return sizes and coverages for n pairs of shares: equal in all but a few games, whose two are so far apart.
+
+    For coverage the second one is larger wherever they differ; for size either is, as often.
+    """
+    more, less = np.array([(b, c) for b in range(n + 1) for c in range(n + 1 - b)]).T
+    found = [
+        paired_share(np.zeros(n), np.repeat([apart, -apart, 0.0], [b, c, n - b - c]))
+        for b, c in zip(more, less, strict=True)
+    ]
+    low, high, p = np.array(found).T
+    cells, one_way = np.stack([more, less, n - more - less], axis=1), less == 0
+    sizes = [float(multinomial.pmf(cells, n, [q / 2, q / 2, 1 - q])[p < 0.05].sum()) for q in RATES]
+    covered = [covering(binom.pmf(more[one_way], n, q), low[one_way], high[one_way], q * apart) for q in RATES]
+    return sizes, covered
 
 
 def covering(weights: Floats, low: Floats, high: Floats, value: float) -> float:
@@ -336,6 +354,11 @@ def differences() -> Iterator[str]:
     rows += [
         (f"{n} pairs of numbers, {name} differences", numbers_of(n, name))
         for name in ("normal", "skewed")
+        for n in (5, 10, 25, 50)
+    ]
+    rows += [
+        (f"{n} pairs of shares, {apart:g} apart in some and else equal", few_of(n, apart))
+        for apart in (0.25, 1.0)
         for n in (5, 10, 25, 50)
     ]
     for name, (sizes, covered) in rows:

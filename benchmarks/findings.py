@@ -4,7 +4,7 @@ No model is asked. Records that were played since (in results/) are taken into f
 put where Snakemake finds them, so that a study can be played on. Each record is replayed.
 """
 
-import shutil
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -17,28 +17,32 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 import parley
+from benchmarks.findings_data import FINDINGS, describe, home, played_of, study_of, sync, write_games
 from benchmarks.findings_text import ASKED, EXPLORED, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.noise import band
-from parley.analysis.stats import holm, mcnemar, paired_difference
+from parley.analysis.questions import question_table
 from parley.api import Results
 from parley.errors import RecordError
 from parley.figures.page import write
 from parley.figures.style import own_style
 from parley.play.simulate import simulate_shard
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.condition import SCRIPTED
-from parley.text import counted
+from parley.study.questions import Question
+from parley.text import counted, one_line
 
-HOME = Path("findings")  # a root: it holds results/, as a working directory does
 PAGE = Path("docs/findings.md")
 IMAGES = Path("docs/images")
-TABLES = HOME / "tables"
-READ = HOME / "read.md"  # what somebody wrote who read games from start to end
+TABLES = FINDINGS / "tables"
+READ = FINDINGS / "read.md"  # what somebody wrote who read games from start to end
 FEWEST_PAIRS = 10  # with fewer the paired test rejects too often (docs/explanation/statistics.md)
 _NAN = float("nan")
+_MODEL, _CONTROL = "#0072B2", "#D55E00"
 
 
 @dataclass(frozen=True)
@@ -78,17 +82,24 @@ _OF_CONTROL = {"": "difference", "_low": "low", "_high": "high"}
 
 def main() -> None:
     """Sync the records, replay them, and write the page with its figures and tables."""
-    parts = [INTRODUCTION]
+    sections: list[str] = []
+    found: list[tuple[Asked, Answer]] = []
     for name, (title, _) in STUDIES.items():
-        study = _study(name)
+        study = study_of(name)
         for kind in ("", "-noise"):
-            sync(_study(name + kind))
-        simulate_shard(_study(f"{name}-control"), SCRIPTED, 0)
-        parts += [f"## {title}", *_section(name, study)]
-    if READ.exists():
-        parts.append(READ.read_text(encoding="utf-8").rstrip())
-    parts.append(LIMITS)
-    PAGE.write_text("\n\n".join(map(_wrapped, parts)) + "\n", encoding="utf-8")
+            sync(study_of(name + kind))
+        there, planned = played_of(study)
+        if there == planned:
+            describe(study)
+        simulate_shard(study_of(f"{name}-control"), SCRIPTED, 0)
+        told = [(ASKED[name][each.question], each) for each in answers(name)]
+        sections += [f"## {title}", *_section(name, study, told)]
+        found += told * (there == planned)
+    parts = [INTRODUCTION, *_in_short(found), *sections]
+    read = READ.read_text(encoding="utf-8").rstrip() if READ.exists() else ""
+    write_games(read, STUDIES)
+    text = "\n\n".join([*map(_wrapped, parts), read, _wrapped(LIMITS)])
+    PAGE.write_text(text + "\n", encoding="utf-8")
     print(PAGE)
 
 
@@ -102,39 +113,25 @@ def _wrapped(text: str) -> str:
     )
 
 
-def _file(name: str) -> Path:
-    return Path(f"config/findings/findings-{name}.yaml").absolute()
-
-
-def _study(name: str) -> Study:
-    return load_study(_file(name), needs_weights=False)
-
-
-def sync(study: Study) -> None:
-    """Copy records that one of findings/ and results/ has to the other.
-
-    The first repeat of a seed is the simulation of the study without repeats, so it is copied from there.
-    """
-    for simulation in study.simulations():
-        here = simulation.record(study.name)
-        places = [here, HOME / here]
-        if simulation.condition.repeat == 0:
-            once = replace(simulation, condition=replace(simulation.condition, repeat=None))
-            unrepeated = once.record(study.name.removesuffix("-noise"))
-            places += [unrepeated, HOME / unrepeated]
-        source = next((place for place in places if place.exists()), None)
-        for place in places[:2]:
-            if source is not None and not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, place)
+def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
+    """Yield a table and a figure of the questions of finished studies that have an answer."""
+    answered = [(asked, each) for asked, each in found if each.pairs >= FEWEST_PAIRS]
+    if not answered:
+        return
+    yield "## In short"
+    rows = [f"| {asked.text} | {each.said} | {_interval(each)} | {each.pairs} |" for asked, each in answered]
+    yield "\n".join(["| question | answer | difference | pairs |", "| --- | --- | --- | --- |", *rows])
+    _draw(answered, "findings")
+    yield "![Answers to all questions that have one](images/findings.png)"
 
 
 def results(name: str) -> Results | None:
     """Return the results in findings/ of a study, None if nothing of it was played; each record is replayed."""
     try:
         # Those of scripted players are made anew.
-        root = Path() if name.endswith("-control") else HOME
-        found = parley.load(_file(name), root, "config/models.yaml").results()
+        study = study_of(name)
+        root = Path() if name.endswith("-control") else home(study)
+        found = parley.load(study.file, root, "config/models.yaml").results()
     except RecordError:
         return None
     for record in found.records:
@@ -146,11 +143,11 @@ def results(name: str) -> Results | None:
 def answers(name: str) -> list[Answer]:
     """Return the answers to the questions of a study, in their order, as far as it was played."""
     played, noise, control = (results(name + kind) for kind in ("", "-noise", "-control"))
-    theirs = _differences(name, control)
+    theirs = _differences(name, "-control", control)
     again = pd.DataFrame(columns=["what", "spread"]) if noise is None else noise.table("noise")
     spreads = dict(zip(again["what"], again["spread"], strict=True))
     made = []
-    for asked, row in _differences(name, played).items():
+    for asked, row in _differences(name, "", played).items():
         of_control = theirs.get(asked, {})
         told: dict[str, Any] = {key: row[key] for key in _COMPARED}
         told["noise"] = band(spreads.get(ASKED[name][asked].noise, _NAN), max(row["pairs"], 1))
@@ -159,79 +156,63 @@ def answers(name: str) -> list[Answer]:
     return made
 
 
-def _differences(name: str, played: Results | None) -> dict[str, dict[str, Any]]:
-    """Return for each question its row: those of the study file, then those that only the frozen plan has."""
+def _differences(name: str, kind: str, played: Results | None) -> dict[str, dict[str, Any]]:
+    """Return for each question its row: those of the study file, then those that only the frozen plan has.
+
+    All are one family, but those about reactions, which are corrected in their own table.
+    """
     if played is None:
         return {}
-    rows: dict[str, dict[str, Any]] = {str(row["question"]): row for row in _records(played.table("questions"))}
-    own: dict[str, dict[str, Any]] = {}
-    for question, asked in ASKED[name].items():
-        if asked.reaction:
-            table = played.table("reactions")
-            [row] = _records(table[table["what"] == asked.reaction])
-            own[question] = {**row, "value_from": row["value_without"], "value_to": row["value_with"]}
-            rows[question] = {**own[question], "smallest": asked.smallest}
-        elif asked.paired:
-            own[question] = rows[question] = _paired(played.simulations, asked)
-    if name == "deliberation":  # one family of six, as frozen
-        for row, p in zip(rows.values(), holm([row["p"] for row in rows.values()]), strict=True):
-            row["p_holm"] = float(p)
-    return {question: rows[question] for question in ASKED[name]}
+    study, asked = study_of(name + kind), ASKED[name]
+    own = [
+        Question(name=question, smallest=each.smallest, **each.declared)
+        for question, each in asked.items()
+        if each.declared
+    ]
+    table = question_table(played.simulations, replace(study, questions=(*study.questions, *own)))
+    rows: dict[str, dict[str, Any]] = {str(row["question"]): row for row in _records(table)}
+    reactions = _records(played.table("reactions")) if any(each.reaction for each in asked.values()) else []
+    for question, each in asked.items():
+        for row in reactions:
+            if row["what"] == each.reaction:
+                told = {"value_from": row["value_without"], "value_to": row["value_with"], "smallest": each.smallest}
+                rows[question] = {**row, **told}
+    return {question: rows[question] for question in asked}
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
 
 
-def _paired(simulations: pd.DataFrame, asked: Asked) -> dict[str, Any]:
-    """Return the difference of two indicators over problems: of one condition, or of two that are named by n."""
-    first, second = (
-        simulations[simulations["n"] == n].set_index("seed")[indicator].dropna().astype(float)
-        for n, indicator in asked.paired
-    )
-    both = pd.concat([first, second], axis=1, join="inner", keys=["x", "y"])
-    x, y = (both[side].to_numpy() for side in "xy")
-    counts = [int(np.sum(each)) for each in (x * y, x * (1 - y), (1 - x) * y, (1 - x) * (1 - y))]
-    low, high = map(float, paired_difference(*counts)) if len(x) else (_NAN, _NAN)
-    p = float(mcnemar(counts[1], counts[2])) if len(x) else _NAN
-    means = [float(side.mean()) if len(x) else _NAN for side in (x, y)]
-    named = dict(zip(("value_from", "value_to"), means, strict=True))
-    return {**named, "pairs": len(x), "difference": means[1] - means[0], "low": low, "high": high, "p": p} | {
-        "p_holm": p,
-        "smallest": asked.smallest,
-    }
-
-
-def _section(name: str, study: Study) -> Iterator[str]:
+def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     """Yield the paragraphs of one study, and write its figure and tables."""
-    (there, planned), (again, repeats) = (_played(_study(name + kind)) for kind in ("", "-noise"))
+    (there, planned), (again, repeats) = (played_of(study_of(name + kind)) for kind in ("", "-noise"))
     missing = "" if there + again == planned + repeats else " **Unfinished**: the answers are of what is there."
     yield (
         f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played, and {again} of {repeats} "
-        f"repeats that measure the noise.{missing} Plan: `{_file(name).relative_to(Path.cwd())}`, and beside it "
+        f"repeats that measure the noise.{missing} Plan: `{study.file.relative_to(Path.cwd())}`, and beside it "
         f"`{paths.frozen(study.file).name}`, which was committed before the first reply."
     )
-    found = answers(name) if there else []
     if not found:
         return
-    _write_table(f"{name}-answers", pd.DataFrame([asdict(each) for each in found]))
+    _write_table(f"{name}-answers", pd.DataFrame([asdict(each) for _, each in found]))
     yield "### Asked beforehand"
-    yield "\n".join(f"- {_sentence(name, each)}" for each in found)
+    yield "\n".join(f"- {_sentence(asked, each)}" for asked, each in found)
     yield f"![Answers of {study.title}](images/findings-{name}.png)"
-    with own_style():
-        write([_forest(study.title, found)], partial(_image, name), (".png", ".svg"))
+    _draw(found, f"findings-{name}")
     yield "### Seen besides"
     yield _explored(name)
+    if name == "hunt":
+        yield from _words(name)
+
+
+def _draw(found: Sequence[tuple[Asked, Answer]], name: str) -> None:
+    with own_style():
+        write([_forest(found)], partial(_image, name), (".png", ".svg"))
 
 
 def _image(name: str, suffix: str, page: int) -> Path:
-    return IMAGES / f"findings-{name}{'' if page == 1 else f'-{page}'}{suffix}"
-
-
-def _played(study: Study) -> tuple[int, int]:
-    """Return how many simulations of a study have a record, and how many it has; no first ones of a noise study."""
-    records = [s.record(study.name) for s in study.simulations() if s.condition.repeat != 0]
-    return sum((HOME / record).exists() for record in records), len(records)
+    return IMAGES / f"{name}{'' if page == 1 else f'-{page}'}{suffix}"  # those of former pages are removed
 
 
 def _write_table(name: str, table: pd.DataFrame) -> None:
@@ -239,21 +220,26 @@ def _write_table(name: str, table: pd.DataFrame) -> None:
     table.to_csv(TABLES / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
 
 
-def _sentence(name: str, each: Answer) -> str:
+def _sentence(asked: Asked, each: Answer) -> str:
     """Return question and answer, with interval, noise and control."""
-    asked = ASKED[name][each.question]
     if not each.pairs:
         return f"**{asked.text}** No pairs yet."
     measured = asked.measured[0].upper() + asked.measured[1:]
     text = f"**{asked.text}** *{each.said}.* {measured} {each.value_from:.0%} {asked.first}, "
-    text += f"{each.value_to:.0%} {asked.second}: {_points(each.difference)} points"
+    text += f"{each.value_to:.0%} {asked.second}: {_interval(each)}"
     few = each.pairs < FEWEST_PAIRS
-    text += "" if few or np.isnan(each.low) else f" [{_points(each.low)}, {_points(each.high)}]"
     text += f" over {counted(each.pairs, 'pair')}"
     text += "." if few or np.isnan(each.p) else f", p {_p(each.p)}, corrected {_p(each.p_holm)}."
-    text += f" Smallest that matters: {100 * each.smallest:g}."
+    text += "" if np.isnan(each.smallest) else f" Smallest that matters: {100 * each.smallest:g}."
     text += "" if np.isnan(each.noise) else f" Noise alone: ±{100 * each.noise:.1f}."
-    return text + ("" if np.isnan(each.control) else f" Control: {_points(each.control)}.")
+    text += "" if np.isnan(each.control) else f" Control: {_points(each.control)}."
+    return text + (f" {asked.note}" if asked.note else "")
+
+
+def _interval(each: Answer) -> str:
+    known = each.pairs >= FEWEST_PAIRS and not np.isnan(each.low)
+    limits = f" [{_points(each.low)}, {_points(each.high)}]" if known else ""
+    return f"{_points(each.difference)} points{limits}"
 
 
 def _points(share: float) -> str:
@@ -273,7 +259,7 @@ def _explored(name: str) -> str:
     rates = played.table("rates").rename(columns={"indicator": "quantity", "rate": "mean"})
     ends = played.table("outcomes").rename(columns={"outcome": "quantity", "rate": "mean"})
     every = pd.concat([shown, rates, ends])
-    axes = [axis for axis in _study(name).axes if every[axis].nunique() > 1]
+    axes = [axis for axis in study_of(name).axes if every[axis].nunique() > 1]
     table = every[every["quantity"].isin(columns)][[*axes, "quantity", "simulations", "mean", "low", "high"]]
     _write_table(f"{name}-conditions", table)
     lines = [f"| {' | '.join([*axes, 'simulations', *columns.values()])} |"]
@@ -286,6 +272,28 @@ def _explored(name: str) -> str:
     return "Means with their 95% intervals, by condition.\n\n" + "\n".join(lines)
 
 
+def _words(name: str, most: int = 10) -> Iterator[str]:
+    """Yield the words that honest players said most, and how often they then hunted the stag, as a table."""
+    played = results(name)
+    assert played is not None
+    turns = played.table("turns")
+    honest = turns[~turns["is_byzantine"]]
+    word, stag = honest["message"].str.lower().fillna("(none)"), honest["action"] == "Hunt Stag"
+    said = stag.groupby(word).agg(["size", "mean"]).reset_index(names="word")
+    said = said.sort_values(["size", "word"], ascending=[False, True])
+    _write_table(f"{name}-words", said.rename(columns={"size": "said", "mean": "then_stag"}))
+    rows = [
+        f"| {_plain(word)} | {size} | {mean:.0%} |" for word, size, mean in said.head(most).itertuples(index=False)
+    ]
+    yield f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions."
+    yield "\n".join(["| word | said | then the stag |", "| --- | --- | --- |", *rows])
+
+
+def _plain(word: str) -> str:
+    """Return a model's word without what Markdown would read as markup."""
+    return re.sub(r"[^\w'() -]", "?", one_line(word, 30))
+
+
 def _mean(row: Any) -> str:
     if np.isnan(row["mean"]):
         return "–"
@@ -293,28 +301,37 @@ def _mean(row: Any) -> str:
     return f"{row['mean']:.2f}{limits}"
 
 
-def _forest(title: str, found: Sequence[Answer]) -> Figure:
+def _forest(found: Sequence[tuple[Asked, Answer]]) -> Figure:
     """Draw the answers: difference and interval, the band of the noise, and the control's answer."""
-    figure = Figure((7.5, 1.35 + 0.5 * len(found)), layout="constrained")
+    figure = Figure((7.5, 1.3 + 0.55 * len(found)), layout="constrained")
     FigureCanvasAgg(figure)
     ax: Axes = figure.subplots()
-    for place, each in enumerate(found):
+    for place, (_, each) in enumerate(found):
         for edge in (-each.smallest, each.smallest):
-            ax.plot([100 * edge] * 2, [place - 0.35, place + 0.35], color="#999999", lw=0.8, ls=(0, (2, 2)))
+            ax.plot([100 * edge] * 2, [place - 0.4, place + 0.4], color="#999999", lw=0.8, ls=(0, (2, 2)))
         if not np.isnan(each.noise):
-            ax.barh(place, 200 * each.noise, left=-100 * each.noise, height=0.5, color="#DDDDDD")
+            ax.barh(place, 200 * each.noise, left=-100 * each.noise, height=0.6, color="#DDDDDD")
         known = each.pairs >= FEWEST_PAIRS
-        _point(ax, (each.difference, each.low if known else _NAN, each.high), place - 0.08, "o", "#0072B2")
-        _point(ax, (each.control, each.control_low, each.control_high), place + 0.2, "D", "#D55E00")
+        _point(ax, (each.difference, each.low if known else _NAN, each.high), place - 0.1, "o", _MODEL)
+        _point(ax, (each.control, each.control_low, each.control_high), place + 0.2, "D", _CONTROL)
     ax.axvline(0, color="#333333", linewidth=0.8)
-    ax.set_yticks(range(len(found)), [f"{each.question} ({each.pairs} pairs)" for each in found])
+    ax.set_yticks(range(len(found)), [_label(asked, each.pairs) for asked, each in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.set_xlim(-105, 105)
-    ax.set_xlabel(
-        "percentage points; blue: the model, orange: scripted control, gray: noise, dashed: smallest that matters"
-    )
-    ax.set_title(title, loc="left", fontsize=10, weight="bold")
+    ax.set_xlabel("difference in percentage points, with its 95% interval")
+    drawn = [
+        Line2D([], [], color=_MODEL, marker="o", ms=5, label="model"),
+        Line2D([], [], color=_CONTROL, marker="D", ms=5, label="scripted control"),
+        Patch(color="#DDDDDD", label="noise alone"),
+        Line2D([], [], color="#999999", lw=0.8, ls=(0, (2, 2)), label="smallest that matters"),
+    ]
+    figure.legend(handles=drawn, loc="outside upper center", ncols=4, frameon=False)
     return figure
+
+
+def _label(asked: Asked, pairs: int) -> str:
+    sides = f"{asked.first} \N{RIGHTWARDS ARROW} {asked.second}"
+    return f"{asked.measured.rstrip(':')}:\n{sides} ({counted(pairs, 'pair')})"
 
 
 def _point(ax: Axes, of: tuple[float, float, float], place: float, marker: str, color: str) -> None:

@@ -1,8 +1,8 @@
 """What docs/findings.md says besides numbers: the questions in words, and what the page does not show."""
 
-from dataclasses import dataclass
-
-_One = tuple[int, str]  # the number of agents, which names a condition, and an indicator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -10,7 +10,7 @@ class Asked:
     """A question in words, what is measured, and the names of its two sides.
 
     A question of the study file needs no more. One that only the frozen plan has names a measure of the table
-    `reactions`, or the two indicators that are compared.
+    `reactions`, or is `declared` here as a study file does it since.
     """
 
     text: str
@@ -19,8 +19,9 @@ class Asked:
     second: str
     noise: str = ""  # what the noise study measures of it; nothing where both sides are of one simulation
     reaction: str = ""
-    paired: tuple[_One, _One] | tuple[()] = ()
-    smallest: float = 0.2
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    smallest: float = 0.2  # nan where none was declared
+    note: str = ""
 
 
 INTRODUCTION = """\
@@ -83,10 +84,13 @@ ASKED = {
         "retreat": Asked(
             "Do betrayed stag hunters turn to the hare more often than the same players in the game of the same seed "
             "without an adversary (a sham betrayal)?",
-            "games with such a turn",
+            "games in which a stag hunter turns to the hare",
             "after the sham",
             "after a betrayal",
             reaction="retreated",
+            smallest=float("nan"),
+            note="Declared in the plan's prose alone, apart from the two: corrected in a table of its own, without a "
+            "smallest difference. Control: players that never forgive turn after each betrayal, and never without.",
         ),
     },
     "consensus": {
@@ -146,21 +150,21 @@ ASKED = {
             "right answers:",
             "of one agent",
             "of all three, unanimously",
-            paired=((3, _ALONE), (3, _ALL)),
+            declared={"outcomes": [_ALONE, _ALL], "where": {"n": 3}},
         ),
         "unanimity": Asked(
             "Are they unanimous and right more often than the majority of their first answers is right?",
             "right answers:",
             "of the first majority",
             "of all three, unanimously",
-            paired=((3, _FIRST), (3, _ALL)),
+            declared={"outcomes": [_FIRST, _ALL], "where": {"n": 3}},
         ),
         "turn": Asked(
             "Is the majority of last answers right more often than that of first answers?",
             "right answers:",
             "of the first majority",
             "of the last majority",
-            paired=((3, _FIRST), (3, _LAST)),
+            declared={"outcomes": [_FIRST, _LAST], "where": {"n": 3}},
         ),
         "equal_compute": Asked(
             "Is the majority after deliberation right more often than the majority of seven first answers?",
@@ -168,7 +172,12 @@ ASKED = {
             "of seven first answers",
             "of the last majority of three",
             _LAST,
-            paired=((7, _FIRST), (3, _LAST)),
+            declared={
+                "compare": {
+                    "first": {"outcome": _FIRST, "where": {"n": 7}},
+                    "second": {"outcome": _LAST, "where": {"n": 3}},
+                }
+            },
         ),
     },
 }
@@ -205,19 +214,25 @@ LIMITS = """\
 
 - One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers'
   models are others and far larger: no answer here says that a paper is wrong.
-- One thing is not as planned: the plans say that games are played in the order of seeds. Snakemake plays shards
-  in an order of its own. Each shard still holds the same two (of the deliberation four) seeds of all conditions.
+- Two things are not as planned: the plans say that games are played in the order of seeds, but when these were
+  played, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24 instead of 8
+  games, of the others 30), since each starts an engine of its own. Each shard still holds the same seeds of all
+  conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of
   fifty).
 - The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to
   nothing.
 - An open question is open: the interval says which differences are still possible.
-- Replies depend on the machine's arithmetic. `parley replay` gives identical games from the recorded replies
-  (`make findings` replays all); the model asked again may reply differently.
+- Replies depend on the machine's arithmetic, and on what shares the batch. `parley replay` gives identical games from
+  the recorded replies (`make findings` replays all). Of 16 replies of four hunts that were asked again on the same CPU
+  4 were identical one at a time, 12 with about as many requests at once as when they were played, and 13 if the
+  prompts were in the cache ([`parley verify`](../findings/verify.txt)).
 
 ## Check it
 
-`make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records, byte
-for byte, and replays each of them. The records are copied to `results/`, so that `parley report
+`make findings` rebuilds this page, its figures and the tables in `findings/tables/` from the records in
+[`findings/`](../findings/README.md), byte for byte, and replays each of them. The folder of a finished study is a
+Workflow Run RO-Crate, and its tables and replies, which are then written there, have a description in Croissant; the
+license is CC BY 4.0. The records are copied to `results/`, so that `parley report
 config/findings/findings-hunt.yaml` and `snakemake --cores all --config
 study=config/findings/findings-hunt.yaml` go on from there."""

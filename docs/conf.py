@@ -37,7 +37,7 @@ html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 
 # Pages that lie beside what they describe, and are shown in the site, too.
-FOLDERS = ("config", "envs", "examples", "benchmarks")
+FOLDERS = ("config", "envs", "examples", "benchmarks", "findings")
 ELSEWHERE = [
     name
     for name in ("CONTRIBUTING.md", "CHANGELOG.md", *(f"{place}/README.md" for place in FOLDERS))

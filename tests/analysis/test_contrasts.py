@@ -173,6 +173,15 @@ def test_quantities_have_mean_differences_with_t() -> None:
     assert pd.isna(row["both"])
 
 
+def test_shares_that_are_all_equal_have_the_interval_of_rates() -> None:
+    rows = pd.DataFrame(simulations("wwwww") + simulations("wwwww", model="b"))
+    table = contrast_table(rows.assign(final_honest_share=0.5, value_changes=3), BY, ConsensusGame)
+    row = of(table, "final_honest_share")
+    assert (row["low"], row["high"]) == pytest.approx([float(x) for x in paired_difference(5, 0, 0, 0)])
+    assert row["p"] == 1
+    assert math.isnan(of(table, "value_changes")["low"])  # of a number nothing says how much it varies
+
+
 def test_quantities_without_shared_seeds_have_no_interval() -> None:
     rows = pd.DataFrame(simulations("ww", [0, 1]) + simulations("ww", [2, 3], model="b"))
     rows["value_changes"] = [1, 3, 5, 5]

@@ -3,17 +3,19 @@
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
 from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
 from parley.analysis.power import Rates, power_of_rates
-from parley.analysis.stats import wilson_interval
+from parley.analysis.stats import mcnemar, wilson_interval
 from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.play.simulate import simulate_shard
-from parley.play.usable import read_own
+from parley.play.usable import read_own, read_records
 from parley.study import Study
 from parley.study.condition import SCRIPTED as ENGINE
 from support.studies import StudyFactory
@@ -49,6 +51,51 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     half = row["smallest_80"] / 2
     assert power_of_rates(60, Rates(0.5 - half, 0.5 + half), 0.05) == pytest.approx(0.8, abs=0.01)
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
+
+
+def test_two_outcomes_and_two_sides_are_planned(study_factory: StudyFactory) -> None:
+    first, last = "first_majority_correct_honest", "last_majority_correct_honest"
+    sides = {"first": {"outcome": first, "where": {"n": 7}}, "second": {"outcome": last, "where": {"n": 3}}}
+    questions = [
+        {"name": "turn", "outcomes": [first, last], "where": {"n": 3}, "smallest": 0.2, "expected": [0.6, 0.9]},
+        {"name": "compute", "compare": sides, "smallest": 0.2, "expected": [0.6, 0.9]},
+    ]
+    solver = {"model": {"name": "solver", "accuracy": 0.55, "recognize": 1.0}, "n": None, "prompt": "improve"}
+    grids = [{**solver, "honest": h, "vary": {"turns": [t]}} for h, t in ((3, 1), (7, 0))]
+    study = study_factory(
+        *grids, game="deliberation", parameters={"problems": "arithmetic"}, seeds=30, questions=questions
+    )
+    plans = planned(study, [])
+    assert [plan.basis for plan in plans] == [
+        "rates as expected; outcomes of one simulation independent: no pilot",
+        "rates as expected; pairs independent: no pilot",
+    ]
+    table = plan_table(study, plans, Costs([]))
+    power = power_of_rates(30, Rates(0.6, 0.9), 0.025)
+    assert table["power"].tolist() == pytest.approx([power, power])
+    assert table["simulations"].tolist() == [30, 60]  # the former needs one condition alone
+    assert table["what"].tolist() == [f"{first} -> {last}"] * 2
+    assert table["axis"].tolist() == ["", "n, turns"]
+    # Records tell how the two outcomes of a simulation go together.
+    simulate_shard(study, ENGINE, 0)
+    records = read_records(study)
+    within = planned(study, list(zip(records.simulations, records.summaries, strict=True)))[0]
+    wins = [[s.outcome["metrics"][name] for name in (first, last)] for s in records.summaries]
+    three = [won for won, s in zip(wins, records.simulations, strict=True) if s.condition.axes["n"] == 3]
+    assert (within.pairs, within.basis) == (30, "rates as expected; correlation of 30 pairs")
+    assert within.correlation == pytest.approx(np.corrcoef(np.array(three, dtype=float).T)[0, 1])
+
+
+def test_two_ways_to_end_never_go_together(study_factory: StudyFactory) -> None:
+    ends = {"outcomes": ["valid_consensus", "invalid_consensus"], "smallest": 0.2, "expected": [0.4, 0.6]}
+    grid = {"n": 4, "b": 0, "prompt": "may_exist", "model": "majority"}
+    study = study_factory(grid, seeds=30, questions=[{"name": "ends", **ends}])
+    [plan] = planned(study, [])
+    assert plan.basis == "rates as expected; no simulation ends both ways"
+    power = plan_table(study, [plan], Costs([]))["power"][0]
+    # All 30 are discordant: the sign test of 60% by hand.
+    found = [k for k in range(31) if mcnemar(k, 30 - k) < 0.05]
+    assert power == pytest.approx(sum(scipy.stats.binom.pmf(k, 30, 0.6) for k in found if k > 15), abs=0.01)
 
 
 def test_stated_rates_count_and_several_questions_share_the_level(study_factory: StudyFactory) -> None:

@@ -17,7 +17,7 @@ from parley.analysis.power import (
     power_of_rates,
     smallest_found,
 )
-from parley.analysis.stats import mcnemar, paired_mean
+from parley.analysis.stats import mcnemar, paired_mean, paired_share
 
 PROMPT = Rates(0.591, 0.754)  # section 4.1 of the paper, with pairs that are independent
 
@@ -114,6 +114,18 @@ def test_numbers_are_drawn_for_the_test_that_is_used() -> None:
     of_test = np.mean([paired_mean(np.zeros(20), sample)[2] < 0.05 for sample in drawn])
     assert of_test == pytest.approx(ours, abs=0.12)
     assert power_of_differences(20, np.full(30, 0.5), 0.7, 0.05) == 0  # nobody knows how they vary
+
+
+def test_shares_are_drawn_for_the_test_that_has_a_p_where_all_pairs_are_alike() -> None:
+    differences = np.array([0.0] * 19 + [0.25])  # of 20 drawn, all are alike in a third of the samples
+    drawn = np.random.default_rng(20).choice(differences - differences.mean(), size=(2000, 20)) + 0.3
+    ps = [paired_share(np.zeros(20), sample)[2] for sample in drawn[:300]]
+    assert np.mean(np.array(ps) < 0.05) == 1
+    assert power_of_differences(20, differences, 0.3, 0.05, share=True) == 1
+    assert 0.6 < power_of_differences(20, differences, 0.3, 0.05) < 0.7
+    # Alike, but for too small a difference: 20 pairs of 0.1 have p = 0.16.
+    few = power_of_differences(20, differences, 0.1, 0.05, share=True)
+    assert few == power_of_differences(20, differences, 0.1, 0.05) > 0.5
 
 
 def test_seeds_are_those_from_which_on_the_power_stays() -> None:

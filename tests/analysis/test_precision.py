@@ -8,10 +8,11 @@ import pytest
 import scipy
 
 from parley.analysis import precision as rule
-from parley.analysis.precision import anytime_interval, grown, precision, unreachable
+from parley.analysis.precision import Precision, anytime_interval, grown, precision, unreachable
 from parley.analysis.stats import wilson_interval
 from parley.play.simulate import simulate
 from parley.study import Study
+from parley.study.condition import Condition, Simulation
 from support.studies import StudyFactory
 
 GROWING: dict[str, Any] = {"from": 4, "by": 4, "to": 12, "until": {"outcome": "valid_consensus", "width": 0.4}}
@@ -36,6 +37,27 @@ def test_certain_conditions_stop_first(study_factory: StudyFactory) -> None:
     found = precision(study)
     assert (list(found.numbers.values()), found.narrow, found.may_grow) == ([8, 8], 2, False)
     assert "of 2 conditions 2 precise enough; 16 simulations decided" in found.line(study)
+
+
+def test_what_is_played_again_gets_the_seeds_of_the_first_time(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "majority"}, seeds=GROWING, repeats=2)
+    first, again = study.conditions
+
+    def play_one(condition: Condition) -> Precision:
+        for seed in condition.seeds:
+            record = Simulation(condition, seed).record(study.name)
+            if not record.exists():
+                simulate(study, record, [], 1.0)
+        return precision(study)
+
+    assert list(play_one(again).numbers.values()) == [4, 4]  # it decides nothing
+    assert play_one(first).may_grow
+    study = grown(study, precision(study))
+    first, again = study.conditions
+    found = play_one(first)
+    assert (list(found.numbers.values()), found.narrow, found.unplayed, found.may_grow) == ([8, 8], 1, 1, False)
+    found = play_one(again)
+    assert (found.narrow, found.unplayed) == (2, 0)
 
 
 def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFactory) -> None:

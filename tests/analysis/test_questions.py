@@ -9,8 +9,12 @@ import scipy
 
 from parley.analysis.contrasts import contrast_table
 from parley.analysis.questions import Pairs, question_table
+from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import benjamini_hochberg, holm, mcnemar, paired_difference, paired_mean
+from parley.play.simulate import simulate_shard
+from parley.play.usable import read_records
 from parley.study import Study
+from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory
 
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.3}
@@ -106,6 +110,109 @@ def test_quantities_are_compared_as_contrasts_compare_them(study_factory: StudyF
     x, y = (np.delete(shares[value], 4) for value in ("false", "true"))
     assert row["p"] == paired_mean(x, y)[2]
     assert pd.isna(row["only_first"])
+
+
+def test_shares_that_are_all_equal_rule_out_a_difference(study_factory: StudyFactory) -> None:
+    grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 20}
+    asked = {"compare": "cheap_talk"}
+    questions = [
+        {**asked, "name": "talk", "outcome": "stag_share", "smallest": 0.2},
+        {**asked, "name": "less", "outcome": "stag_share", "smallest": 0.16},
+        {**asked, "name": "pay", "outcome": "honest_payoff", "smallest": 0.2},
+    ]
+    study = study_factory(grid, game="stag_hunt", questions=questions)
+    played = [
+        {**s.condition.axes, "seed": s.seed, "outcome": "cooperation", "stag_share": 1.0, "honest_payoff": 5.0}
+        for s in study.simulations()
+    ]
+    table = question_table(pd.DataFrame(played), study).set_index("question")
+    # 1.96^2 / (20 + 1.96^2) = 0.161, which Tango's interval of 0 of 20 discordant pairs has, too.
+    assert (table.loc["talk", "low"], table.loc["talk", "high"]) == pytest.approx((-0.16113, 0.16113), abs=1e-5)
+    assert table["answer"].tolist() == ["no difference of 0.2 or more", "open", "open: all pairs differ by the same"]
+    assert table["p"].tolist() == [1, 1, 1]
+
+
+GRIDS = [
+    {"model": "solver", "n": None, "honest": 3, "b": 0, "prompt": "improve", "vary": {"turns": [1]}},
+    {"model": "solver", "n": None, "honest": 7, "b": 0, "prompt": "improve", "vary": {"turns": [0]}},
+]
+FIRST, LAST = "first_majority_correct_honest", "last_majority_correct_honest"
+BETWEEN = {
+    "first": {"outcome": FIRST, "where": {"n": 7}},
+    "second": {"outcome": LAST, "where": {"n": 3}},
+}
+# By n and seed, whether the first majority was right, and the last.
+RIGHT = {3: ("1000000000", "1111111100"), 7: ("1111000000", "1111000000")}
+
+
+def deliberations(study: Study) -> pd.DataFrame:
+    """The table of simulations, of which one has no answer."""
+    table = []
+    for simulation in study.simulations():
+        axes = simulation.condition.axes
+        first, last = (flags[simulation.seed] == "1" for flags in RIGHT[int(axes["n"])])
+        row = {**axes, "seed": simulation.seed, "outcome": "agreed", FIRST: first, LAST: last}
+        table.append(row | ({LAST: None} if (axes["n"], simulation.seed) == (3, 9) else {}))
+    return pd.DataFrame(table)
+
+
+def test_two_outcomes_of_the_same_simulations_and_two_sides_are_one_family(study_factory: StudyFactory) -> None:
+    questions = [
+        {"name": "turn", "outcomes": [FIRST, LAST], "where": {"n": 3}, "smallest": 0.2},
+        {"name": "compute", "compare": BETWEEN, "smallest": 0.2},
+    ]
+    study = study_factory(
+        *GRIDS, game="deliberation", parameters={"problems": "arithmetic"}, seeds=10, questions=questions
+    )
+    table = question_table(deliberations(study), study)
+    turn, compute = table.to_dict("records")
+    # Seed 9 has no last answer. Of the other nine: 0 in both, 1 to 7 only in the last, 8 in none.
+    assert (turn["pairs"], turn["only_first"], turn["only_second"], turn["both"]) == (9, 0, 7, 1)
+    assert (turn["low"], turn["high"]) == pytest.approx([float(x) for x in paired_difference(1, 0, 7, 1)])
+    assert (turn["what"], turn["axis"], turn["from"], turn["to"]) == (f"{FIRST} -> {LAST}", "", "", "")
+    # Seven first answers against the last of three: 0 to 3 in both, 4 to 7 only in the last of three.
+    assert (compute["pairs"], compute["only_first"], compute["only_second"], compute["both"]) == (9, 0, 4, 4)
+    assert (compute["value_from"], compute["value_to"]) == (pytest.approx(4 / 9), pytest.approx(8 / 9))
+    assert (compute["axis"], compute["from"], compute["to"]) == ("n, turns", "n=7, turns=0", "n=3, turns=1")
+    ps = [float(mcnemar(0, 7)), float(mcnemar(0, 4))]
+    assert table["p"].tolist() == pytest.approx(ps)
+    assert table["p_holm"].tolist() == pytest.approx([2 * ps[0], max(ps[1], 2 * ps[0])])
+    assert table["answer"].tolist() == ["differs", "differs"]
+    assert turn["kind"] == compute["kind"] == "indicator"
+
+
+def test_two_quantities_of_the_same_simulations_are_compared_by_t(study_factory: StudyFactory) -> None:
+    shares = ["final_participation", "final_confidence"]
+    asked = {"name": "sure", "outcomes": shares, "where": {"n": 3}, "smallest": 0.1}
+    study = study_factory(
+        *GRIDS, game="deliberation", parameters={"problems": "arithmetic"}, seeds=5, questions=[asked]
+    )
+    x, y = np.array([0.3, 0.5, 0.6, 0.9, np.nan]), np.array([0.4, 0.4, 0.9, 1.0, 0.2])
+    table = deliberations(study)
+    row = question_table(table.assign(**{shares[0]: x[table["seed"]], shares[1]: y[table["seed"]]}), study).iloc[0]
+    assert (row["pairs"], row["test"]) == (4, "t")
+    assert row["p"] == pytest.approx(scipy.stats.ttest_rel(y[:4], x[:4]).pvalue)
+    assert row["difference"] == pytest.approx(0.1)
+    assert pd.isna(row["only_first"])
+
+
+def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_factory: StudyFactory) -> None:
+    grid = {"model": ["wary", {"name": "wary", "vote": "stop"}], "n": 4, "prompt": ["may_exist", "none_exist"]}
+    asked = {"compare": "prompt", "over": "model", "smallest": 0.2}
+    questions = [
+        {**asked, "name": "mention", "outcome": "valid_consensus"},
+        {**asked, "name": "stop", "outcome": "premature_stop", "where": {"model": "wary-vote-stop"}},
+        {**asked, "name": "rounds", "outcome": "rounds", "where": {"model": "wary"}},
+    ]
+    study = study_factory(grid, parameters={"max_rounds": 6}, seeds=12, questions=questions)
+    simulate_shard(study, SCRIPTED, 0)
+    records = read_records(study)
+    played = [simulation_row(s, summary) for s, summary in zip(records.simulations, records.summaries, strict=True)]
+    mention, stop, rounds = question_table(pd.DataFrame(played), study).to_dict("records")
+    # Told that some may be Byzantine, none agrees; told that none is, all agree once they know each other's values.
+    assert (mention["pairs"], mention["only_first"], mention["only_second"]) == (24, 0, 24)
+    assert (stop["only_first"], stop["only_second"], stop["answer"]) == (12, 0, "differs")
+    assert (rounds["value_from"], rounds["value_to"], rounds["answer"]) == (6, 2, "open: all pairs differ by the same")
 
 
 def test_without_questions_the_table_is_empty_and_has_its_columns(study_factory: StudyFactory) -> None:

@@ -102,6 +102,7 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
         assert row["low"] > 0.7
         assert row["p_holm"] < 1e-6
     assert table.loc[("grim_trigger", "switched_for_good"), "difference"] == 1
+    assert table.loc[("grim_trigger", "switched_for_good"), "low"] > 0.7  # a share, in all pairs alike
     families = table.groupby("what")["p"]
     assert list(table["p_holm"].dropna()) == list(families.transform(lambda p: holm(p.to_numpy())).dropna())
 

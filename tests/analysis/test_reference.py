@@ -132,8 +132,9 @@ def test_all_columns_of_tables_are_described_and_all_that_is_described_is_there(
             declared = columns_of(name, study.axes, study.game)
             expected[name] |= {f"{study.game.name}: {column.name}" for column in declared}
     of_models = {f"{game}: {c}" for game in ("stag_hunt", "deliberation") for c in _names_with("degenerate", "model_")}
+    of_unfinished = {f"{study.game.name}: planned" for study in studies}
     for name in found:
-        assert expected[name] - found[name] <= of_models, name
+        assert expected[name] - found[name] <= of_models | of_unfinished, name
 
 
 def _names_with(*begin: str) -> set[str]:

@@ -19,6 +19,7 @@ from parley.analysis.stats import (
     mean_interval,
     paired_difference,
     paired_mean,
+    paired_share,
     unpaired_difference,
     unpaired_p,
     welch,
@@ -285,6 +286,45 @@ def test_differences_that_do_not_vary_have_no_interval(x: list[float], y: list[f
     assert math.isnan(low)
     assert math.isnan(high)
     assert found == pytest.approx(p, nan_ok=True)
+
+
+@given(st.integers(2, 300), st.sampled_from([-1.0, 0.0, 1.0]))
+def test_shares_that_all_differ_by_nothing_or_by_all_have_the_interval_and_test_of_rates(n: int, c: float) -> None:
+    x, y = ([1.0] * n, [1.0 + c] * n) if c < 1 else ([0.0] * n, [1.0] * n)
+    counts = (n, 0, 0, 0) if c == 0 else (0, n, 0, 0) if c < 0 else (0, 0, n, 0)
+    low, high, p = paired_share(x, y)
+    assert (low, high) == pytest.approx([float(limit) for limit in paired_difference(*counts)], abs=1e-9)
+    assert p == pytest.approx(float(mcnemar(*counts[1:3])))
+
+
+def test_shares_that_all_differ_by_the_same_by_hand() -> None:
+    # Of 20 pairs all differ by a quarter: u = 1.96^2 / (20 + 1.96^2) = 0.16113 of all pairs may differ otherwise.
+    low, high, p = paired_share([0.5] * 20, [0.75] * 20)
+    assert (low, high) == (pytest.approx(0.04859, abs=1e-5), pytest.approx(0.37085, abs=1e-5))
+    assert p == pytest.approx(2 * scipy_stats.norm.sf(math.sqrt(5)))
+    assert paired_share([0.5] * 20, [0.5] * 20) == (
+        pytest.approx(-0.16113, abs=1e-5),
+        pytest.approx(0.16113, abs=1e-5),
+        1,
+    )
+    assert np.isnan(paired_share([0.5], [0.75])).all()
+    assert np.isnan(paired_share([], [])).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
+def test_the_paired_share_and_its_interval_never_contradict(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=float).T / 4
+    low, high, p = paired_share(x, y)
+    assert (low > 0 or high < 0) == (p < 0.05)
+    if not math.isnan(paired_mean(x, y)[0]):
+        assert (low, high, p) == paired_mean(x, y)
+
+
+@given(st.integers(2, 60), st.integers(-20, 20))
+def test_the_share_test_and_interval_agree_whatever_the_difference(n: int, twentieths: int) -> None:
+    x, y = ([0.0] * n, [twentieths / 20] * n) if twentieths >= 0 else ([1.0] * n, [1 + twentieths / 20] * n)
+    low, high, p = paired_share(x, y)
+    assert (low > 0 or high < 0) == (p < 0.05)
 
 
 # Families

@@ -18,6 +18,7 @@ from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary, write_record
 from parley.play.runner import play
+from parley.play.simulate import simulate
 from parley.play.usable import bring_back, left_out_of_tables, recall_left_out, usable_part
 from parley.study import Study
 from support.forging import edit, make_former
@@ -312,9 +313,7 @@ def refusal(study: Study) -> str:
 
 def test_a_missing_record_is_named(study: Study) -> None:
     records(study)[1].unlink()
-    remedy = (
-        "no such file; run the study to make it; `parley.load(...).results()` in Python has tables of what is there"
-    )
+    remedy = "no such file; run the study to make it; what is there so far: parley report small --unfinished"
     assert refusal(study) == f"{records(study)[1]}: {remedy}"
 
 
@@ -373,6 +372,20 @@ def test_a_damaged_record_is_named_and_left_out_and_the_rest_goes_on(
     assert first.startswith(f"left out: {bad}: {words}")
     assert second == ("left out: 1 of 3 records; delete the named files and run the study again")
     assert left_out_of_tables(study) == [bad]
+
+
+def test_a_damaged_first_record_leaves_each_condition_its_own_numbers(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": 4, "b": [0, 1], "byzantine": "oscillate"}, seeds=3)
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 0.0)
+    records(study)[0].write_bytes(b"cut")
+    conditions = summarize(study)
+    assert conditions[["b", "simulations", "left_out"]].to_numpy().tolist() == [[0, 2, 1], [1, 3, 0]]
+    outcomes = read_table("small", "outcomes")
+    assert outcomes.groupby("b")["simulations"].unique().map(list).to_dict() == {0: [2], 1: [3]}
+    assert all(f"b={b}" in condition for b, condition in zip(outcomes["b"], outcomes["condition"], strict=True))
+    for condition, number in zip(study.conditions, (2, 3), strict=True):
+        assert json.loads(paths.metric("small", condition.path).read_text())["simulations"] == number
 
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGE)

@@ -30,6 +30,10 @@ def test_what_is_enumerated_is_what_the_page_says() -> None:
     page = {row[0]: row[1:] for row in section("differences")}
     sizes, covered = coverage.pairs_of(25)
     assert page["25 pairs"] == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
+    sizes, covered = coverage.few_of(5, 1.0)
+    shares = page["5 pairs of shares, 1 apart in some and else equal"]
+    assert shares == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
+    assert min(covered) > 0.94  # 0.1 without an interval for pairs that are all equal
 
 
 @pytest.mark.parametrize("case", dict([*coverage.INTERVALS, *coverage.TESTS]))

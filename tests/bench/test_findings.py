@@ -4,22 +4,33 @@ import re
 import shutil
 from pathlib import Path
 
-import pandas as pd
+import mlcroissant
 import pytest
+from rocrate.rocrate import ROCrate
 
 from benchmarks import findings
-from benchmarks.findings import Answer, sync
-from benchmarks.findings_text import ASKED, Asked
+from benchmarks.findings import Answer
+from benchmarks.findings_data import study_of, sync, write_games
+from benchmarks.findings_text import ASKED
+from parley.analysis.stats import holm, mcnemar
 from parley.errors import RecordError
 from parley.play.simulate import simulate_shard
 from parley.study.condition import SCRIPTED
+from support.exports import run_beside
 
 REPOSITORY = Path(__file__).parents[2]
 PLAYERS = {"hunt": "{name: win_stay_lose_shift, aspiration: 4}", "consensus": "random", "delib": "solver"}
 
 
+def with_workflow(folder: Path) -> None:
+    folder.mkdir()
+    shutil.copy(REPOSITORY / "Snakefile", folder)
+    shutil.copytree(REPOSITORY / "workflow", folder / "workflow")
+
+
 def with_scripted_players(folder: Path) -> None:
     """Put the studies of the findings into a folder, two seeds of each, with scripted players for the model."""
+    with_workflow(folder)
     (folder / "config/findings").mkdir(parents=True)
     (folder / "docs/images").mkdir(parents=True)
     shutil.copy(REPOSITORY / "config/models.yaml", folder / "config")
@@ -39,13 +50,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def play(name: str) -> None:
-    study = findings._study(name)
+    study = study_of(name)
     sync(study)
     simulate_shard(study, SCRIPTED, 0)
 
 
 def made(folder: Path) -> dict[str, bytes]:
-    places = (folder / "docs", folder / "findings/tables")
+    places = (folder / "docs", folder / "findings")
     return {str(f.relative_to(folder)): f.read_bytes() for place in places for f in place.rglob("*") if f.is_file()}
 
 
@@ -61,39 +72,122 @@ def test_the_records_alone_make_the_page_again(home: Path, monkeypatch: pytest.M
     )
     for asked in (*ASKED["hunt"].values(), *ASKED["deliberation"].values()):
         assert asked.text in " ".join(page.split())
+    for image in re.findall(r"\((images/.*)\)", page):
+        assert Path("docs", image).exists()
 
     # In a clone there are the records, and nothing else that was played.
     with_scripted_players(home / "clone")
-    shutil.copytree("findings/results", home / "clone/findings/results")
+    for records in Path("findings").rglob("simulations"):
+        shutil.copytree(records, home / "clone" / records)
     monkeypatch.chdir(home / "clone")
     findings.main()
     assert made(home / "clone") == made(home / "first")
-    study = findings._study("hunt")
+    study = study_of("hunt")
     assert all(simulation.record(study.name).exists() for simulation in study.simulations())
+
+
+@pytest.mark.slow
+def test_the_published_page_follows_from_the_published_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "clone"
+    with_workflow(folder)
+    shutil.copytree(REPOSITORY / "config", folder / "config")
+    shutil.copytree(REPOSITORY / "findings", folder / "findings")
+    (folder / "docs/images").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    findings.main()
+    published = [REPOSITORY / "docs/findings.md", *(REPOSITORY / "docs/images").glob("findings-*")]
+    published += [file for file in (REPOSITORY / "findings").rglob("*") if file.is_file()]
+    for file in published:
+        assert (folder / file.relative_to(REPOSITORY)).read_bytes() == file.read_bytes(), file
+
+
+@pytest.mark.slow
+def test_the_published_crates_are_valid(beside: Path) -> None:
+    crates = [file.parent for file in (REPOSITORY / "findings").glob("*/ro-crate-metadata.json")]
+    assert crates
+    assert run_beside(beside, "crate_is_valid.py", REPOSITORY, *crates) == [[] for _ in crates]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")  # mlcroissant's
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_a_finished_study_is_described_and_its_games_can_be_read(home: Path) -> None:
+    play("hunt")
+    game = next(study_of("hunt").simulations())
+    link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
+    Path("findings").mkdir(exist_ok=True)
+    Path("findings/read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
+    findings.main()
+    text = Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
+    assert "Round 1, signal" in text
+    assert f"#/game/{game.id}" in text
+    data = mlcroissant.Dataset("findings/hunt/croissant/croissant.json")
+    assert len(list(data.records("simulations"))) == 8
+    assert data.metadata.license == ["https://spdx.org/licenses/CC-BY-4.0"]
+    crate = ROCrate("findings/hunt")
+    assert all(Path("findings/hunt", file.id).is_file() for file in crate.get_by_type("File"))
+    assert len(list(Path("findings/hunt/results/findings-hunt").rglob("seed=*.parquet"))) == 8
+    with pytest.raises(ValueError, match="no game hunt-00000000"):
+        write_games("(../findings/games/hunt-00000000.txt)", ["hunt"])
 
 
 @pytest.mark.slow
 def test_a_record_that_replays_otherwise_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play("hunt")
-    sync(findings._study("hunt"))
+    sync(study_of("hunt"))
     monkeypatch.setattr("parley.games.stag_hunt.parameters.StagHuntParameters.hunters_needed", lambda *_: 1)
     with pytest.raises(RecordError, match="replaying it gives something else"):
         findings.results("hunt")
 
 
-def test_answers_of_one_condition_and_of_two_by_hand() -> None:
-    rows = [(3, 0, True, False), (3, 1, True, True), (3, 2, False, False), (7, 1, False, False), (7, 2, True, False)]
-    simulations = pd.DataFrame(rows, columns=["n", "seed", "one", "other"])
-    asked = Asked("", "", "", "", paired=((3, "one"), (3, "other")), smallest=0.1)
-    row = findings._paired(simulations, asked)
-    assert (row["pairs"], row["value_from"], row["value_to"]) == (3, pytest.approx(2 / 3), pytest.approx(1 / 3))
-    row = findings._paired(simulations, Asked("", "", "", "", paired=((7, "one"), (3, "other"))))
-    assert (row["pairs"], row["value_from"], row["value_to"], row["difference"]) == (2, 0.5, 0.5, 0)
+def test_what_only_the_frozen_plan_asks_by_hand(home: Path) -> None:
+    for file in Path("config/findings").glob("findings-deliberation*.yaml"):
+        file.write_text(file.read_text().replace("seeds: 2", "seeds: 12"))
+    simulate_shard(study_of("deliberation-control"), SCRIPTED, 0)
+    played = findings.results("deliberation-control")
+    assert played is not None
+    rows = findings._differences("deliberation", "-control", played)
+    assert list(rows) == list(ASKED["deliberation"])
+    simulations, first, last = played.simulations, "first_majority_correct_honest", "last_majority_correct_honest"
+    three, seven = (simulations[simulations["n"] == n].sort_values("seed").reset_index() for n in (3, 7))
+    sides = {
+        "single": (three["single_correct"], three["consensus_correct"]),
+        "unanimity": (three[first], three["consensus_correct"]),
+        "turn": (three[first], three[last]),
+        "equal_compute": (seven[first], three[last]),
+    }
+    for question, (x, y) in sides.items():
+        x, y, row = x.astype(bool), y.astype(bool), rows[question]
+        only = int((x & ~y).sum()), int((~x & y).sum())
+        assert (row["pairs"], row["only_first"], row["only_second"]) == (12, *only)
+        assert (row["value_from"], row["value_to"]) == (x.mean(), y.mean())
+        assert row["p"] == float(mcnemar(*only))
+    # One family of six, as frozen.
+    assert [row["p_holm"] for row in rows.values()] == holm([row["p"] for row in rows.values()]).tolist()
 
 
 def answer(difference: float, low: float, high: float, p: float, pairs: int = 10) -> Answer:
     nan = float("nan")
     return Answer("betrayal", pairs, 0.5, 0.5 + difference, difference, low, high, p, p, 0.2, nan, nan, nan, nan)
+
+
+def test_what_is_quoted_was_said() -> None:
+    """In the game that the quotation's paragraph, or its section, links to."""
+    games = {file.name: " ".join(file.read_text().split()) for file in (REPOSITORY / "findings/games").glob("*.txt")}
+    quoted = 0
+    for section in (REPOSITORY / "findings/read.md").read_text().split("### ")[1:]:
+        said = " ".join(games[name] for name in re.findall(r"games/([\w-]+\.txt)", section))
+        for quotation in re.findall("“(.+?)”", " ".join(section.split())):
+            for part in quotation.split(" ... "):
+                assert part.strip() in said
+                quoted += 1
+    assert quoted > 15
+
+
+def test_words_of_models_are_no_markup() -> None:
+    assert findings._plain("a|b`<i>\n") == "a?b??i?"
 
 
 def test_answers_in_words() -> None:
@@ -104,7 +198,7 @@ def test_answers_in_words() -> None:
     nan = float("nan")
     assert answer(nan, nan, nan, nan, pairs=0).said == "No pairs yet"
     assert answer(0.3, 0.1, 0.5, 0.01, pairs=9).said == "Too few pairs yet"
-    said = findings._sentence("hunt", answer(-0.25, -0.5, 0.1, 0.0004))
+    said = findings._sentence(ASKED["hunt"]["betrayal"], answer(-0.25, -0.5, 0.1, 0.0004))
     assert "50% without an adversary, 25% with one: -25.0 points [-50.0, +10.0] over 10 pairs, p < 0.001" in said
     assert "Noise" not in said
     assert "Control" not in said

@@ -34,6 +34,40 @@ def test_questions_are_planned(parley: Parley, study_factory: StudyFactory) -> N
     assert "seeds per condition" in svg
 
 
+def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study_factory: StudyFactory) -> None:
+    sides = {
+        "first": {"where": {"n": 4, "prompt": "may_exist"}},
+        "second": {"where": {"n": 6, "prompt": "none_exist"}},
+    }
+    questions = [
+        {
+            "name": "within",
+            "outcomes": ["premature_stop", "valid_consensus"],
+            "over": ["n", "prompt"],
+            "smallest": 0.2,
+        },
+        {"name": "between", "outcome": "valid_consensus", "compare": sides, "smallest": 0.2},
+    ]
+    study_factory(GRID, questions=questions)
+    assert parley("plan", "small.yaml", "--freeze").status == 0
+    ran = parley("plan", "small.yaml")
+    lines = ran.out.splitlines()
+    assert lines[1].startswith("within    premature_stop -> valid_consensus")
+    assert lines[2].startswith("between   n=4, prompt=may_exist -> n=6, prompt=none_exist  1 x 25")
+    assert (
+        "within: premature_stop -> valid_consensus: rates about one half, the hardest; no simulation ends" in ran.out
+    )
+    frozen = Path("small.frozen.md").read_text()
+    assert (
+        "1. **within**: premature_stop -> valid_consensus, in the same simulations, pooled over n, prompt; " in frozen
+    )
+    assert "2. **between**: valid_consensus at n=4, prompt=may_exist -> valid_consensus at n=6, prompt=none" in frozen
+    assert "the study is as it was frozen" in parley("plan", "small.yaml").out
+    questions[1]["compare"]["second"]["where"]["n"] = 4
+    study_factory(GRID, questions=questions)
+    assert "CHANGED since it was frozen: questions changed: between" in parley("plan", "small.yaml").out
+
+
 def test_the_same_study_gives_the_same_bytes(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[ASKED])
     made = [paths.power("small", *name) for name in (("plan", ".csv"), ("power", ".svg"), ("power", ".png"))]

@@ -68,7 +68,6 @@ def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study
 def test_a_study_without_results_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory()
     assert "no results yet" in one_line_error(parley("view", "small.yaml"), 1)
-    assert "no results yet" in one_line_error(parley("view", "small.yaml", "--serve"), 1)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from parley.analysis.tables import read_table
 from parley.figures.curves import curves
 from parley.figures.indicators import indicators
+from parley.figures.page import BELOW
 from parley.figures.style import own_style
 from parley.study import Study
 from support.measured import MeasuredGame, measured, played
@@ -43,7 +44,9 @@ def lines_of(figure: list[Figure]) -> dict[str, list[list[float]]]:
 
 
 def legend_of(figure: list[Figure]) -> list[str]:
-    return [text.get_text() for legend in figure[0].legends for text in legend.get_texts()]
+    beside = (text for ax in panels_of(figure[0]) for text in ax.texts if text.get_gid() != BELOW)
+    named = [text.get_text() for legend in figure[0].legends for text in legend.get_texts()]
+    return named or sorted(text.get_text() for text in beside)  # at the ends of lines
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 
 from parley import paths
 from parley.figures.make import figures
-from parley.figures.page import Panel, pages, write
+from parley.figures.page import Panel, pages, wrapped, write
 from parley.figures.style import COLORS, Look, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
@@ -184,3 +184,8 @@ def test_lines_and_outcomes_differ_in_gray() -> None:
         for one, other in combinations(game.outcomes, 2):
             apart = abs(lab(one.color)[0] - lab(other.color)[0])
             assert one.hatch != other.hatch or apart > 20, f"{game.name}: {one.name}, {other.name}"
+
+
+def test_a_name_that_is_little_longer_than_its_place_is_not_broken() -> None:
+    assert wrapped("oscillate", 0.5) == "oscillate"
+    assert wrapped("equivocate-low-1", 0.5) == "equivoc\nate-\nlow-1"

@@ -27,6 +27,20 @@ def test_lines_are_the_power_of_all_strata_and_of_one(study_factory: StudyFactor
     assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
 
 
+def test_a_long_question_has_its_name_alone_over_its_panel(study_factory: StudyFactory) -> None:
+    sides = {
+        "first": {"outcome": "premature_stop", "where": {"n": 4, "prompt": "may_exist"}},
+        "second": {"outcome": "valid_consensus", "where": {"n": 6, "prompt": "none_exist"}},
+    }
+    within = {"name": "within", "outcomes": ["no_consensus", "valid_consensus"], "over": ["n", "prompt"]}
+    questions = [{**within, "smallest": 0.2}, {"name": "between", "compare": sides, "smallest": 0.2}]
+    study = study_factory(GRID, questions=questions)
+    plans = planned(study, [])
+    one, other = panels_of(_power(study, plans, plan_table(study, plans, Costs([]))))
+    assert " ".join(one.get_title().split()) == "within: no_consensus -> valid_consensus; 40% -> 60%"
+    assert " ".join(other.get_title().split()) == "between; 40% -> 60%"
+
+
 def test_growing_seeds_stand_at_the_least_and_at_the_most(study_factory: StudyFactory) -> None:
     growing = {"from": 20, "by": 5, "to": 900, "until": {"outcome": "valid_consensus", "width": 0.05}}
     study = study_factory({**GRID, "seeds": growing}, questions=[ASKED])

@@ -74,6 +74,7 @@ STUDIES: Mapping[str, dict[str, Any]] = {
         {"b": 1, "prompt": ["may_exist", "none_exist"], "vary": FORMATS},
         {"b": 1, "byzantine": BY_WORDS},
         {"model": HONEST_RULES, "b": 1, "byzantine": "random"},
+        {"model": "wary", "prompt": ["may_exist", "none_exist"]},
     ),
     "consensus-long": consensus({"b": 1}, max_rounds=6, history_rounds=3, justification_chars=20),
     "consensus-apart": consensus(

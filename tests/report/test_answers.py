@@ -90,6 +90,61 @@ def test_what_has_no_pairs_is_not_known() -> None:
     assert told(difference=math.nan).startswith("nothing is known of valid consensus")
 
 
+def test_two_outcomes_are_told_from_each_other() -> None:
+    rates = {"what": "premature_stop -> valid_consensus", "axis": "", "from": "", "to": ""}
+    assert told(**rates) == "“valid consensus” holds 16 points [4, 28] less often than “premature stop” (80% → 64%)"
+    alike = told(**rates, difference=0.0, low=-0.1, high=0.1)
+    assert "“valid consensus” holds as often as “premature stop”: a difference of 0 points [-10, 10]" in alike
+    assert told(**rates, difference=math.nan) == "nothing is known of “valid consensus” and “premature stop”"
+    sides = {"axis": "n, prompt", "from": "n=7, prompt=a", "to": "n=3, prompt=b"}
+    text = told(**rates | sides)
+    assert "“valid consensus” with n=3, prompt=b holds 16 points" in text
+    assert "less often than “premature stop” with n=7, prompt=a (80% → 64%)" in text
+    means = {"kind": "quantity", "what": "rounds -> value_changes", "axis": "", "value_from": 3.0, "value_to": 5.5}
+    assert "is 2.5 [1, 4] higher than “" in told(**means, difference=2.5, low=1.0, high=4.0)
+
+
+def test_two_sides_of_one_outcome_are_told_as_two_values() -> None:
+    text = told(axis="n, prompt", **{"from": "n=7, prompt=a", "to": "n=3, prompt=b"})
+    assert text == (
+        "valid consensus is 16 points [4, 28] less often with n=3, prompt=b than with n=7, prompt=a (80% → 64%)"
+    )
+
+
+def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers(study_factory: StudyFactory) -> None:
+    compare = {
+        "first": {"where": {"n": 3, "prompt": "none_exist"}},
+        "second": {"where": {"n": 4, "prompt": "may_exist"}},
+    }
+    questions = [
+        {
+            "name": "within",
+            "outcomes": ["premature_stop", "valid_consensus"],
+            "over": ["n", "prompt"],
+            "smallest": 0.15,
+        },
+        {"name": "between", "outcome": "valid_consensus", "compare": compare, "smallest": 0.15},
+    ]
+    study = study_factory({"prompt": ["none_exist", "may_exist"], "n": [3, 4]}, seeds=2, questions=questions)
+    rows = [
+        ROW | {"question": "within", "what": "premature_stop -> valid_consensus", "axis": "", "from": "", "to": ""},
+        ROW
+        | {
+            "question": "between",
+            "axis": "n, prompt",
+            "from": "n=3, prompt=none_exist",
+            "to": "n=4, prompt=may_exist",
+        },
+    ]
+    within, between = answers(study, pd.DataFrame(rows), Links(study, planned=True))
+    assert within["what"] == within["compared"] == "premature stop → valid consensus"
+    assert within["sentence"].endswith(", pooled over n, prompt; 50 pairs.")
+    assert within["links"] == []
+    assert between["compared"] == "n=3, prompt=none_exist → n=4, prompt=may_exist"
+    [(_, link)] = between["links"]
+    assert "a.n=3&a.b=0&a.prompt=none_exist&b.model=majority&b.n=4&b.b=0&b.prompt=may_exist" in link
+
+
 def asked(make: StudyFactory, **changes: Any) -> dict[str, Any]:
     question = {"name": "mention", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.15}
     study = make({"prompt": ["none_exist", "may_exist"]}, seeds=2, questions=[{**question, "where": {"n": 3}}])
@@ -114,6 +169,7 @@ def test_a_question_is_answered_in_words_and_numbers(study_factory: StudyFactory
     [
         ("open", "Open: "),
         ("no pairs", "Open: there are no pairs"),
+        ("open: all pairs differ by the same", "Open: all pairs differ by exactly the same, which says"),
         ("no difference of 0.15 or more", "No difference of 15 points or more (p"),
         ("differs, by less than 0.15", "It differs, by less than 15 points (p"),
     ],
@@ -171,5 +227,5 @@ def test_a_question_over_several_strata_leads_to_each(study_factory: StudyFactor
     study = study_factory({"prompt": ["none_exist", "may_exist"], "n": [3, 4]}, seeds=2, questions=[question])
     found_links = Links(study, planned=True).question(study.comparisons[0])
     assert [name for name, _ in found_links] == ["n=3", "n=4"]
-    comparison = dataclasses.replace(study.comparisons[0], kind="quantity")
+    comparison = dataclasses.replace(study.comparisons[0], kinds=("quantity", "quantity"))
     assert Links(study, planned=True).question(comparison) == []

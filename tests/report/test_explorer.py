@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -427,16 +428,27 @@ def test_print_leaves_the_controls_out_and_the_evidence_in(opened: Open) -> None
     assert shown < games_listed(listed) == len(LIARS) * SEEDS
 
 
-def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
-    index = study_index(SEEDS, served=True, running=True)
-    write_explorer(tmp_path, index)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path)))
+@contextmanager
+def served(browser: Any, folder: Path) -> Iterator[tuple[Any, ThreadingHTTPServer]]:
+    """A tab whose clock stands still, and a server of the folder."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
     Thread(target=server.serve_forever, daemon=True).start()
     context = browser.new_context()
     tab = context.new_page()
     tab.clock.install()
-    last = simulation_id(len(LIARS) * SEEDS - 1)[:8]
     try:
+        yield tab, server
+    finally:
+        context.close()
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
+    index = study_index(SEEDS, served=True, running=True)
+    write_explorer(tmp_path, index)
+    last = simulation_id(len(LIARS) * SEEDS - 1)[:8]
+    with served(browser, tmp_path) as (tab, server):
         tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
         assert "still playing" in tab.inner_text("#row-1")
         index["simulations"]["running"][-1], index["simulations"]["outcome"][-1] = False, "split"
@@ -458,9 +470,20 @@ def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> Non
         server.server_close()
         tab.click("#refresh")
         tab.wait_for_selector("text=the server does not answer")
-    finally:
-        context.close()
-        server.server_close()
+
+
+def test_a_study_of_which_nothing_is_played_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
+    later = study_index(SEEDS, served=True)
+    first = study_index(SEEDS, served=True, unfinished=len(LIARS) * SEEDS, conditions=[], pairs={"key": []})
+    first["simulations"] = {name: [] for name in first["simulations"]}
+    first["indicators"] = [{**each, "values": []} for each in first["indicators"]]
+    write_explorer(tmp_path, first)
+    with served(browser, tmp_path) as (tab, server):
+        tab.goto(f"http://127.0.0.1:{server.server_port}/")
+        tab.wait_for_selector("text=Nothing was said yet.")
+        (tmp_path / "data" / "index.js").write_text(data_js("index", later), encoding="utf-8")
+        tab.clock.run_for(10_000)  # by itself
+        tab.wait_for_selector(f"text={len(LIARS) * SEEDS} of {len(LIARS) * SEEDS} simulations")
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -71,11 +71,6 @@ def test_what_cannot_be(study_factory: StudyFactory, changes: dict[str, Any], sa
     assert "\n" not in str(raised.value)
 
 
-def test_growing_seeds_are_not_repeated(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="seeds that grow cannot be repeated"):
-        study_factory(seeds=GROWING, repeats=2)
-
-
 def test_a_grid_may_have_its_own(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 3, "seeds": GROWING}, {"n": 4}, seeds=2)
     assert [len(condition.seeds) for condition in study.conditions] == [4, 2]

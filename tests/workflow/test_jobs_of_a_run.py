@@ -146,3 +146,17 @@ def test_code_of_the_users_own_is_alone(study_factory: StudyFactory, monkeypatch
 
 def test_what_snakemake_formats_is_the_text_again() -> None:
     assert braced("a {b} c").format() == "a {b} c"
+
+
+def test_shards_are_chosen_in_the_order_of_their_first_seed(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": ["big", "tiny"], "n": [3, 4]}, seeds=4, shard_size=4, models=MODELS)
+    jobs = jobs_of(study)
+
+    def priority(engine: str, shard: int) -> int:
+        return jobs.shard_priority(Wildcards(fromdict={"engine": engine, "shard": str(shard)}))
+
+    order = [("big", 0), ("tiny", 0), ("big", 1), ("tiny", 1)]
+    priorities = [priority(*shard) for shard in order]
+    assert priorities == sorted(priorities, reverse=True)
+    assert len(set(priorities)) == 4
+    assert min(priorities) > 0  # else Snakemake would rather choose none

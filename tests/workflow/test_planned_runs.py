@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from parley import paths
 from parley.errors import RecordError
@@ -17,6 +18,8 @@ from parley.study import load_study
 from parley.workflow import hooks, run
 from parley.workflow.run import Run, begin
 from support.studies import StudyFactory
+
+ExecutorPluginRegistry()  # looks for SLURM with processes; Snakemake has it before a run begins
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +124,23 @@ def test_a_second_run_of_a_study_is_refused_with_one_line(
         hooks.on_start(planned, snakemake())
     assert ended.value.code == 1
     assert "another run of this study holds it" in capsys.readouterr().err
+
+
+def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = Run(study_factory({"model": "tiny"}, seeds=2), is_main=True)
+    record = Path(planned.missing[1])
+    record.parent.mkdir(parents=True)
+    record.touch()
+
+    def begin_anew() -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(hooks, "restart", begin_anew)
+    monkeypatch.setattr(hooks, "wait_for_former_jobs", lambda study, required: False)
+    with pytest.raises(InterruptedError):
+        hooks.on_start(planned, SimpleNamespace(local_exec=True))
 
 
 def test_the_hooks_of_a_jobs_own_process_do_nothing(study_factory: StudyFactory, folder: Path) -> None:

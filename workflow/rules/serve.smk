@@ -6,6 +6,7 @@ rule serve:
         endpoint=service(str(paths.endpoint("{study}", "{engine}", "{shard}", "{model}"))),
     log:
         str(paths.log("{study}", "serve", "{engine}", "shard={shard}", "{model}")),
+    priority: JOBS.shard_priority
     group:
         JOBS.shard_group
     conda:

@@ -4,6 +4,7 @@ rule gather_shard:
         shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN.token, "{shard}")))),
     log:
         str(paths.log("{study}", "gather_shard", "{engine}", "shard={shard}")),
+    priority: JOBS.shard_priority
     group:
         JOBS.shard_group
     conda:
@@ -27,6 +28,8 @@ rule simulate:
         str(paths.simulation_log("{study}", "{condition}", "{spec}", "{seed}")),
     benchmark:
         str(paths.benchmark("{study}", "simulate", "{condition}", "spec={spec}", "seed={seed}"))
+    # Beside a server its shard has one: to evaluate it for each simulation would take time.
+    priority: JOBS.simulation_priority if JOBS.some_alone else 0
     group:
         JOBS.simulation_group
     conda:

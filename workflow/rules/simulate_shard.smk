@@ -6,6 +6,7 @@ rule simulate_shard:
         str(paths.log("{study}", "simulate_shard", "{engine}", "shard={shard}")),
     benchmark:
         str(paths.benchmark("{study}", "simulate_shard", "{engine}", "shard={shard}"))
+    priority: JOBS.shard_priority
     group:
         JOBS.shard_group
     conda:
@@ -17,6 +18,6 @@ rule simulate_shard:
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.
         f"parley simulate-shard {RUN.study_options} --engine {{wildcards.engine}} {{wildcards.shard}}"
-        # The shell's parent is Snakemake: who kills it wants no more JOBS.requests.
+        # The shell's parent is Snakemake: who kills it wants no more games.
         " --exit-with $PPID > {log} 2>&1"
         " || (cat {log} >> {log}.failed; exit 1)"

@@ -33,9 +33,13 @@ def impossible_outcomes(study: Study, rows: pd.DataFrame) -> Impossible:
     return found
 
 
-def outcomes_of(conditions: pd.DataFrame, game: type[Game]) -> list[OutcomeClass]:
-    """Return the outcomes that some of these conditions can have; `conditions` are rows of the table of conditions."""
-    return [outcome for outcome in game.outcomes if conditions[f"{outcome.name}_rate"].notna().any()]
+def outcomes_of(conditions: pd.DataFrame, game: type[Game], names: Sequence[str] = ()) -> list[OutcomeClass]:
+    """Return the outcomes, of these names if there are any, that some of these conditions can have.
+
+    `conditions` are rows of the table of conditions.
+    """
+    wanted = [outcome for outcome in game.outcomes if not names or outcome.name in names]
+    return [outcome for outcome in wanted if conditions[f"{outcome.name}_rate"].notna().any()]
 
 
 def condition_table(
@@ -95,7 +99,10 @@ def print_conditions(table: pd.DataFrame, by: Sequence[str], game: type[Game]) -
     if (table["threat_model"] != "none").any():
         shown["threat model"] = table["threat_model"]
     shown["simulations"] = table["simulations"]
-    labels = {outcome.label for outcome in outcomes_of(table, game)}
+    if "planned" in table:
+        shown["planned"] = table["planned"]
+    labels = {"simulations", "planned"} if "planned" in table else set()
+    labels |= {outcome.label for outcome in outcomes_of(table, game)}
     for outcome in outcomes_of(table, game):
         cells = []
         for _, row in table.iterrows():

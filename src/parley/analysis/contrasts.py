@@ -26,6 +26,7 @@ from parley.analysis.stats import (
     mean_interval,
     paired_difference,
     paired_mean,
+    paired_share,
     unpaired_difference,
     unpaired_p,
 )
@@ -78,7 +79,7 @@ def contrast_table(
     binary = [("outcome", o.name) for o in game.outcomes] + [("indicator", i.name) for i in game.evidence.indicators]
     tables = [
         _differences_of_rates(cells, places, by, binary),
-        *(_differences_of_means(cells, places, by, q, name.name) for q, name in enumerate(_contrasted(game))),
+        *(_differences_of_means(cells, places, by, q, quantity) for q, quantity in enumerate(_contrasted(game))),
         *(_within(cells, by, binary, names) for names in game.evidence.comparisons),
     ]
     table = pd.concat([t for t in tables if len(t)] or tables[:1], ignore_index=True)
@@ -248,7 +249,7 @@ def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
 
 
 def _differences_of_means(
-    cells: Sequence[_Cell], places: Sequence[tuple[str, int, int]], by: Sequence[str], row: int, name: str
+    cells: Sequence[_Cell], places: Sequence[tuple[str, int, int]], by: Sequence[str], row: int, quantity: Quantity
 ) -> pd.DataFrame:
     """Return the table of mean differences of one quantity; without shared seeds it has no interval and no p."""
     table = []
@@ -261,12 +262,12 @@ def _differences_of_means(
         x, y = x[known], y[known]
         whole = [mean_interval(v).mean for v in (first, second)]
         here, there = (float(x.mean()), float(y.mean())) if x.size else whole
-        low_limit, high_limit, p = paired_mean(x, y)
+        low_limit, high_limit, p = paired_share(x, y) if quantity.share else paired_mean(x, y)
         sizes = [(~np.isnan(v)).sum() for v in (first, second)]
         axis, low, high, *others = _where(cells, place, by)
         counted = [x.size, *sizes, pd.NA, pd.NA, pd.NA]
         values = [here, there, *whole, there - here, low_limit, high_limit, "t" if x.size else "", p]
-        table.append(["quantity", axis, low, high, name, *others, *counted, *values])
+        table.append(["quantity", axis, low, high, quantity.name, *others, *counted, *values])
     return pd.DataFrame(table, columns=[*_BEFORE, *by, *_AFTER])
 
 

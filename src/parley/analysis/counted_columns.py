@@ -75,6 +75,7 @@ COUNTED = (
             DEGENERATE_RATE,
             Column("engines", "int64", "how many engines answered; more than one is a warning"),
             Column("left_out", "int64", "simulations whose records are damaged and left out"),
+            Column("planned", "int64", "simulations of the whole study; only in tables of an unfinished one"),
         ),
     ),
     Table(

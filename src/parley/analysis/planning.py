@@ -26,8 +26,8 @@ from parley.analysis.stats import CONFIDENCE, wilson_of_mean
 from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.study import Study
+from parley.study.comparisons import Comparison
 from parley.study.condition import Condition, Simulation
-from parley.study.questions import Comparison
 
 PILOT = 20  # pairs that a correlation, a rate or a spread is taken from; fewer say too little
 TARGETS = (0.8, 0.9)
@@ -78,7 +78,7 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
             return Planned(comparison, math.nan, question.smallest, 0, math.nan, basis, None)
 
         def by_samples(n: int, difference: float, alpha: float) -> float:
-            return power_of_differences(n, differences, difference, alpha)
+            return power_of_differences(n, differences, difference, alpha, comparison.share)
 
         basis, smallest = f"spread of {number} pairs", question.smallest
         return Planned(comparison, math.nan, smallest, number, math.nan, basis, by_samples, 100 * smallest)
@@ -87,7 +87,11 @@ def _planned(comparison: Comparison, pairs: Pairs, base: float | None) -> Planne
     given, difference, said = _assumed(comparison, float(pairs.first.mean()) if pilot else None, number, base)
     first = 0.5 - difference / 2 if given is None else given
     room = 1 - first if difference >= 0 else first
-    paired = f"correlation of {number} pairs" if pilot else "pairs independent: no pilot"
+    within = all(one is other for one, other in comparison.strata)
+    alone = "outcomes of one simulation" if within else "pairs"
+    paired = f"correlation of {number} pairs" if pilot else f"{alone} independent: no pilot"
+    if within and comparison.kinds == ("outcome", "outcome"):  # a simulation ends in one way: never in both
+        phi, paired = -1.0, "no simulation ends both ways"
 
     def by_counts(n: int, difference: float, alpha: float) -> float:
         low = 0.5 - difference / 2 if given is None else first
@@ -133,8 +137,8 @@ def _row(plan: Planned, alpha: float, costs: Costs) -> dict[str, Any]:
     most = least if grown == now else _found(plan, grown, alpha)
     row: dict[str, Any] = {
         "question": comparison.question.name,
-        "what": comparison.question.outcome,
-        "axis": comparison.question.compare,
+        "what": comparison.what,
+        "axis": comparison.axis,
         "from": comparison.values[0],
         "to": comparison.values[1],
         "strata": strata,

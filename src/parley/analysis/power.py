@@ -18,6 +18,7 @@ _ENUMERATED = 3000  # discordant pairs; with more, tables are drawn
 _DRAWN = 20_000
 _SAMPLES, _NUMBERS = 2_000, 10_000_000  # samples of differences of a quantity for each power, and what they hold
 _TAIL = 1e-12  # of a distribution, which is left out
+_ROUNDING = 1e-12
 MAX_PAIRS = 100_000
 
 
@@ -78,8 +79,10 @@ def power_of_rates(pairs: int, rates: Rates, alpha: float) -> float:
     return float(min(1.0, found.sum()))
 
 
-def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: float) -> float:
+def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: float, share: bool = False) -> float:
     """Return how often the paired t test has a p below `alpha` if pairs differ by `shift` in the mean.
+
+    That of a `share` has a p also where all pairs of a sample differ by the same (`paired_share`).
 
     Samples are drawn from measured `differences`, whose mean is taken from them, with a seed that `pairs` gives: the
     standard error is about one point.
@@ -89,8 +92,12 @@ def power_of_differences(pairs: int, differences: Floats, shift: float, alpha: f
     size = (min(_SAMPLES, max(_NUMBERS // pairs, 100)), pairs)
     drawn = np.random.default_rng(pairs).choice(differences - differences.mean(), size=size)
     means, sd = drawn.mean(axis=1) + shift, drawn.std(axis=1, ddof=1)
-    t = np.abs(means) * np.sqrt(pairs) / np.where(sd > 0, sd, np.inf)  # without variation there is no p
-    return float((t > scipy.stats.t.isf(alpha / 2, pairs - 1)).mean())
+    alike = sd <= _ROUNDING
+    t = np.abs(means) * np.sqrt(pairs) / np.where(alike, np.inf, sd)  # without variation there is no p
+    found = t > scipy.stats.t.isf(alpha / 2, pairs - 1)
+    if share:
+        found |= alike & (np.sqrt(pairs * np.minimum(np.abs(means), 1)) > scipy.stats.norm.isf(alpha / 2))
+    return float(found.mean())
 
 
 def pairs_needed(power: Callable[[int], float], target: float, step: int = 1, most: int = MAX_PAIRS) -> int | None:

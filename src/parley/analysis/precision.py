@@ -50,17 +50,28 @@ class Precision:
 def precision(study: Study) -> Precision:
     """Return how many seeds each condition with growing seeds has, by the records that are there.
 
-    Damaged records tell nothing; a missing one leaves its condition open.
+    Damaged records tell nothing; a missing one leaves its condition open. What is played again gets as many seeds as
+    the first time has, which alone decides.
     """
-    numbers, states, may_grow = {}, [], False
+    found: dict[str, tuple[int, str]] = {}
+    may_grow = False
     for condition in study.conditions:
         if (growing := condition.growing) is not None:
-            number, state = _grown(study, condition, growing)
-            numbers[condition.place] = number
-            states.append(state)
-            may_grow |= state == "unplayed" and number < growing.to
+            if condition.repeat:
+                number, state = found[replace(condition, repeat=0).place]
+                state = state if _is_played(study, condition, number) else "unplayed"
+            else:
+                number, state = _grown(study, condition, growing)
+                may_grow |= state == "unplayed" and number < growing.to
+            found[condition.place] = number, state
+    states = [state for _, state in found.values()]
     narrow, exhausted, unplayed = (states.count(state) for state in ("narrow", "exhausted", "unplayed"))
+    numbers = {place: number for place, (number, _) in found.items()}
     return Precision(numbers, narrow, exhausted, unplayed, may_grow)
+
+
+def _is_played(study: Study, condition: Condition, number: int) -> bool:
+    return all(Simulation(condition, seed).record(study.name).exists() for seed in range(number))
 
 
 def _grown(study: Study, condition: Condition, growing: GrowingSeeds) -> tuple[int, str]:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from parley.analysis.columns import names_of
 from parley.analysis.rates import by_condition, flags, numbers
-from parley.analysis.stats import CONFIDENCE, Floats, holm, mcnemar, paired_difference, paired_mean
+from parley.analysis.stats import CONFIDENCE, Floats, holm, mcnemar, paired_difference, paired_mean, paired_share
 from parley.study import Study
-from parley.study.questions import Comparison
+from parley.study.comparisons import Comparison, Kind
 
 OPEN, DIFFERS, NO_PAIRS = "open", "differs", "no pairs"
+ALIKE = "open: all pairs differ by the same"  # of numbers without bounds, which then have no interval
 _VALUE = "_value"
 
 
@@ -73,17 +74,19 @@ def _stratum(comparison: Comparison, pair: Sequence[Any], groups: Any, study: St
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     # Simulations of a pair have the seed in common, and all else that the game pairs by.
     by = [name for name in ("seed", *study.game.evidence.paired_by) if name in sides[0]]
-    first, second = (side[by].assign(**{_VALUE: _values(comparison, side)}).dropna(subset=_VALUE) for side in sides)
+    first, second = (
+        side[by].assign(**{_VALUE: _values(kind, name, side)}).dropna(subset=_VALUE)
+        for kind, name, side in zip(comparison.kinds, comparison.outcomes, sides, strict=True)
+    )
     joined = first.merge(second, on=by)
     values = (joined[f"{_VALUE}_{side}"].to_numpy(dtype=float) for side in ("x", "y"))
     return *values, joined["seed"].to_numpy(dtype=np.int64)
 
 
-def _values(comparison: Comparison, rows: pd.DataFrame) -> Floats:
-    name = comparison.question.outcome
-    if comparison.kind == "outcome":
+def _values(kind: Kind, name: str, rows: pd.DataFrame) -> Floats:
+    if kind == "outcome":
         return np.asarray(rows["outcome"] == name, dtype=np.float64)
-    if comparison.kind == "quantity":
+    if kind == "quantity":
         return numbers(rows, name)
     answers = flags(rows, name).astype(float)
     return np.where(answers < 0, np.nan, answers)
@@ -94,7 +97,7 @@ def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
     x, y = pairs.first, pairs.second
     if comparison.kind == "quantity":
         counts: Sequence[Any] = (pd.NA, pd.NA, pd.NA)
-        *limits, p = paired_mean(x, y)
+        *limits, p = paired_share(x, y) if comparison.share else paired_mean(x, y)
         test = "t"
     else:
         both, first, second, neither = pairs.counts
@@ -106,8 +109,8 @@ def _row(comparison: Comparison, pairs: Pairs) -> dict[str, Any]:
     return {
         "question": question.name,
         "kind": comparison.kind,
-        "what": question.outcome,
-        "axis": question.compare,
+        "what": comparison.what,
+        "axis": comparison.axis,
         "from": low_value,
         "to": high_value,
         "over": ", ".join(question.over),
@@ -130,6 +133,8 @@ def _answer(row: dict[str, Any]) -> str:
     """Return the answer in words; a difference that matters is ruled out where the whole interval is smaller."""
     if not row["pairs"]:
         return NO_PAIRS
+    if row["pairs"] > 1 and np.isnan(row["low"]):
+        return ALIKE
     smallest, differs = row["smallest"], row["p_holm"] < 1 - CONFIDENCE
     if -smallest < row["low"] and row["high"] < smallest:
         return f"{DIFFERS}, by less than {smallest:g}" if differs else f"no difference of {smallest:g} or more"

@@ -19,6 +19,7 @@ from parley.analysis.stats import (
     mcnemar,
     paired_difference,
     paired_mean,
+    paired_share,
     unpaired_difference,
     unpaired_p,
     welch,
@@ -159,7 +160,7 @@ def _row(measure: Indicator | Quantity, values: Sequence[tuple[_Values, _Values]
     whole, x, y = with_[~np.isnan(with_)], without[known], with_[known]
     told = [whole.size, _mean(whole), x.size, x.size, _mean(y), _mean(x)]
     if isinstance(measure, Quantity):
-        low, high, p = paired_mean(x, y)
+        low, high, p = paired_share(x, y) if measure.share else paired_mean(x, y)
         return ["quantity", measure.name, *told, pd.NA, pd.NA, _mean(y - x), low, high, "t" if x.size else "", p]
     both, only_without, only_with = (int(np.sum(each)) for each in (x * y, x * (1 - y), (1 - x) * y))
     if not x.size:

@@ -227,6 +227,24 @@ def paired_mean(first: ArrayLike, second: ArrayLike) -> tuple[float, float, floa
     return (float(interval.low), float(interval.high), float(found.pvalue))
 
 
+def paired_share(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
+    """Return what `paired_mean` does of numbers in [0, 1], with limits and p also where all pairs differ by the same.
+
+    A difference of shares is in [-1, 1]. If all of n pairs differ by c, at most u = z^2 / (n + z^2) of all pairs
+    differ otherwise (the score limit of none of n; Wilson, JASA 22, 1927), so the mean is within (1 - u) c +- u. For
+    c = 0 and 1 that is Tango's interval of rates; p = 2 (1 - Phi(sqrt(n |c|))) inverts it. NaN for fewer than two
+    pairs.
+    """
+    low, high, p = paired_mean(first, second)
+    differences = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    n = differences.size
+    if n < 2 or not math.isnan(low):
+        return (low, high, p)
+    c, z = float(differences.mean()), float(scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    u = z**2 / (n + z**2)
+    return (1 - u) * c - u, (1 - u) * c + u, float(2 * scipy.stats.norm.sf(math.sqrt(n * abs(c))))
+
+
 def welch(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
     """Return the limits of the mean of `second` less that of `first`, and p of Welch's t test (Biometrika 34, 1947).
 

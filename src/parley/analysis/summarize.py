@@ -29,6 +29,7 @@ from parley.analysis.tables import write_table
 from parley.analysis.turns import Recorded, write_turns
 from parley.play.journal import release
 from parley.play.record import Summary, read_trace
+from parley.play.unfinished import forget_unfinished
 from parley.play.usable import Records, mark_tables, read_records
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -40,7 +41,8 @@ def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
     """Write the tables and metrics of a study and return the table of its conditions.
 
     Damaged records are named and left out; the column `left_out` counts them. Raises RecordError naming the records
-    that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot.
+    that are missing, and as `read_records` if none can be used, or, with `strict`, any cannot. What an earlier look at
+    the study before it was finished had left goes.
     """
     every = read_records(study, strict)
     records = every.first_repeat
@@ -52,8 +54,10 @@ def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
         write_table(table, study, name)
     write_metrics(records.study, conditions, tables["rates"])
     write_empty_metrics(study.first_repeat, records.study)
-    for simulation in every.simulations:
-        release(simulation.record(study.name))
+    if study.unfinished is None:
+        for simulation in every.simulations:
+            release(simulation.record(study.name))
+        forget_unfinished(study.name)
     mark_tables(study, every.left_out)
     _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
     return conditions
@@ -75,6 +79,8 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
     impossible = impossible_outcomes(played, rows)
     conditions = condition_table(rows, by, study.game, impossible)
     conditions["left_out"] = _left_out(study, played)
+    if study.unfinished is not None:
+        conditions["planned"] = [study.unfinished.planned(condition.path) for condition in played.conditions]
     noise = noise_table(_again(every), by, study.game)
     return {
         "simulations": rows,

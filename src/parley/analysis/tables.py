@@ -14,6 +14,7 @@ from parley.analysis.columns import describe
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.study import Study
+from parley.study.unfinished import COLUMN
 
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")
@@ -24,7 +25,7 @@ def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
 
     Raises RecordError if the disk refuses, or if a column does not hold what it is declared to.
     """
-    table = typed(frame, study, name)
+    table = marked(typed(frame, study, name), study)
     write_atomically(paths.table(study.name, name, ".parquet"), partial(pq.write_table, table))
     write_atomically(paths.table(study.name, name, ".csv"), lambda file: file.write(csv_text(table).encode()))
 
@@ -41,6 +42,15 @@ def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
         except pa.ArrowInvalid as error:
             raise RecordError(f"{paths.table(study.name, name, '.parquet')}: {field.name}: {error}") from None
     return table
+
+
+def marked(table: pa.Table, study: Study) -> pa.Table:
+    """Return a table of a study; of an unfinished one it says so, in its last column and in its metadata."""
+    if study.unfinished is None:
+        return table
+    said = pa.array([study.unfinished.label] * len(table), pa.string())
+    metadata = {**(table.schema.metadata or {}), b"parley.unfinished": study.unfinished.sentence.encode()}
+    return table.append_column(COLUMN, said).replace_schema_metadata(metadata)
 
 
 def csv_text(table: pa.Table, header: bool = True) -> str:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.columns import columns_of
-from parley.analysis.tables import csv_text
+from parley.analysis.tables import csv_text, marked
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.games.base import BYZANTINE
@@ -49,10 +49,10 @@ def turn_table(study: Study, recorded: Iterable[Recorded]) -> pd.DataFrame:
 
 
 def _write(study: Study, recorded: Iterable[Recorded], parquet: BinaryIO, csv: BinaryIO) -> None:
-    schema = turn_schema(study)
-    csv.write(csv_text(schema.empty_table()).encode())
-    with pq.ParquetWriter(parquet, schema) as writer:
-        for table in _pieces(study, recorded):
+    empty = marked(turn_schema(study).empty_table(), study)
+    csv.write(csv_text(empty).encode())
+    with pq.ParquetWriter(parquet, empty.schema) as writer:
+        for table in (marked(piece, study) for piece in _pieces(study, recorded)):
             writer.write_table(table)
             csv.write(csv_text(table, header=False).encode())
 

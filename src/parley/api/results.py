@@ -1,6 +1,7 @@
 """The results of a study, as data frames, figures and records."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +25,7 @@ from parley.play.usable import Records as UsableRecords
 from parley.play.usable import read_records, tables_are_current, usable_part, without
 from parley.study import Study
 from parley.study.condition import Simulation
+from parley.study.unfinished import Unfinished
 from parley.text import counted, one_line
 from parley.text.suggest import choose
 
@@ -278,9 +280,12 @@ class Results(Shown):
 
 
 def _on_disk(study: Study) -> Study:
-    """Return a study with the simulations that have a record."""
-    records = (simulation.record(study.name) for simulation in study.simulations())
-    return without(study, {record for record in records if not record.exists()})
+    """Return a study with the simulations that have a record; one that is not finished says so in its figures."""
+    records = [simulation.record(study.name) for simulation in study.simulations()]
+    missing = {record for record in records if not record.exists()}
+    if not missing:
+        return study
+    return replace(without(study, missing), unfinished=Unfinished(study, len(records) - len(missing)))
 
 
 def _remedy(study: Study, root: Path) -> str:

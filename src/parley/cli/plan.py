@@ -35,6 +35,7 @@ def plan(study: str, models: Path | None, other: str | None, base: float | None,
     """
     from parley.cli.plan_text import lines
     from parley.errors import UsageError
+    from parley.study.companions import companions
     from parley.study.frozen import frozen_state, write_frozen
 
     loaded = load(study, models, needs_weights=False)
@@ -43,8 +44,11 @@ def plan(study: str, models: Path | None, other: str | None, base: float | None,
     if freeze:
         click.echo(str(write_frozen(loaded, force)))
         return
+    beside = [f"{each.label}: {each.text}" for each in companions(loaded)]
     for line in lines(loaded, load(other, models, needs_weights=False) if other else None, base):
         click.echo(line)
+    for line in beside:
+        say(line)
     say(f"preregistration: {frozen_state(loaded)}")
 
 

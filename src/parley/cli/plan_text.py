@@ -53,7 +53,7 @@ def _questions(study: Study, plans: list[Planned], found: pd.DataFrame) -> Itera
         rows.append(
             [
                 one_line(row["question"]),
-                one_line(f"{row['axis']} {row['from']} -> {row['to']}"),
+                one_line(plan.comparison.text),
                 _range(*(_pairs(row, end) for end in _ENDS)),
                 f"{plan.first:.1%} -> {plan.first + plan.difference:.1%}" if share else f"{plan.difference:g}",
                 _percents(row, "power"),

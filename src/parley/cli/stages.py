@@ -1,11 +1,13 @@
 """The commands of the stages: what Snakemake runs, and a person can run by hand."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 
-from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, load, log_to_stderr, say
-from parley.errors import UsageError
+from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, UNFINISHED, load, log_to_stderr, say
+from parley.errors import RecordError, UsageError
 from parley.text import counted
 
 
@@ -165,20 +167,26 @@ def simulate_shard(
 @MODELS
 @PLAN
 @STRICT
-def summarize(study: str, models: Path | None, plan: str | None, strict: bool) -> None:
+@UNFINISHED
+def summarize(study: str, models: Path | None, plan: str | None, strict: bool, unfinished: bool) -> None:
     """Make the tables of a study from its records, and print that of its conditions.
 
     A damaged record is named and left out. To have its simulation played again, delete the file and run the study.
 
     \b
-    Example:  parley summarize demo
+    Examples:  parley summarize demo
+               parley summarize paper --unfinished     of the seeds that are played so far
     """
     from parley.analysis.conditions import print_conditions
     from parley.analysis.degenerate_rates import degenerate_warnings
     from parley.analysis.summarize import summarize as run
+    from parley.play.unfinished import unfinished_part
 
     loaded = load(study, models, plan, needs_weights=False)
-    table = run(loaded, strict)
+    with unfinished_part(loaded) if unfinished else nullcontext(loaded) as part:
+        table = run(part, strict)
+    if part.unfinished is not None:
+        say(part.unfinished.sentence)
     click.echo(print_conditions(table, loaded.axes, loaded.game))
     for name, note in loaded.notes().items():
         click.echo(f"{name}: {note}")
@@ -221,10 +229,10 @@ def figures(
     """
     from parley.figures.make import figures as run
     from parley.figures.style import Look
-    from parley.files import mark_done, require_done
+    from parley.files import mark_done
 
     loaded = load(study, models, plan, needs_weights=False)
-    require_done(loaded.name, "tables", loaded.plan, "summarize")
+    _require(loaded, "tables", "summarize")
     look = Look(width, for_paper, max_pages)
     for path in run(loaded, processes, look):
         click.echo(str(path))
@@ -240,21 +248,33 @@ def figures(
 @click.option(
     "--output", type=click.Path(path_type=Path), help="With --compare: the file; default: beside the first report."
 )
+@UNFINISHED
 @MODELS
 @PLAN
 def report(
-    studies: tuple[str, ...], compare: bool, output: Path | None, models: Path | None, plan: str | None
+    studies: tuple[str, ...],
+    compare: bool,
+    output: Path | None,
+    unfinished: bool,
+    models: Path | None,
+    plan: str | None,
 ) -> None:
     """Write the report of a study: one HTML file with its answers, figures, tables and methods.
 
+    With --unfinished its tables, figures and explorer are made, too. All of it goes to results/STUDY/unfinished, until
+    the finished study has tables.
+
     \b
     Examples:  parley report demo
+               parley report paper --unfinished                 a look while it plays
                parley report --compare paper my-paper           what differs, and outcomes by condition
                parley report --compare theory topologies --output both.html
     """
     from parley.calibration.results import planned_report
     from parley.files import mark_done, require_done
 
+    if unfinished and (compare or len(studies) > 1):
+        raise UsageError("--unfinished: for the report of one study; leave it out, or name one STUDY")
     if compare:
         from parley.report.compare import compare as beside
 
@@ -268,11 +288,28 @@ def report(
     from parley.report.page import report as run
 
     loaded = load(studies[0], models, plan, needs_weights=False)
-    require_done(loaded.name, "figures", loaded.plan, "figures")
+    if unfinished:
+        from parley.report.unfinished import report_unfinished
+
+        click.echo(str(report_unfinished(loaded)))
+        return
+    _require(loaded, "figures", "figures")
     of_report = planned_report(loaded, new=False)
     path = run(loaded, explored=plan is not None)  # a run of the workflow makes the explorer, too
     mark_done(loaded.name, "report", of_report)
     click.echo(str(path))
+
+
+def _require(study: Any, stage: str, command: str) -> None:
+    """Raise RecordError unless a stage was done for a study as it is; an unfinished one is said to be so."""
+    from parley.files import require_done
+    from parley.play.unfinished import require_finished
+
+    try:
+        require_done(study.name, stage, study.plan, command)
+    except RecordError:
+        require_finished(study)
+        raise
 
 
 COMMANDS = (expand, fetch_model, serve, simulate, simulate_shard, summarize, figures, report)

@@ -37,7 +37,7 @@ def view(
     did not change are left as they are.
 
     With --serve a browser on this machine gets them as they are when it asks, simulations that are being played
-    included.
+    included; it may be started before the first reply.
 
     \b
     Examples:  parley view demo
@@ -57,7 +57,7 @@ def view(
     def shown(journals: bool) -> Any:
         # A person may look at what this machine cannot play, for lack of weights.
         loaded = load(study, models, plan) if plan else load_to_read(study, paths.root(), models)
-        return chosen(loaded, axes, most or MOST, journals)
+        return chosen(loaded, axes, most or MOST, journals, may_be_none=serve)
 
     axes = axis_values(where)
     if serve:

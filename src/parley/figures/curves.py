@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.attacked import beside_undisturbed
 from parley.figures.links import Linker, linker
-from parley.figures.page import BELOW, empty, words
+from parley.figures.page import BELOW, empty
 from parley.figures.panels import (
     MAX_LINES,
     WILSON,
@@ -26,14 +26,14 @@ from parley.figures.panels import (
     error_bars,
     known_only,
     labels_of,
+    legend_of_lines,
     not_shown,
     panel_rows,
     share_axis,
-    styles_of,
     values_along,
     varied,
 )
-from parley.figures.style import HEIGHT, line_handle, line_style
+from parley.figures.style import HEIGHT, line_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -81,10 +81,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     ]
     if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
         notes.append("A line that ends in a bar: no game got further.")
-    styles = styles_of(study, lines_by, lines)
-    legend = [
-        line_handle(i, words([lines_by], [x])) for i, x in zip(styles, lines, strict=True) if lines_by is not None
-    ]
+    styles, legend = legend_of_lines(study, lines_by, lines)
     link = linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
@@ -181,7 +178,7 @@ def below_ticks(ax: Axes, ticks: Sequence[int], rows: Sequence[tuple[dict[int, s
             if (count := counts.get(tick, "0")) == before:
                 continue
             ax.annotate(
-                f"{count} sims" if before is None else count,
+                count,
                 (tick, 0),
                 (0, -15 - _LINE * (place + 0.5)),
                 xycoords=("data", "axes fraction"),

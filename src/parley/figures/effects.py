@@ -28,7 +28,8 @@ def effects(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     what = labels_of_rates(study.game)[str(table["what"].iloc[0])]
     notes = [
         f"What a value changes in the rate of: {what}, in percentage points with its {CONFIDENCE:.0%} interval; all "
-        "else stays the same. From a binomial model over all axes whose simulations are correlated by seed (GEE)."
+        "else stays the same. From a binomial model over all axes whose simulations are correlated by seed (GEE): "
+        f"{sum(len(condition.seeds) for condition in study.conditions)} simulations."
     ]
     if table["at"].str.contains(CHANGES, regex=False).any():
         notes.append("Squares: how an effect changes from one value of another axis to the next.")

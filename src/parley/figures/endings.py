@@ -14,20 +14,20 @@ from matplotlib.ticker import MaxNLocator
 from parley.analysis.endings import ANY
 from parley.figures.curves import below_ticks
 from parley.figures.links import Linker, linker
-from parley.figures.page import empty, words
+from parley.figures.page import empty
 from parley.figures.panels import (
     WILSON,
     alike,
     axis_of_lines,
     chosen,
     differences,
+    legend_of_lines,
     panel_rows,
     share_axis,
-    styles_of,
     values_along,
     varied,
 )
-from parley.figures.style import HEIGHT, line_handle, line_style
+from parley.figures.style import HEIGHT, line_style
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -56,10 +56,7 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         "Games that met their deadline ended in no way.",
         "Under the panels: games that still play.",
     ]
-    styles = styles_of(study, lines_by, lines)
-    legend = [
-        line_handle(i, words([lines_by], [x])) for i, x in zip(styles, lines, strict=True) if lines_by is not None
-    ]
+    styles, legend = legend_of_lines(study, lines_by, lines)
     link = linker(study)
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
@@ -98,7 +95,8 @@ def _steps(
         x, (share, low, high) = [*x, last], ([*part, part[-1]] for part in (share, low, high))
     ax.fill_between(x[1:], low[1:], high[1:], step="post", color=style["color"], alpha=0.13, linewidth=0)
     marks = {"markersize": 3.0, "markevery": max(1, len(x) // 6)}
-    ax.step(x, share, where="post", clip_on=False, zorder=3, url=link(curve.iloc[0], way), **style | marks)
+    url = link(curve.iloc[0], way if max(share) else None)
+    ax.step(x, share, where="post", clip_on=False, zorder=3, url=url, **style | marks)
 
 
 def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple[dict[int, str], str]]:

@@ -15,7 +15,8 @@ from parley.figures.panels import (
     labels_of,
     panel_rows,
     places_along,
-    rate_panel,
+    point_panel,
+    share_axis,
 )
 from parley.figures.style import line_handle
 from parley.games.evidence import FigureSpec
@@ -45,7 +46,8 @@ def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
 
     def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
         lines = [conditions[conditions["indicator"] == name] for name in names]
-        rate_panel(ax, along, along.shown(conditions), lines, styles, same, link)
+        share_axis(ax, along.per_panel)
+        point_panel(ax, along, along.shown(conditions), lines, styles, same, link)
 
     def tells(group: pd.DataFrame) -> float:
         # Of panels that differ as much, those with more to compare come first.

@@ -6,7 +6,7 @@ give the same bytes.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -23,7 +23,7 @@ from parley.figures.curves import curves
 from parley.figures.effects import effects
 from parley.figures.endings import endings
 from parley.figures.indicators import indicators
-from parley.figures.map import quantity_map, rate_map
+from parley.figures.map import by_player, quantity_map, rate_map
 from parley.figures.network import networks
 from parley.figures.page import text_about, write
 from parley.figures.quantities import quantities
@@ -41,6 +41,12 @@ from parley.study import Study
 from parley.text import one_line
 
 Drawn = tuple[list[Path], str]  # the files of a figure, and the notes below it
+_OF_A_TABLE: Mapping[str, tuple[Callable[[Study, FigureSpec, pd.DataFrame], list[Figure]], str]] = {
+    "sweep": (sweep, "thresholds"),
+    "effects": (effects, "effects"),
+    "curves": (curves, "rounds"),
+    "endings": (endings, "endings"),
+}
 
 
 def figures(study: Study, processes: int = 1, look: Look | None = None) -> list[Path]:
@@ -111,40 +117,36 @@ def _latex(text: str) -> str:
 
 def draw(study: Study, spec: FigureSpec, table: Callable[[str], pd.DataFrame]) -> list[Figure]:
     """Return the pages of a figure of `study`; `table` returns a table by its name. Call it within `own_style`."""
-    conditions = table("conditions")
-    if spec.kind == "trajectories":
-        return trajectories(study, spec)
-    if spec.kind == "sweep":
-        return sweep(study, spec, table("thresholds"))
-    if spec.kind == "effects":
-        return effects(study, spec, table("effects"))
-    if spec.kind == "timeline":
-        return timelines(study, spec)
-    if spec.kind == "network":
-        return networks(study, spec)
+    conditions = _shown(study, spec, table("conditions"))
+    if alone := {"trajectories": trajectories, "timeline": timelines, "network": networks}.get(spec.kind):
+        return alone(study, spec)
+    if spec.kind in _OF_A_TABLE:
+        draws, name = _OF_A_TABLE[spec.kind]
+        return draws(study, spec, table(name))
     if spec.kind == "map" and spec.of:
-        return quantity_map(study, spec, table("quantities"))
+        of = by_player(study, table("quantities"), table("players")) if spec.by_player else table("quantities")
+        return quantity_map(study, spec, of)
     if spec.kind == "map":
         first = study.game.outcomes[0].name  # a cell where it cannot be stays empty
         return rate_map(study, spec, conditions[conditions[f"{first}_rate"].notna()])
-    if spec.kind == "curves":
-        return curves(study, spec, table("rounds"))
-    if spec.kind == "endings":
-        return endings(study, spec, table("endings"))
     if spec.kind == "scatter":
         return scatter(study, spec, table("simulations"), table("quality"))
     if spec.kind == "indicators":
         bands = _bands(table("noise"), "indicator").rename(columns={"what": "indicator"})
         return indicators(study, spec, _with_bands(table("rates"), bands))
-    if spec.kind == "quantities" and spec.blocks:
-        return quantities(study, spec, _of_blocks(study, table("ledger")))
     if spec.kind == "quantities":
-        return quantities(study, spec, table("quantities"))
+        return quantities(study, spec, _of_blocks(study, table("ledger")) if spec.blocks else table("quantities"))
     if spec.kind == "stacked":
         return stacked(study, spec, conditions)
     bands = _bands(table("noise"), "outcome")
     wide = bands.pivot(index=study.axes, columns="what", values="band").add_suffix("_band").reset_index()
     return rates(study, spec, _with_bands(conditions, wide))
+
+
+def _shown(study: Study, spec: FigureSpec, conditions: pd.DataFrame) -> pd.DataFrame:
+    """Return the conditions of which a figure shows something."""
+    shown = pd.DataFrame([condition.axes for condition in study.shown_in(spec)], columns=study.axes)
+    return conditions.merge(shown)
 
 
 def _bands(noise: pd.DataFrame, kind: str) -> pd.DataFrame:

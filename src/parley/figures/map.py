@@ -67,6 +67,12 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Fi
     run = table[table["quantity"] == name]
     table = run[run["simulations"] > 0]
     notes: list[str] = []
+    if "player" in table:
+        table = table.sort_values("player", kind="stable")
+        each = table.drop_duplicates([axis for axis in _axes(study, table) if axis != "model"])
+        if len(each) < len(table):
+            notes.append("Where several populations play alike, the first of the study is shown.")
+        table = each
     not_shown(len(run), len(table), notes)
     [quantity] = [quantity for quantity in study.game.evidence.quantities if quantity.name == name]
     if table.empty:
@@ -80,6 +86,18 @@ def quantity_map(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Fi
     what = f"Mean {quantity.label}{unit} by {spec.x}, with its {interval}"
     ends = (float(table["mean"].min()), float(table["mean"].max()))
     return _map(study, spec, table, _Content(what, columns, _short, _limits, ends), notes)
+
+
+def by_player(study: Study, quantities: pd.DataFrame, players: pd.DataFrame) -> pd.DataFrame:
+    """Return both tables as one with a column `player`, which is the model where one model plays alone."""
+    mixed = players[[*study.axes, "quantity"]].drop_duplicates()
+    alone = quantities.merge(mixed, how="left", indicator=True).query("_merge == 'left_only'")
+    return pd.concat([alone.assign(player=alone["model"]), players], ignore_index=True)
+
+
+def _axes(study: Study, table: pd.DataFrame) -> list[str]:
+    """Return the axes of a study; with a column `player`, this instead of the model, which says who else plays."""
+    return ["player" if axis == "model" and "player" in table else axis for axis in study.axes]
 
 
 def _percent(share: float) -> str:
@@ -97,12 +115,12 @@ def _limits(low: float, high: float) -> str:
 def _map(
     study: Study, spec: FigureSpec, table: pd.DataFrame, content: _Content, more: Sequence[str] = ()
 ) -> list[Figure]:
-    others = [axis for axis in study.axes if axis != spec.x]
+    others = [axis for axis in _axes(study, table) if axis != spec.x]
     sizes: list[str] = []
     if spec.x == "b":
         table, others = beside_undisturbed(table, others, study.game.roles[0], sizes)
     alone: list[str] = []
-    table = compared(table, others, spec.x, alone)
+    table = compared(table, [axis for axis in others if axis != "player"], spec.x, alone)
     varying = [axis for axis in others if table[axis].nunique() > 1]
     fixed = [axis for axis in others if axis not in varying]
     rows = _rows(table, varying, spec.x)
@@ -174,7 +192,7 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
 
 
 def _name(by: Sequence[str], key: _Row, told: Sequence[str]) -> str:
-    plain = ("model", BYZANTINE_AXIS)
+    plain = ("model", "player", BYZANTINE_AXIS)
     return ", ".join(
         str(value) if axis in plain else words([axis], [value])
         for axis, value in zip(by, key, strict=True)
@@ -196,8 +214,6 @@ def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Lin
 def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str) -> None:
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.xaxis.tick_top()
-    ax.xaxis.set_label_position("top")
     ax.set_xlabel(label)
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(names)), names)

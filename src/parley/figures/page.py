@@ -8,18 +8,20 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 
 from parley.figures.style import GRAY, MAX_HEIGHT, WIDTHS, look
 from parley.files import write_atomically
@@ -35,10 +37,13 @@ _FORMATS: dict[str, dict[str, Any]] = {
     ".pdf": {"format": "pdf", "metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
 }
 FORMATS = tuple(_FORMATS)
+_OVER = 2  # characters by which a name may be longer than its place before it is broken inside a word
 _JOINTS = re.compile(r"[^-_+=, ]*[-_+=, ]*(?<=.)")
 _BESIDE = 0.6  # inches: what labels take beside the panels of a row
 _AROUND = 0.45  # inches: what labels take above and below a row of panels, without those of more than one line
 _MOST_TEXT = 20  # lines of notes
+_NAME = 1.1  # inches: names of lines beside their ends are wrapped to it
+_NARROWER = 0.16  # by which part panels may get narrower for them
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,7 @@ def pages(
     are sentences for below the picture.
     """
     width, height = size
+    notes = [*([study.unfinished.sentence] if study.unfinished else []), *notes]
     columns = columns or min(len(panels), per_row(width))
     high = len(panels[0].draws)
     fit = max(1, int((MAX_HEIGHT - _AROUND) / (height + 0.1)))
@@ -176,6 +182,7 @@ def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]
     if look().for_paper:
         return []
     of = f" ({number[0]} of {number[1]})" if number[1] > 1 else ""
+    of += f" (UNFINISHED: {study.unfinished.label})" if study.unfinished else ""
     return textwrap.wrap(one_line(f"{study.title}: {spec.title}{of}"), int(look().inches / 0.083))
 
 
@@ -187,11 +194,10 @@ def _notes(notes: Sequence[str]) -> list[str]:
 
 
 def _legend_columns(legend: Sequence[Artist], width: float) -> int:
-    """Return how many entries of a legend fit side by side; all of them if they fit on one line."""
+    """Return how many columns of a legend fit side by side."""
     widths = [0.6 + 0.058 * len(str(handle.get_label())) for handle in legend]
-    if sum(widths) <= width:
-        return max(1, len(widths))
-    return max(1, int(width / max(widths)))
+    fit = (n for n in range(len(widths), 1, -1) if sum(map(max, np.array_split(widths, n))) <= width)
+    return next(fit, 1)
 
 
 def _outside(
@@ -219,7 +225,6 @@ def _page(
     columns: int,
     number: tuple[int, int],
 ) -> Figure:
-    title, text, entries, above, below = _outside(study, spec, notes, legend, number)
     columns = min(columns, len(panels))
     blocks = [panels[at : at + columns] for at in range(0, len(panels), columns)]
     heights = [
@@ -242,6 +247,8 @@ def _page(
     inner = _inner(columns, size[0]) + _BESIDE
     if size[2]:
         inner = min(look().inches, columns * size[0] + size[2])
+    inner, legend = _direct(axes, heights, legend, inner, columns * size[0] + _BESIDE)
+    title, text, entries, above, below = _outside(study, spec, notes, legend, number)
     if look().for_paper:
         figure.set_figwidth(inner)
     height = _lay_out(figure, axes, heights, inner, above, below)
@@ -300,6 +307,58 @@ def _share(axes: Any) -> None:
                 ax.set_ylabel("")
 
 
+def _direct(
+    axes: Any, heights: Sequence[float], legend: Sequence[Artist], inner: float, least: float
+) -> tuple[float, Sequence[Artist]]:
+    """Name lines at their ends beside the first row of panels, instead of in the legend, if there is room for it.
+
+    Returns how wide panels and names are, and what is left of the legend. `least` is how wide the panels must be.
+    """
+    lines = [each for each in legend if isinstance(each, Line2D) and "None" not in (each.get_marker(), _dash(each))]
+    if len(lines) < 2 or len(lines) < len(legend):
+        return inner, legend
+    names = {handle.get_color(): wrapped(str(handle.get_label()), _NAME) for handle in lines}
+    wide = 0.1 + 0.064 * max(len(line) for name in names.values() for line in name.split("\n"))
+    if max(inner * (1 - _NARROWER), least) + wide > look().inches:
+        return inner, legend
+    ax = [ax for ax in axes[0] if ax.get_visible()][-1]
+    high = {color: 0.13 * (name.count("\n") + 1) / heights[0] for color, name in names.items()}
+    if (places := _ends(ax, high)) is None:
+        return inner, legend
+    for color, y in places.items():
+        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "color": color}
+        ax.annotate(names[color], (1, y), xycoords="axes fraction", **beside)
+    return min(look().inches, inner + wide), []
+
+
+def _dash(line: Line2D) -> str:
+    return str(line.get_linestyle())
+
+
+def _ends(ax: Axes, high: Mapping[Any, float]) -> dict[Any, float] | None:
+    """Return where names of lines stand beside a panel, by color, in parts of its height; `high` is how high they are.
+
+    None unless all lines go on to the right end of the panel, and come there in places of their own.
+    """
+    ends = {}
+    for color in high:
+        drawn = (line for line in ax.lines if line.get_color() == color and _dash(line) != "None")
+        line = next((line for line in drawn if len(np.atleast_1d(line.get_xdata())) > 1), None)
+        if line is None:
+            return None
+        last = np.asarray(line.get_xydata(), dtype=float)[-1]
+        x, y = ax.transAxes.inverted().transform(ax.transData.transform(last))
+        if not (x > 0.65 and -0.05 < y < 1.05):
+            return None
+        ends[color] = float(y)
+    places: dict[Any, float] = {}
+    above = -1.0
+    for color in sorted(ends, key=lambda color: ends[color]):
+        places[color] = max(ends[color], above + high[color] / 2)
+        above = places[color] + high[color] / 2
+    return places if all(places[color] - ends[color] < 0.07 for color in places) else None
+
+
 BELOW = "below"  # the gid of texts under a panel
 
 
@@ -356,7 +415,10 @@ def _parts(line: str, most: int) -> list[str]:
         if parts[-1] and len(parts[-1] + piece) > most:
             parts.append("")
         parts[-1] += piece
-    return [shorter for part in parts for shorter in textwrap.wrap(part, most)] if len(line) > most else [line]
+    if len(line) <= most:
+        return [line]
+    kept = ([part] if len(part) <= most + _OVER else textwrap.wrap(part, most) for part in parts if part)
+    return [shorter for pieces in kept for shorter in pieces]
 
 
 def words(by: Sequence[str], key: Sequence[Any]) -> str:

@@ -16,7 +16,7 @@ from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.links import Linker
 from parley.figures.page import Panel, axis_label, heading, pages, panel_width, room, words, wrapped
-from parley.figures.style import FAINT, GRAY, line_style
+from parley.figures.style import FAINT, GRAY, line_handle, line_style
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.study import Study
 
@@ -177,7 +177,7 @@ def error_bars(
         ax.errorbar(x, y, yerr=bars, color=color, linestyle="none", elinewidth=width, **style)
 
 
-def rate_panel(
+def point_panel(
     ax: Axes,
     along: "Along",
     places: Sequence[Place],
@@ -186,14 +186,15 @@ def rate_panel(
     same: bool,
     link: Linker,
     joined: bool = False,
+    of: str = "rate",
+    cut: bool = False,
 ) -> None:
-    """Draw rates with their limits side by side at each place along x.
+    """Draw rates or means with their limits side by side at each place along x.
 
-    `lines` have the columns `simulations`, `rate` (NaN where it cannot be), `low`, `high`, and `band` where the noise
-    was measured, which is drawn as a pale bar; `styles` are the numbers of their styles. `same` leaves out how many
-    simulations there are; `joined` draws lines between the points.
+    `lines` have the columns `simulations`, that named by `of` (NaN where there is none), `low`, `high`, and `band`
+    where the noise was measured, which is drawn as a pale bar; `styles` are the numbers of their styles. `same` leaves
+    out how many simulations there are; `joined` draws lines between the points; `cut` ends intervals at the edge.
     """
-    share_axis(ax, along.per_panel)
     step = min(0.86 / len(lines), 0.18)
     ticks: list[str] = []
     points: list[list[tuple[float, float]]] = [[] for _ in lines]
@@ -201,25 +202,35 @@ def rate_panel(
         found = [line if along.x is None else line[line[along.x] == value] for line in lines]
         rows: list[Any] = [next(iter(here.to_dict("records")), None) for here in found]
         ticks.append(place_text(label, [row and int(row["simulations"]) for row in rows], same))
-        if not any(rows):
+        if of == "rate" and not any(rows):
             instead(ax, place, "not run")
-        elif all(row is None or (row["simulations"] and math.isnan(row["rate"])) for row in rows):
+        elif all(row is None or (row["simulations"] and math.isnan(row[of])) for row in rows) and any(rows):
             instead(ax, place, "cannot be")
         for index, row in enumerate(rows):
-            if row and not math.isnan(row["rate"]):
+            if row and not math.isnan(row[of]):
                 at = place + (index - (len(lines) - 1) / 2) * step
                 style = line_style(styles[index]) | {"linestyle": "none", "clip_on": False, "zorder": 3}
-                error_bars(ax, [(at, row["rate"], row["low"], row["high"])], style["color"], 1.1, capsize=2)
-                ax.plot(at, row["rate"], url=link(row, row.get("outcome")), **style)
+                if not math.isnan(row["low"]):
+                    limits = [(at, row[of], row["low"], row["high"])]
+                    error_bars(ax, limits, style["color"], 1.1, capsize=2, clip_on=cut, zorder=2.5)
+                # Of an outcome that none has, all simulations are behind the mark.
+                ax.plot(at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
                 if (band := row.get("band", 0.0)) > 0:
-                    low, high = max(0.0, row["rate"] - band), min(1.0, row["rate"] + band)
+                    low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
                     ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
-                points[index].append((at, row["rate"]))
+                points[index].append((at, row[of]))
     for number, line in zip(styles, points, strict=True):
         if joined and line:
             ax.plot(*zip(*line, strict=True), **line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2})
     ax.set_xticks(range(len(places)), ticks)
     ax.set_xlabel(along.label)
+
+
+def legend_of_lines(study: Study, axis: str | None, values: Sequence[Any]) -> tuple[list[int], list[Artist]]:
+    """Return the number of the style of each value of an axis of lines, and their legend; none without an axis."""
+    styles = styles_of(study, axis, values)
+    named = zip(styles, values, strict=True) if axis else ()
+    return styles, [line_handle(style, words([axis or ""], [value])) for style, value in named]
 
 
 def panel_rows(
@@ -361,7 +372,8 @@ def places_along(
     by = [axis for axis in others if axis != lines_by]
     xs = [] if x is None else values_along(table[x])
     # Names that are broken at their joints take two lines or three.
-    each = max(each, min(0.9, 0.034 * max((len(str(value)) for value in xs), default=0)))
+    longest = max((len(str(value)) for value in xs), default=0)
+    each = max(each, min(0.9, 0.034 * longest), min(1.5, 0.026 * longest))
     per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
     places = {value: wrapped(str(value), each) for value in xs}
     groups: list[Group] = []

@@ -25,6 +25,7 @@ from parley.study import Study
 _SIZE = (1.9, 1.3)  # inches, of a panel
 _POINTS, _FEW_POINTS = 60, 12  # along x; few where samples are drawn for each
 _MARKED = 8  # of them
+_LONGEST_LABEL = 50  # in the title of a panel
 _POWER = FigureSpec("power", "curves", "Power by number of seeds", "")
 _WIDTHS = FigureSpec("power", "curves", "Width of an outcome's interval by number of seeds", "")
 _PLANNED = Line2D([], [], color="black", linewidth=1, linestyle=(0, (2, 2)), label="seeds of the study")
@@ -92,9 +93,11 @@ def _ends(row: dict[Any, Any]) -> list[int]:
 
 
 def _title(plan: Planned) -> str:
+    label = plan.comparison.label
+    label = label if len(label) <= _LONGEST_LABEL else plan.comparison.question.name  # the rest is printed beside it
     if math.isnan(plan.first):
-        return f"{plan.comparison.label}; difference {plan.difference:g}"
-    return f"{plan.comparison.label}; {plan.first:.0%} -> {plan.first + plan.difference:.0%}"
+        return f"{label}; difference {plan.difference:g}"
+    return f"{label}; {plan.first:.0%} -> {plan.first + plan.difference:.0%}"
 
 
 def _widths(study: Study, table: pd.DataFrame) -> list[Figure]:

@@ -1,33 +1,30 @@
 """Quantities: the means of a game's numbers along an axis, with their intervals."""
 
-from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.rates import all_quantities
-from parley.figures.links import Linker, linker
-from parley.figures.page import empty, words
+from parley.figures.links import linker
+from parley.figures.page import empty
 from parley.figures.panels import (
-    Along,
-    Place,
     axis_of_lines,
     chosen,
     counted,
     differences,
-    error_bars,
     grid_lines,
     interval_note,
     known_only,
     labels_of,
+    legend_of_lines,
     panel_rows,
-    place_text,
     places_along,
+    point_panel,
     share_axis,
-    styles_of,
 )
-from parley.figures.style import HEIGHT, line_handle, line_style
+from parley.figures.style import HEIGHT
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -52,13 +49,8 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
     of = "blocks" if spec.blocks else "sims"
     notes.append(interval_note(shown))
     same = counted(table, notes, of)
-    along = places_along(study, spec, table, 0.35, notes, lines=axis_of_lines)
-    styles = styles_of(study, along.lines_by, along.lines)
-    legend = [
-        line_handle(i, words([along.lines_by], [x]))
-        for i, x in zip(styles, along.lines, strict=True)
-        if along.lines_by is not None
-    ]
+    along = places_along(study, spec, table, 0.35, notes, lines=partial(axis_of_lines, wish=spec.lines))
+    styles, legend = legend_of_lines(study, along.lines_by, along.lines)
     link = linker(study)
     whole = {what.name for what in shown if what.bounded}
     ranges = {
@@ -76,7 +68,10 @@ def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figu
             ax.set_xlim(-0.5, along.per_panel - 0.5)
             ax.set_ylim(*ranges[name][:2])
         here = conditions[conditions["quantity"] == name]
-        _panel(ax, here, along, along.shown(conditions), styles, same, link, cut=name not in whole)
+        places = along.shown(conditions)
+        shown = [chosen(here, along.lines_by, value) for value in along.lines]
+        joined = not any(isinstance(value, str) for value, _ in places)  # between names a line would say nothing
+        point_panel(ax, along, places, shown, styles, same, link, joined, "mean", cut=name not in whole)
 
     def tells(group: pd.DataFrame) -> float:
         spans = {name: differences(table[table["quantity"] == name], "mean") or 1.0 for name in names}
@@ -101,47 +96,3 @@ def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
     below, above = max(low, bottom - span) if bottom < 0 else 0.0, min(high, top + 2 * span)
     room = 0.05 * (above - below or 1.0)
     return (below - room if below < 0 else 0.0), above + room, low < below or high > above
-
-
-def _panel(
-    ax: Axes,
-    conditions: pd.DataFrame,
-    along: Along,
-    places: Sequence[Place],
-    styles: Sequence[int],
-    same: bool,
-    link: Linker,
-    *,
-    cut: bool,
-) -> None:
-    """Draw the points of one panel; `cut` says whether intervals end at its edge."""
-    lines = along.lines
-    apart = min(0.12, 0.6 / len(lines))
-    counts: list[list[int | None]] = [[] for _ in places]
-    for index, line in enumerate(lines):
-        style, points = line_style(styles[index]), []
-        rows = chosen(conditions, along.lines_by, line).to_dict("records")
-        for place, (value, _) in enumerate(places):
-            row = next((row for row in rows if along.x is None or row[along.x] == value), None)
-            counts[place].append(None if row is None else int(row["simulations"]))
-            if row is None or not row["simulations"]:
-                continue
-            at = place + (index - (len(lines) - 1) / 2) * apart
-            points.append((at, row["mean"]))
-            marker = style | {"linestyle": "none", "clip_on": False, "zorder": 3}
-            ax.plot(at, row["mean"], url=link(row), **marker)
-            if not pd.isna(row["low"]):
-                error_bars(
-                    ax,
-                    [(*points[-1], row["low"], row["high"])],
-                    style["color"],
-                    style["linewidth"],
-                    capsize=2,
-                    clip_on=cut,
-                    zorder=2.5,
-                )
-        if points and not any(isinstance(value, str) for value, _ in places):  # between names it would say nothing
-            ax.plot(*zip(*points, strict=True), **style | {"marker": "none", "alpha": 0.6, "zorder": 2})
-    labels = [place_text(label, known, same) for (_, label), known in zip(places, counts, strict=True)]
-    ax.set_xticks(range(len(places)), labels)
-    ax.set_xlabel(along.label)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.conditions import outcomes_of
 from parley.figures.links import linker
-from parley.figures.page import axis_label, empty, words
+from parley.figures.page import axis_label, empty
 from parley.figures.panels import (
     NOISE,
     WILSON,
@@ -14,13 +14,14 @@ from parley.figures.panels import (
     alike,
     counted,
     differences,
+    legend_of_lines,
     panel_rows,
-    rate_panel,
-    styles_of,
+    point_panel,
+    share_axis,
     values_along,
     varied,
 )
-from parley.figures.style import HEIGHT, line_handle
+from parley.figures.style import HEIGHT
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 
@@ -44,11 +45,10 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     xs = values_along(table[spec.x])
     lines = values_along(table["prompt"]) if "prompt" in varying else [None]
     by = [axis for axis in varying if axis != "prompt"]
-    styles = styles_of(study, "prompt", lines)
-    legend = [line_handle(i, words(["prompt"], [name])) for i, name in zip(styles, lines, strict=True) if name]
+    styles, legend = legend_of_lines(study, "prompt" if "prompt" in varying else None, lines)
     notes.append(f"Rate of each outcome with its {WILSON}.")
     same = counted(table, notes)
-    outcomes = outcomes_of(table, study.game)
+    outcomes = outcomes_of(table, study.game, spec.of)
     if any(f"{outcome.name}_band" in table for outcome in outcomes):
         notes.append(NOISE)
     width = max(1.3, len(xs) * (len(lines) * 0.15 + 0.15))
@@ -63,7 +63,8 @@ def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         shown = [of if line is None else of[of["prompt"] == line] for line in lines]
         # Between names a line would say nothing.
         joined = not any(isinstance(value, str) for value in xs)
-        rate_panel(ax, along, list(places.items()), shown, styles, same, link, joined)
+        share_axis(ax, along.per_panel)
+        point_panel(ax, along, list(places.items()), shown, styles, same, link, joined)
 
     def tells(group: pd.DataFrame) -> float:
         return max(differences(group, f"{outcome.name}_rate") for outcome in outcomes)

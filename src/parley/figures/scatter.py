@@ -35,7 +35,7 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
     by = varied(rows, study.axes, notes)
     groups = list(by_condition(rows, study.axes))
     not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)
-    notes.append("Black: least squares. The table quality has its slope, and the bias, with their intervals.")
+    notes.append("The table quality has the slope of the line, and the bias, with their intervals.")
     drawn = pd.concat([group for _, group in groups])
     low, high = (float(end) for end in (drawn[list(names)].min().min(), drawn[list(names)].max().max()))
     room = 0.05 * (high - low or 1.0)
@@ -60,6 +60,8 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
         ax.plot([low, high], [low, high], **_EQUAL)
         for outcome in shown:
             here = group[group["outcome"] == outcome.name]
+            if here.empty:  # a link would lead nowhere
+                continue
             ax.plot(
                 here[names[0]],
                 here[names[1]],
@@ -79,7 +81,9 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
         tells = 0.0 if pd.isna(slope) else abs(1 - slope) + differences(group, names[1]) / 1e6
         panels.append(Panel([partial(draw, key=key, group=group)], tells, title.count("\n") + 1))
     legend = [Line2D([], [], label=outcome.label, markersize=4, **styles[outcome.name]) for outcome in shown]
-    legend += [Line2D([], [], label="equal", **_EQUAL), Line2D([], [], label="least squares", **_FITTED)]
+    legend.append(Line2D([], [], label="equal", **_EQUAL))
+    if quality["slope"].notna().any():
+        legend.append(Line2D([], [], label="least squares", **_FITTED))
     return pages(study, spec, panels, (_SIDE, _SIDE), notes, legend)
 
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from parley.analysis.attacked import beside_undisturbed, with_group_size
+from parley.analysis.attacked import with_group_size
 from parley.analysis.conditions import outcomes_of
 from parley.figures.links import Linker, linker
 from parley.figures.page import Panel, axis_label, empty, heading, pages, panel_width, room, wrapped
@@ -50,23 +50,26 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
         why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
         return empty(study, spec, f"Nothing to draw: {why}.")
     by, notes = [axis for axis in study.axes if axis != spec.x], []
-    inside = spec.x == "b" and BYZANTINE_AXIS in by and _dense(table, [axis for axis in by if axis != BYZANTINE_AXIS])
-    if inside:
+    kinds = list(table[table["b"] > 0][BYZANTINE_AXIS].unique()) if spec.x == "b" and BYZANTINE_AXIS in by else []
+    several = len(kinds) > 1
+    if several:
         by.remove(BYZANTINE_AXIS)
-    if spec.x == "b" and "n" in by and inside:
+    elif kinds:
+        table = table.assign(**{BYZANTINE_AXIS: kinds[0]})
+    if spec.x == "b" and "n" in by:
         table, by, note = with_group_size(table, by, study.game.roles[0])
         notes.append(note)
-    elif spec.x == "b" and "n" in by:
-        table, by = beside_undisturbed(table, by, study.game.roles[0], notes)
     table = compared(table, by, spec.x, notes)
     varying = varied(table, by, notes)
-    groups = list(alike(table, varying))
+    groups = [each for each in alike(table, varying) if outcomes_of(each[1], study.game, spec.of)]
     told = telling(varying, [key for key, _ in groups], notes)
-    bars = _bars_of(table, spec.x, inside)
-    per_panel = math.ceil(len(bars) / math.ceil(len(bars) / int(room() / _BAR)))
-    outcomes = outcomes_of(table, study.game)
+    # Where kinds of adversaries differ, each panel has those that were run in it.
+    bars_of = [_bars_of(group if several else table, spec.x, kinds if several else []) for _, group in groups]
+    most = max(len(bars) for bars in bars_of)
+    per_panel = math.ceil(most / math.ceil(most / int(room() / _BAR)))
+    outcomes = outcomes_of(table, study.game, spec.of)
     legend = [Patch(facecolor=o.color, hatch=2 * o.hatch, label=o.label, **_EDGE) for o in outcomes]
-    first = [outcomes_of(group, study.game)[0] for _, group in groups]
+    first = [outcomes_of(group, study.game, spec.of)[0] for _, group in groups]
     what = " or, where a panel cannot have it, ".join(outcome.label for outcome in outcomes if outcome in first)
     notes.append(f"Error bars: {what}, with its {WILSON}.")
     same = counted(table, notes)
@@ -75,7 +78,7 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     link, label = linker(study), axis_label(study, spec.x)
     width = max(1.3, _BAR * per_panel)
     panels = []
-    for (key, conditions), outcome in zip(groups, first, strict=True):
+    for (key, conditions), outcome, bars in zip(groups, first, bars_of, strict=True):
         title, differ = (
             heading(varying, key, panel_width(len(groups), width), told),
             differences(conditions, f"{outcome.name}_rate"),
@@ -84,30 +87,19 @@ def stacked(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
             draw = partial(
                 _panel, outcomes=outcomes, first=outcome, conditions=conditions, bars=bars[at : at + per_panel]
             )
-            draw = partial(draw, x=spec.x, labels=(title, label), inside=inside, same=same, link=link)
+            draw = partial(draw, x=spec.x, labels=(title, label), inside=several, same=same, link=link)
+            draw = partial(draw, wide=per_panel, each=panel_width(len(groups), width) / per_panel)
             panels.append(Panel([draw], differ, title.count("\n") + 1))
     return pages(study, spec, panels, (width, HEIGHT), notes, legend)
 
 
-def _dense(table: pd.DataFrame, by: list[str]) -> bool:
-    """Return whether several kinds of adversaries were run, and most of them in each group of conditions."""
-    attacked = table[table["b"] > 0]
-    kinds = attacked[BYZANTINE_AXIS].nunique()
-    sized = [axis for axis in by if axis != "n"]
-    groups = len(attacked[sized].drop_duplicates()) if sized else 1
-    return kinds > 1 and len(attacked[[*sized, BYZANTINE_AXIS]].drop_duplicates()) > 0.6 * kinds * groups
-
-
-def _bars_of(table: pd.DataFrame, x: str, inside: bool) -> list[Bar]:
-    """Return the places of the bars of all panels: without adversaries once, then those of each kind."""
-    if not inside:
+def _bars_of(table: pd.DataFrame, x: str, kinds: list[str]) -> list[Bar]:
+    """Return the places of a panel's bars: without adversaries once, then those of each of the `kinds`, if any."""
+    if not kinds:
         return [("", value) for value in values_along(table[x])]
-    attacked = table[table[x] > 0]
-    kinds = values_along(attacked[BYZANTINE_AXIS])
     nobody: list[Bar] = [("", 0)] if (table[x] == 0).any() else []
-    return nobody + [
-        (kind, value) for kind in kinds for value in values_along(attacked[attacked[BYZANTINE_AXIS] == kind][x])
-    ]
+    attacked = {bar for bar in zip(table[BYZANTINE_AXIS], table[x], strict=True) if bar[1]}
+    return nobody + sorted(attacked, key=lambda bar: (kinds.index(bar[0]), bar[1]))
 
 
 def _panel(
@@ -121,9 +113,14 @@ def _panel(
     inside: bool,
     same: bool,
     link: Linker,
+    wide: int,
+    each: float,
 ) -> None:
-    """Draw a bar per condition; `first` is the outcome with its interval, which a single condition may be without."""
-    share_axis(ax, len(bars))
+    """Draw a bar per condition in a panel with room for `wide` bars of a width `each` in inches.
+
+    `first` is the outcome with its interval, which a single condition may be without.
+    """
+    share_axis(ax, wide)
     ax.set_title(labels[0])
     rows = {(str(r[BYZANTINE_AXIS]) if inside and r[x] else "", r[x]): r for r in conditions.to_dict("records")}
     for place, bar in enumerate(bars):
@@ -150,17 +147,17 @@ def _panel(
     ax.set_xticks(range(len(bars)), ticks)
     ax.tick_params(axis="x", length=0)
     ax.set_xlabel(labels[1])
-    _kinds(ax, bars, same)
+    _kinds(ax, bars, same, each)
 
 
-def _kinds(ax: Axes, bars: list[Bar], same: bool) -> None:
+def _kinds(ax: Axes, bars: list[Bar], same: bool, width: float) -> None:
     """Name the kinds of adversaries under their bars."""
     kinds = [kind for kind in dict.fromkeys(kind for kind, _ in bars) if kind]
     if not kinds:
         return
     spans = {kind: [place for place, (of, _) in enumerate(bars) if of == kind] for kind in kinds}
     each = ax.secondary_xaxis(location=0)
-    names = [wrapped(kind, _BAR * len(spans[kind]) + 0.1) for kind in kinds]
+    names = [wrapped(kind, width * len(spans[kind])) for kind in kinds]
     lines = 1 + max(name.count("\n") for name in names)
     turned = lines > 2
     each.set_xticks([(places[0] + places[-1]) / 2 for places in spans.values()], kinds if turned else names)

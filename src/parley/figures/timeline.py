@@ -48,7 +48,10 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     columns = max(1, *(len(span) for span in spans))
     cell = _cell_width(drawn, columns)
     width = cell * columns
-    _, titles, notes = few(study, spec, _MAX_PANELS, width, attacked=True)
+    beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
+    # A heading may reach as far to the left as the names of the agents do, and so to the right where there is room.
+    heading = max(width, min(width + 1.6 * _NAMES, look().inches / beside - 0.2))
+    _, titles, notes = few(study, spec, _MAX_PANELS, heading, attacked=True)
     notes += _about(drawn, cell)
     legend, looks = legend_of(drawn)
 
@@ -65,7 +68,6 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
 
         height = _HEIGHT * (rows + 1)  # a line for the results
         panels.append(Panel([panel], float(len(timeline.marks)), title.count("\n") + 1, height))
-    beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
     highest = max(panel.height for panel in panels)
     return pages(study, spec, panels, (width, highest), notes, legend, columns=beside)
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from parley.figures.links import game_link
-from parley.figures.page import FEW_PANELS, Panel, heading, pages, words
+from parley.figures.page import FEW_PANELS, Panel, heading, pages, per_row, words
 from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
@@ -26,8 +26,9 @@ _WIDTH = 1.55  # inches, of a panel
 
 
 def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
-    """Draw one panel per chosen simulation: every agent's value, round by round."""
-    chosen, titles, notes = few(study, spec, FEW_PANELS, _WIDTH)
+    """Draw one panel per chosen simulation, a row for each value of `spec.x`: every agent's value, round by round."""
+    chosen, titles, notes = few(study, spec, FEW_PANELS, _WIDTH, apart=spec.x)
+    rows = _rows(spec.x, chosen)
     played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
@@ -35,27 +36,39 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     def panel(ax: Axes, trajectory: Trajectory, simulation: Simulation, title: str) -> None:
         draw(ax, trajectory, low, high)
         ax.set_title(title, size=7, url=game_link(simulation))
-        ax.set_ylabel("value")
+        value = simulation.condition.axes.get(spec.x)
+        ax.set_ylabel("value" if len(rows) < 2 else f"{words([spec.x], [value])}\nvalue")
 
-    panels = [
-        Panel([partial(panel, trajectory=trajectory, simulation=simulation, title=title)], 0.0, title.count("\n") + 1)
-        for trajectory, simulation, title in zip(played, chosen, titles, strict=True)
-    ]
-    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played))
+    columns = min(per_row(_WIDTH), max(len(row) for row in rows))
+    panels = []
+    for row in rows:
+        for at in row:
+            draws = partial(panel, trajectory=played[at], simulation=chosen[at], title=titles[at])
+            panels.append(Panel([draws], 0.0, titles[at].count("\n") + 1))
+        panels += [Panel([])] * (-len(row) % columns)
+    return pages(study, spec, panels, (_WIDTH, HEIGHT), notes, _trajectory_legend(played), columns)
+
+
+def _rows(axis: str, chosen: Sequence[Simulation]) -> list[list[int]]:
+    """Return the numbers of the simulations by their values of an axis, in the order in which these come up."""
+    rows: dict[Any, list[int]] = {}
+    for number, simulation in enumerate(chosen):
+        rows.setdefault(simulation.condition.axes.get(axis), []).append(number)
+    return list(rows.values())
 
 
 def few(
-    study: Study, spec: FigureSpec, most: int, width: float, attacked: bool = False
+    study: Study, spec: FigureSpec, most: int, width: float, attacked: bool = False, apart: str = ""
 ) -> tuple[list[Simulation], list[str], list[str]]:
     """Return the simulations of a figure, their titles for panels of a width in inches, and notes on the choice.
 
     They are those that the study names for it, else up to `most`: with `attacked`, of those with agents of the game's
-    last role, if there are any.
+    last role, if there are any. Titles do not name the axis `apart`.
     """
-    shows, axes = study.game.evidence.shows, study.axes
-    everything = list(study.simulations())
-    shown_in = [s for s in everything if shows(spec, s.condition.parameters, s.condition.seating)]
-    simulations = shown_in or everything  # those it shows may all have been left out as damaged
+    axes, everything = study.axes, list(study.simulations())
+    shown_in = {condition.path for condition in study.shown_in(spec)}
+    # Those it shows may all have been left out as damaged.
+    simulations = [s for s in everything if s.condition.path in shown_in] or everything
     named = study.named_for(spec.name, some_left_out=True)
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
     chosen = named or choose(disturbed or simulations, axes, most)
@@ -68,8 +81,9 @@ def few(
         ending = study.game.class_of(outcome["name"], outcome["detail"])
         detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
         ended = f"seed {simulation.seed}: {labels[ending]}{detail}, rounds={outcome['rounds']}"
-        where = heading(varying, [simulation.condition.axes[axis] for axis in varying], width)
-        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width * 15.5))])))
+        named_axes = [axis for axis in varying if axis != apart]
+        where = heading(named_axes, [simulation.condition.axes[axis] for axis in named_axes], width)
+        titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width / 0.056))])))
     shown = len({simulation.condition.path for simulation in chosen})
     each = len(chosen) // shown
     of = len({simulation.condition.path for simulation in simulations})
@@ -146,11 +160,9 @@ def draw(ax: Axes, trajectory: Trajectory, low: float, high: float) -> None:
 
 
 _OTHER: dict[str, Any] = {
-    "color": "#777777",
+    "color": "#999999",
     "linestyle": (0, (4, 2)),
-    "linewidth": 1.0,
-    "marker": "x",
-    "markersize": 4,
+    "linewidth": 0.6,
 }
 
 

@@ -97,18 +97,21 @@ class Quantity:
 class FigureSpec:
     """One figure of a game's studies: its file name, how it is drawn, the axis along x, and what it shows.
 
-    Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%),
-    `trajectories` (single simulations as lines over rounds), `timeline` (single simulations as tables of what each
-    agent said and did), `network` (single simulations as strips of graphs: who hears whom, and each agent's state by
-    round), `map` (a table of the first outcome's rate, or of the mean of the one quantity in `of`: a
-    column per value of x, a row per combination of the other axes), `curves` (means of the measures in `of`
-    by round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
-    `of`: of simulations, or with `blocks` of the ledger's blocks that have utterances), `sweep` (means of the
-    shares in `of`, whose labels are those of quantities, by a threshold that `x` names), `endings` (share of games
-    that ended in each way by each round, a line per value of x), `scatter` (the two metrics that are `regressed`, a
-    point per simulation), `effects` (those of all axes, which every study that compares conditions has). A figure is
-    drawn for studies
-    in which all axes of `needs` vary. A caption names the kind of interval; the figure says its level.
+    Kinds: `rates` (a point with its interval per outcome and condition), `stacked` (outcomes stacked to 100%; of both
+    only the outcomes in `of`, if it names some), `trajectories` (single simulations as lines over rounds, a row of
+    panels per value of x), `timeline` (single simulations as tables of what each agent said and did), `network`
+    (single simulations as strips of graphs: who hears whom, and each agent's state by round), `map` (a table of the
+    first outcome's rate, or of the mean of the one quantity in `of`: a column per value of x, a row per combination
+    of the other axes; `by_player`: per player instead of population), `curves` (means of the measures in `of` by
+    round), `indicators` (rates of the indicators in `of` side by side), `quantities` (means of the quantities in
+    `of`, of simulations, or with `blocks` of the ledger's blocks that have utterances; a line per value of the axis
+    `lines`, if it varies), `sweep` (means of the shares in `of`, whose labels are those of quantities, by a threshold
+    that `x` names), `endings` (share of games that ended in each way by each round, a line per value of x), `scatter`
+    (the two metrics that are `regressed`, a point per simulation), `effects` (those of all axes, which every study
+    that compares conditions has).
+
+    A figure is drawn for studies in which all axes of `needs` vary among the conditions that it shows
+    (`Evidence.shows`). A caption names the kind of interval; the figure says its level.
     """
 
     name: str
@@ -133,6 +136,8 @@ class FigureSpec:
     needs: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
     blocks: bool = False
+    by_player: bool = False
+    lines: str = ""
 
 
 @dataclass(frozen=True)
@@ -298,7 +303,8 @@ class Evidence(Generic[P, R]):
         """Return whether a figure can show anything of a condition in which `groups` play with these parameters.
 
         It is asked before anything is played: a figure that shows nothing of any condition is not made. By default
-        all do but networks in which everyone hears everyone. A figure of single simulations draws those it shows.
+        all do but networks in which everyone hears everyone. Figures of single simulations, and of outcomes, draw
+        those it shows.
         """
         return figure.kind != "network" or not isinstance(parameters.topology, Complete)
 

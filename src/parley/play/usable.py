@@ -74,24 +74,26 @@ def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()
 
     Raises RecordError naming the records if some are missing, if none can be used, or, with `strict`, if any cannot.
     """
-    simulations, summaries = [], []
+    usable: dict[Path, Summary] = {}
     missing: list[str] = []
     left_out: dict[Path, str] = {}
     for simulation in study.simulations():
         path = simulation.record(study.name)
         try:
-            summaries.append(read_own(path, simulation))
-            simulations.append(simulation)
+            usable[path] = read_own(path, simulation)
         except MissingRecordError as error:
             missing.append(str(error))
         except RecordError as error:
             left_out[path] = str(error)
-    if missing or not summaries or (strict and left_out):
+    if missing or not usable or (strict and left_out):
         problems = [*missing, *left_out.values()]
         more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
-        there = "; `parley.load(...).results()` in Python has tables of what is there" if missing and summaries else ""
+        there = f"; what is there so far: parley report {study.name} --unfinished" if missing and usable else ""
         raise RecordError(problems[0] + more + there)
-    found = Records(without(study, left_out), simulations, summaries, left_out)
+    part = without(study, left_out)
+    # In the order of what is left: tables have a row per condition, in the order in which they come here.
+    simulations = list(part.simulations())
+    found = Records(part, simulations, [usable[each.record(study.name)] for each in simulations], left_out)
     news = {path: problem for path, problem in left_out.items() if path not in told}
     for note in replace(found, left_out=news).notes():
         _log.warning("%s", note)

@@ -5,21 +5,23 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.questions import DIFFERS, NO_PAIRS, OPEN
+from parley.analysis.questions import ALIKE, DIFFERS, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
-from parley.report.evidence import labels_of, p_text, question_rows
+from parley.report.evidence import labels_of, p_text, question_rows, two_names
 from parley.report.links import Links
+from parley.report.tables import value_text
 from parley.study import Study
 from parley.study.axes import axes_text
+from parley.study.questions import where_text
 from parley.text import counted
 
 MAX_FOUND = 3  # differences in words, of a study without questions
-_AGENTS = {"n": "agent", "b": "Byzantine agent"}
 _WORDS = {
     DIFFERS: "It differs",
     OPEN: "Open: the simulations rule out neither no difference nor one that matters",
     NO_PAIRS: "Open: there are no pairs",
+    ALIKE: "Open: all pairs differ by exactly the same, which says nothing of how much others would",
 }
 _FEW_PAIRS = 10  # below, the tests are liberal (docs/explanation/statistics.md)
 
@@ -30,7 +32,7 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
         {
             **numbers,
             "sentence": f"{difference_text(row, study.game)}{_among(study, row)}; {counted(row['pairs'], 'pair')}.",
-            "verdict": f"{_verdict(row, row['what'] in labels_of(study.game)[1])} (p {_p(row['p_holm'])}, corrected).",
+            "verdict": f"{_verdict(row, _is_number(row, study.game))} (p {_p(row['p_holm'])}, corrected).",
             "few": row["pairs"] < _FEW_PAIRS,
             "links": links.question(comparison),
         }
@@ -60,13 +62,10 @@ def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
 
     `row` is one of the tables `questions` and `contrasts`. The interval has the sign of what the sentence says.
     """
-    labels, numbers = labels_of(game)
-    label = labels.get(row["what"], row["what"])
-    second, first = value_text(row, "to"), value_text(row, "from")
-    label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
+    subject, first, second, verb = _sides(row, game)
     if pd.isna(row["difference"]):
-        return f"nothing is known of {label} with {second} and with {first}"
-    number, share = row["what"] in numbers, row["kind"] == "quantity"
+        return f"nothing is known of {subject}{second} and{first}"
+    number, share = _is_number(row, game), row["kind"] == "quantity"
     scale, form, unit = (1, ".4g", "") if number else (100, ".0f", " points")
     sign = -1 if row["difference"] < 0 else 1
     low, high = sorted(sign * scale * row[name] for name in ("low", "high"))
@@ -76,22 +75,32 @@ def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
     values = f"{row['value_from']:{percent}} → {row['value_to']:{percent}}"
     if not row["difference"]:
         alike = "as high" if share else "as often"
-        return f"{label} is {alike} with {second} as with {first}: a difference of {change} ({values})"
+        return f"{subject} {verb} {alike}{second} as{first}: a difference of {change} ({values})"
     more, less = ("higher", "lower") if share else ("more often", "less often")
-    return f"{label} is {change} {more if sign > 0 else less} with {second} than with {first} ({values})"
+    return f"{subject} {verb} {change} {more if sign > 0 else less}{second} than{first} ({values})"
 
 
-def value_text(row: Mapping[Any, Any], end: str) -> str:
-    """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
-    axis, value = row["axis"], str(row[end])
-    if axis in _AGENTS and value.isdecimal():
-        return value if end == "from" else counted(int(value), _AGENTS[axis])
-    return value if axis == "model" else f"{axis}={value}"
+def _sides(row: Mapping[Any, Any], game: type[Game]) -> tuple[str, str, str, str]:
+    """Return in words what is looked at, what follows for the first side and for the second, and the verb."""
+    labels, _ = labels_of(game)
+    one, other = two_names(row["what"])
+    first, second = (f" with {value_text(row, end)}" if row["axis"] else "" for end in ("from", "to"))
+    if one == other:
+        label = labels.get(one, one)
+        label = f"“{label}”" if len(label.split()) > 3 else label  # it may be a sentence of its own
+        return label, first, second, "is"
+    verb = "is" if row["kind"] == "quantity" else "holds"
+    return f"“{labels.get(other, other)}”{second}", f" “{labels.get(one, one)}”{first}", "", verb
+
+
+def _is_number(row: Mapping[Any, Any], game: type[Game]) -> bool:
+    """Whether what is compared has a unit of its own, and is neither a rate nor a share."""
+    return two_names(row["what"])[0] in labels_of(game)[1]
 
 
 def _among(study: Study, row: Mapping[Any, Any]) -> str:
     question = next(each for each in study.questions if each.name == row["question"])
-    where = axes_text({axis: " or ".join(map(str, values)) for axis, values in question.where.items()})
+    where = where_text(question.where)
     over = f"pooled over {', '.join(question.over)}" if question.over else ""
     told = "; ".join(text for text in (where, over) if text)
     return f", where {told}" if where else f", {told}" if told else ""

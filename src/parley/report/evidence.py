@@ -1,7 +1,7 @@
 """The report's tables of questions, measures, contrasts: cells as text, from what `summarize` wrote."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,9 @@ import pandas as pd
 
 from parley.analysis.rates import SECONDS, all_quantities
 from parley.games.base import Game
+from parley.report.tables import value_text
 from parley.study import Study
+from parley.study.comparisons import BOTH
 from parley.study.questions import question_text
 
 MAX_CONTRASTS = 60
@@ -111,8 +113,10 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
             **_contrast(
                 row | dict.fromkeys(("simulations_from", "simulations_to"), row["pairs"]),
                 labels,
-                row["what"] in numbers,
+                two_names(row["what"])[0] in numbers,
             ),
+            "what": " → ".join(dict.fromkeys(labels[name] for name in two_names(row["what"]))),
+            "compared": compared_text(row, labels),
             "name": row["question"],
             "text": texts[row["question"]],
             "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
@@ -121,6 +125,22 @@ def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]
         }
         for row in questions.to_dict("records")
     ]
+
+
+def two_names(what: str) -> tuple[str, str]:
+    """Return the names of what a question looks at on its first side and its second, from the column `what`."""
+    first, _, second = what.partition(BOTH)
+    return first, second or first
+
+
+def compared_text(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
+    """Return what a row of the table `questions` compares: values of an axis, or two sides."""
+    axis, values = row["axis"], (row["from"], row["to"])
+    names = two_names(row["what"])
+    if names[0] == names[1]:
+        return f"{axis}: {values[0]} → {values[1]}" if "," not in axis else f"{values[0]} → {values[1]}"
+    sides = [value_text(row, end) if axis else "" for end in ("from", "to")]
+    return " → ".join(", ".join(filter(None, (labels[n], s))) for n, s in zip(names, sides, strict=True))
 
 
 def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from parley import paths
 from parley.study import Study
-from parley.study.questions import Comparison
+from parley.study.comparisons import Comparison
 from parley.view_links import pairs_link, simulations_link
 
 _BOTH = " -> "  # between the two values of an axis in a row of contrasts
@@ -39,15 +39,19 @@ class Links:
         return pairs_link(one, other, row["what"])
 
     def question(self, comparison: Comparison) -> list[tuple[str, str]]:
-        """Return the address of the pairs that differ in each stratum of a question, with what tells it apart."""
-        if not self.there or comparison.kind == "quantity":
+        """Return the address of the pairs that differ in each stratum of a question, with what tells it apart.
+
+        None where two outcomes are compared: the explorer shows pairs that differ in one.
+        """
+        outcome, other = comparison.outcomes
+        if not self.there or comparison.kind == "quantity" or outcome != other:
             return []
         strata = comparison.strata
         apart = [axis for axis in self.axes if len({str(second.axes[axis]) for _, second in strata}) > 1]
         return [
             (
                 ", ".join(f"{axis}={second.axes[axis]}" for axis in apart),
-                pairs_link(first.axes, second.axes, comparison.question.outcome),
+                pairs_link(first.axes, second.axes, outcome),
             )
             for first, second in strata
         ]

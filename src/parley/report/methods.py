@@ -63,7 +63,8 @@ def methods(
 ) -> list[str]:
     """Return the paragraphs: game, players, engines, statistics; `tables` are those of the study by name."""
     asked = bool(study.models) and any(condition.models for condition in study.conditions)
-    paragraphs = [_game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
+    paragraphs = [study.unfinished.sentence] if study.unfinished else []
+    paragraphs += [_game(study, int(tables["conditions"]["simulations"].sum()), cite), _players(study)]
     if asked:
         paragraphs += [_sampling(study, tables["conditions"])]
     paragraphs += [_engines(summaries, cite), _statistics(study, tables, cite)]

@@ -74,7 +74,7 @@ def _group(
     rows = [
         {
             "label": axes_text({axis: row[axis] for axis in varying}) or "all simulations",
-            "simulations": row["simulations"],
+            "simulations": simulations_text(row),
             **bar(row, outcomes, [links.simulations([row[axis] for axis in by], o.name) for o in outcomes]),
         }
         for row in conditions.to_dict("records")
@@ -84,6 +84,11 @@ def _group(
         row["head"] = row["rate"] if len(heads) == 1 else f"{row['of']} {row['rate']}"
     alike = axes_text({axis: conditions[axis].iloc[0] for axis in by if axis not in varying})
     return {"rows": rows, "of": f"{heads.pop()} " if len(heads) == 1 else "", "alike": alike}
+
+
+def simulations_text(row: Mapping[Any, Any]) -> str:
+    """Return how many simulations a row of the table of conditions is of; of an unfinished study, of how many."""
+    return f"{row['simulations']} of {row['planned']}" if "planned" in row else str(row["simulations"])
 
 
 def bar(row: Mapping[Any, Any], outcomes: Sequence[OutcomeClass], links: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ from parley.report.overview import (
 )
 from parley.report.sections import all_tables, measure_table
 from parley.study import Study
+from parley.study.axes import axes_text
+from parley.study.companions import companion_lines
 from parley.study.frozen import frozen_state
 from parley.text import one_line
 
@@ -65,13 +68,18 @@ def report(study: Study, explored: bool = False) -> Path:
     models = answered(records.simulations, records.summaries)
     links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
+    whole = study.unfinished.whole if study.unfinished else study
     measures = measures_of(made["rates"], made["quantities"], by, game)
     page = render(
         "report.html",
         title=study.title,
         study=study,
         sentence=study_sentence(study, int(conditions["simulations"].sum())),
-        frozen=frozen_state(study),
+        unfinished=study.unfinished,
+        unplayed=_unplayed(study),
+        made_by=partial(_made_by, study),
+        frozen=frozen_state(whole),
+        beside=companion_lines(whole),
         answers=answers(study, made["questions"], links),
         found=found(made["contrasts"], by, game, links),
         bars=bars(conditions, by, outcomes_of(conditions, game), links),
@@ -190,6 +198,20 @@ def _warned(
         *noise_warning(made["contrasts"], study.game, by),
         *growth_warning(study),
     ]
+
+
+def _unplayed(study: Study) -> list[str]:
+    """Return the conditions of an unfinished study of which nothing is counted yet."""
+    if study.unfinished is None:
+        return []
+    there = {condition.path for condition in study.conditions}
+    whole = study.unfinished.whole.first_repeat.conditions
+    return short([axes_text(condition.axes) for condition in whole if condition.path not in there])
+
+
+def _made_by(study: Study, stage: str) -> str:
+    """Return the command that makes what a stage makes."""
+    return f"parley {'report' if study.unfinished else stage} {study.name}{' --unfinished' * bool(study.unfinished)}"
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:

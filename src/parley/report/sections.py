@@ -17,6 +17,7 @@ from parley.report.endings import quality_rows, time_rows
 from parley.report.evidence import contrast_rows, noise_rows
 from parley.report.links import Links
 from parley.report.margins import effect_rows, margin_rows
+from parley.report.overview import simulations_text
 from parley.report.reactions import behavior_rows, reaction_rows
 from parley.report.tables import Column, table, text_column
 from parley.study import Study
@@ -145,7 +146,7 @@ def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass],
     return {
         "axes": [row[axis] for axis in by],
         "threat_model": row["threat_model"],
-        "simulations": row["simulations"],
+        "simulations": simulations_text(row),
         **rates,
         "median_rounds": "-" if pd.isna(median) else f"{median:g}",
         "failed": "-" if pd.isna(failed) else f"{row['failed_replies']} ({failed:.1%})",

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.study.axes import axes_text
+from parley.text import counted
 
 Row = Mapping[str, Any]
 MAX_AXES = 3  # with a column of their own
+_AGENTS = {"n": "agent", "b": "Byzantine agent"}
 
 
 @dataclass(frozen=True)
@@ -61,3 +63,11 @@ def table(id: str, rows: Sequence[Row], *columns: Column, by: Sequence[str] = ()
 def text_column(label: str, key: str, small: str = "", link: str = "") -> Column:
     """Return a column of words, which stand at its left."""
     return Column(label, key, small, number=False, link=link)
+
+
+def value_text(row: Mapping[Any, Any], end: str) -> str:
+    """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
+    axis, value = row["axis"], str(row[end])
+    if axis in _AGENTS and value.isdecimal():
+        return value if end == "from" else counted(int(value), _AGENTS[axis])
+    return value if axis == "model" or "," in axis else f"{axis}={value}"

@@ -139,8 +139,6 @@ class Expander:
             if seeds.until.outcome not in outcomes:
                 remedy = choose(seeds.until.outcome, outcomes)
                 raise UsageError(f"{where}.until.outcome: {seeds.until.outcome!r}: unknown outcome; {remedy}")
-            if self._content.repeats > 1:
-                raise UsageError(f"{where}: seeds that grow cannot be repeated; remove repeats, or give their number")
 
     def _check_size(self) -> None:
         """Refuse what would take minutes to expand, before it is expanded."""

@@ -14,6 +14,7 @@ from parley import __version__, paths
 from parley.errors import RecordError, UsageError
 from parley.files import read_regular, write_atomically
 from parley.identity import digest
+from parley.study.companions import companion_lines, companions
 from parley.study.condition import Condition
 from parley.study.questions import question_text
 from parley.study.study import Study
@@ -34,12 +35,20 @@ _RULES = {
 
 
 def content_of(study: Study) -> dict[str, Any]:
-    """Return what is frozen of a study, as plain JSON values; not its name, nor the order of its conditions."""
+    """Return what is frozen of a study, as plain JSON values; not its name, nor the order of its conditions.
+
+    Of each study that it names beside it there is the name, and a hash of the same. Raises UsageError if one of them
+    is not there or does not fit.
+    """
+    beside = {each.kind: [each.study.name, digest(_content(each.study))] for each in companions(study)}
+    return _content(study) | {"rules": _RULES} | ({"companions": beside} if beside else {})
+
+
+def _content(study: Study) -> dict[str, Any]:
     return {
         "game": study.game.name,
         "questions": study.questions_json,
         "conditions": {condition.path: [condition.identity, _seeds(condition)] for condition in study.conditions},
-        "rules": _RULES,
     }
 
 
@@ -77,12 +86,12 @@ def frozen_state(study: Study) -> str:
     """Return in one line whether a study is as it was frozen; what cannot be read is said, too."""
     path = paths.frozen(study.file)
     try:
-        block = _read(path)
+        block, now = _read(path), content_of(study)
     except FileNotFoundError:
         return f"none; parley plan {study.name} --freeze writes one"
-    except RecordError as error:
+    except (RecordError, UsageError) as error:
         return one_line(str(error))
-    frozen, now = block["content"], content_of(study)
+    frozen = block["content"]
     now["rules"] = frozen.get("rules")  # told to people; seeds say what is played
     name = f"{path.name}, {block['hash'][:8]}"
     if digest(frozen) != block["hash"]:
@@ -103,6 +112,7 @@ def _read(path: Path) -> dict[str, Any]:
             block["hash"] + "",
             dict(block["content"]["conditions"]),
             list(block["content"]["questions"]),
+            dict(block["content"].get("companions", {})),
         )
     except FileNotFoundError:
         raise
@@ -124,6 +134,11 @@ def _changes(frozen: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         "changed": [name for name in after if name in before and after[name] != before[name]],
     }
     yield from (f"questions {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+    beside, is_beside = (part.get("companions", {}) for part in (frozen, now))
+    for kind in dict.fromkeys([*beside, *is_beside]):
+        if beside.get(kind) != is_beside.get(kind):
+            way = "added" if kind not in beside else "removed" if kind not in is_beside else "changed"
+            yield f"companions: {kind} {way}"
     if list(before) != list(after) and not any(kinds.values()):
         yield "questions in another order"
     old, new = frozen["conditions"], now["conditions"]
@@ -145,6 +160,7 @@ def _text(study: Study) -> str:
     )
     most = "at most " if any(condition.growing for condition in study.conditions) else ""
     questions = [f"{place}. **{q.name}**: {question_text(q)}." for place, q in enumerate(study.questions, 1)]
+    beside = companion_lines(study)
     conditions = [f"    {path}: {_seeds_text(seeds)}" for path, (_, seeds) in content["conditions"].items()]
     # A condition a line: what changed can be seen in a diff.
     block = json.dumps({"format": FORMAT, "parley": __version__, "hash": digest(content)})[:-1]
@@ -176,6 +192,7 @@ def _text(study: Study) -> str:
             "",
             *conditions,
             "",
+            *(["## Beside it", "", *(f"- {line[0].upper()}{line[1:]}." for line in beside), ""] if beside else []),
             "## Rules",
             "",
             *(f"- {name.capitalize()}: {rule}" for name, rule in _RULES.items()),

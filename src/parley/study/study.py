@@ -5,7 +5,7 @@ dealt into shards.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os.path import exists
@@ -20,20 +20,22 @@ from parley.games.evidence import EFFECTS, FigureSpec
 from parley.games.registry import game_class
 from parley.identity import digest
 from parley.study.axes import axes_text, axis_names
+from parley.study.comparisons import Comparison, compared
 from parley.study.condition import BYZANTINE_AXIS, OWN_CODE, SCRIPTED, Condition, Simulation
 from parley.study.drawn import KINDS, MOST_DRAWN, Choices
 from parley.study.expand import NOBODY, Expander
 from parley.study.growing import GrowingSeeds, decided, on_disk
 from parley.study.margins import Effects, PaperRate, check_rates
-from parley.study.questions import Comparison, Question, compared
-from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, LedgerSettings, StudyFile
+from parley.study.questions import Question
+from parley.study.study_file import LEDGER_FORMAT, SAME, Budget, Companions, LedgerSettings, StudyFile
+from parley.study.unfinished import Unfinished
 from parley.text import one_line
 from parley.text.suggest import choose, meant
 from parley.text.yamlfile import is_slug, load_yaml, validated
 
 SCRIPTED_SHARD = 500  # simulations: some seconds, so that few starts of a process keep all cores busy
 # Raised when the same records give other tables, figures or reports: what is there is made again.
-TABLES_VERSION = 4
+TABLES_VERSION = 7
 _PLAIN_LEDGER = LedgerSettings()
 _PLAIN_EFFECTS = Effects()
 _SEED_FILE = re.compile(r"seed=(0|[1-9][0-9]{0,8})\.parquet")
@@ -57,6 +59,8 @@ class Study:
     questions: tuple[Question, ...] = ()
     paper: tuple[PaperRate, ...] = ()
     effects: Effects = _PLAIN_EFFECTS
+    companions: Companions | None = None
+    unfinished: Unfinished | None = None  # what this is a part of, if not all that was asked for is played
 
     @cached_property
     def axes(self) -> list[str]:
@@ -129,30 +133,21 @@ class Study:
 
         Where conditions differ in one axis alone, effects are among them.
         """
-        values: dict[str, set[Any]] = {}
-        for condition in self.conditions:
-            for axis, value in condition.axes.items():
-                values.setdefault(axis, set()).add(value)
-        varying = {axis for axis, found in values.items() if len(found) > 1}
-        found = tuple(
-            spec
-            for spec in self.game.evidence.figures
-            if varying.issuperset(spec.needs)
-            and (spec.x not in spec.needs or self._compares(spec.x))
-            and any(self.game.evidence.shows(spec, each.parameters, each.seating) for each in self.conditions)
-        )
-        named = {spec.name for spec in self.game.evidence.figures}
-        compared = EFFECTS.name not in named and any(self._compares(axis) for axis in varying)
+        specs = self.game.evidence.figures
+        found = tuple(spec for spec in specs if self._has(spec))
+        compared = EFFECTS not in specs and any(_compare(self.conditions, axis) for axis in self.axes)
         return (*found, EFFECTS) if compared else found
 
-    def _compares(self, axis: str) -> bool:
-        """Return whether any two conditions differ in this axis alone; along b, what goes with it may differ too."""
-        free = {axis, "n", BYZANTINE_AXIS} if axis == "b" else {axis}
-        found: dict[tuple[Any, ...], set[Any]] = {}
-        for condition in self.conditions:
-            alike = tuple(value for name, value in condition.axes.items() if name not in free)
-            found.setdefault(alike, set()).add(condition.axes[axis])
-        return any(len(values) > 1 for values in found.values())
+    def shown_in(self, spec: FigureSpec) -> list[Condition]:
+        """Return the conditions of which a figure can show something."""
+        return [c for c in self.conditions if self.game.evidence.shows(spec, c.parameters, c.seating)]
+
+    def _has(self, spec: FigureSpec) -> bool:
+        shown = self.shown_in(spec)
+        varying = {axis for axis in self.axes if len({condition.axes[axis] for condition in shown}) > 1}
+        if not shown or not varying.issuperset(spec.needs) or (spec.blocks and self.unfinished):
+            return False  # no ledger is made of a part
+        return spec.x not in spec.needs or _compare(shown, spec.x, "model" if spec.by_player else "")
 
     def notes(self) -> dict[str, str]:
         """Return what readers should know of the models that are used, by name."""
@@ -182,6 +177,9 @@ class Study:
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """What the questions compare, in the order of the file: the family whose p are corrected together."""
+        if self.unfinished is not None:  # also those of which no condition was played
+            whole: Study = self.unfinished.whole
+            return whole.comparisons
         return tuple(
             comparison
             for place, question in enumerate(self.questions)
@@ -190,9 +188,10 @@ class Study:
 
     @property
     def shown_besides(self) -> list[Any]:
-        """What tables show that no record has: the rates of a paper, and which model of effects the study names."""
+        """What is shown that no record has: the rates of a paper, the model of effects, the studies beside it."""
         effects = [] if self.effects == _PLAIN_EFFECTS else [self.effects.model_dump(mode="json")]
-        return [*(each.model_dump(mode="json") for each in self.paper), *effects]
+        beside = [] if self.companions is None else [self.companions.model_dump(mode="json")]
+        return [*(each.model_dump(mode="json") for each in self.paper), *effects, *beside]
 
     @cached_property
     def ledger_plan(self) -> str:
@@ -262,6 +261,19 @@ class Study:
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
             "(the path's spec changes when a parameter, prompt or model does)"
         )
+
+
+def _compare(conditions: Sequence[Condition], axis: str, besides: str = "") -> bool:
+    """Return whether any two conditions differ in this axis alone, or in it and the one `besides`.
+
+    Along b, what goes with it may differ too.
+    """
+    free = {axis, "n", BYZANTINE_AXIS} if axis == "b" else {axis, besides}
+    found: dict[tuple[Any, ...], set[Any]] = {}
+    for condition in conditions:
+        alike = tuple(value for name, value in condition.axes.items() if name not in free)
+        found.setdefault(alike, set()).add(condition.axes[axis])
+    return any(len(values) > 1 for values in found.values())
 
 
 def _check_drawn(study: Study) -> None:
@@ -379,6 +391,7 @@ def load_study(
         questions=tuple(content.questions),
         paper=tuple(content.paper),
         effects=content.effects or _PLAIN_EFFECTS,
+        companions=content.companions,
     )
     _check_drawn(study)
     _ = study.comparisons  # a question that no condition answers is refused before anything is played

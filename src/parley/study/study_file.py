@@ -187,6 +187,25 @@ class Budget(BaseModel):
         return self
 
 
+class Companions(BaseModel):
+    """Studies beside a study; not part of any identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    noise: Slug | None = Field(
+        default=None, description="The study that is its noise floor: it plays some of its conditions with `repeats`."
+    )
+    control: Slug | None = Field(
+        default=None, description="The study that is its positive control: scripted players whose answers are known."
+    )
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "Companions":
+        if self.noise is None and self.control is None:
+            raise ValueError("name noise, or control, or both")
+        return self
+
+
 LEDGER_FORMAT = 2  # of a block: chains of another are made anew from the records
 MAX_DIFFICULTY = 24  # 17 million hashes for a block: half a minute
 
@@ -231,6 +250,11 @@ class StudyFile(BaseModel):
         max_length=100,
         description="What the study is to answer: comparisons whose p are corrected together, and for which "
         "`parley plan` says how many seeds they take. Not part of the identity.",
+    )
+    companions: Companions | None = Field(
+        default=None,
+        description="Studies of the same game beside it, by name: its noise floor and its positive control. They are "
+        "looked for beside this file, then in config/, and frozen with it. Not part of the identity.",
     )
     budget: Budget | None = Field(default=None, description="What its models may spend; not part of the identity.")
     figures: dict[str, Annotated[list[Drawn], Field(min_length=1)]] = Field(

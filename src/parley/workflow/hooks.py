@@ -46,6 +46,8 @@ def _prepare(run: Run, workflow: Any) -> None:
         decide(run.study.name, run.precision.numbers)
     if wait_for_former_jobs(run.study.name, not workflow.local_exec):
         restart()  # to plan what is left
+    if any(os.path.exists(record) for record in run.missing):
+        restart()  # processes of a run that was killed have finished them since
     jobs = list(workflow.dag.needrun_jobs())
     alone = [record for job in jobs if job.rule.name == "simulate" for record in job.output]
     relocate(run.moves)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -80,6 +81,30 @@ class Jobs:
             return int(self._workflow.cores)
         except WorkflowError:
             return 1
+
+    def shard_priority(self, wildcards: Any) -> int:
+        """Return a number that is the higher the earlier the first simulation of a shard comes in the study.
+
+        Snakemake chooses among jobs that are ready by chance otherwise, and what is played first would be no fair
+        sample of the seeds.
+        """
+        return self._priorities[wildcards.engine, int(wildcards.shard)]
+
+    def simulation_priority(self, wildcards: Any) -> int:
+        """Return a number that is the higher the earlier a simulation comes in the study."""
+        return self._places[_record_of(wildcards)]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """How many simulations there are from a record on: for those of a process of their own."""
+        return {record: len(self._run.shards) - place for place, record in enumerate(self._run.shards)}
+
+    @cached_property
+    def _priorities(self) -> dict[tuple[str, int], int]:
+        found: dict[tuple[str, int], int] = {}
+        for record, shard in self._run.shards.items():
+            found.setdefault(shard, self._places[record])
+        return found
 
     def server_gpus(self, wildcards: Any) -> int:
         """Return how many GPUs a server has."""

@@ -18,6 +18,7 @@ from parley.errors import ParleyError, UsageError
 from parley.play.relocate import Moves, find_moves, missing_records
 from parley.play.usable import recall_left_out
 from parley.study import Study, load_study
+from parley.study.companions import companions
 from parley.study.planned import run_plan
 from parley.study.study import check_alone
 from parley.workflow.run_log import follow, show_log
@@ -94,6 +95,7 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         find_own_programs()
         if workflow.is_main_process:
             check_alone(study.file)
+            companions(study)  # one that does not fit is told before anything is played
             if line := recall_left_out(study):
                 print(f"parley: warning: {line}", file=sys.stderr)
         run = Run(study, workflow.is_main_process)
@@ -110,6 +112,9 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         _log.info("%s", run.precision.line(study))
         for line in unreachable(study):
             _log.warning("%s", line)
+    from parley.workflow.workers import give_groups_room  # Snakemake's executors, which start a process when imported
+
+    give_groups_room()
     # Here or on a cluster's node: Snakemake waits for servers that hang.
     Guard(lambda: workflow.execution_settings.latency_wait).start()
     return run

@@ -50,6 +50,7 @@ def view(phase: str = "propose", **changes: Any) -> Any:
         "last_round": {},
         "this_round": {},
         "neighbors": ("agent_2", "agent_3", "agent_4"),
+        "system": "",
     }
     return SimpleNamespace(**{**seen, **changes})
 
@@ -250,6 +251,7 @@ def policies_and_views(draw: st.DrawFn) -> tuple[ChosenPolicy, Any]:
         last_round=draw(others),
         this_round=draw(others) if phase == "vote" else {},
         neighbors=tuple(f"agent_{n}" for n in range(2, draw(st.integers(2, 9)))),
+        system=draw(st.sampled_from(["Some may be Byzantine.", "There are NO Byzantine agents."])),
     )
     return ChosenPolicy(kind, kind.Parameters(**given)), seen
 
@@ -312,13 +314,15 @@ def test_silence_of_any_cause_looks_the_same_in_a_view() -> None:
 
 def test_a_view_has_no_more_than_what_the_prompt_shows() -> None:
     allowed = {"phase", "agent", "role", "round", "value_min", "value_max", "initial_value", "current_value"}
-    allowed |= {"last_round", "this_round", "neighbors", "early_vote"}  # the last one is said in a turn's prompt
+    allowed |= {"last_round", "this_round", "neighbors", "system"}
+    allowed |= {"early_vote"}  # it is said in a turn's prompt
     assert {field.name for field in fields(ConsensusView)} <= allowed
     played = drive(
         new_consensus("hhb", max_rounds=3, history_rounds=1), ([20, 31, 7], "continue"), ([1, 2, 3], "stop")
     )
     for phase in played.phases:
         for ask in phase:
+            assert ask.view.system == ask.system
             for seen, heading in (
                 (ask.view.last_round, f"Round {ask.round - 1}:"),
                 (ask.view.this_round, "ALL PROPOS"),

@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model
-from parley.games.consensus.policies import Majority, majority, random, stubborn
+from parley.games.consensus.policies import Majority, Wary, majority, random, stubborn, wary
 from parley.games.consensus.state import ConsensusView
 from parley.policies.parsing import parse_reply
 from support.playing import RULES, new_consensus
@@ -102,6 +103,31 @@ def test_replies_of_rules_pass_the_strict_parser(rule: Any, role: str) -> None:
     assert parse_reply(json.dumps(rule(view(current=current), rng())), "stop", model).failure is None
     vote = HonestVote if role == "honest" else ByzantineVote
     assert parse_reply(json.dumps(rule(view("vote"), rng())), "stop", vote).failure is None
+
+
+@pytest.mark.parametrize("protocol", ["paper", "swarms"])
+@pytest.mark.parametrize(("prompt", "warned"), [("may_exist", True), ("none_exist", False)])
+def test_wary_is_warned_by_the_prompt_that_a_model_gets(protocol: str, prompt: str, warned: bool) -> None:
+    game = new_consensus("hhh", prompt=prompt, protocol=protocol)
+    for ask in next(game.play()):
+        assert ask.view.system == ask.system
+        seen = replace(ask.view, phase="propose", last_round=proposals(3, 3), current_value=9)
+        assert wary(seen, rng())["value"] == (9 if warned else 3)
+
+
+@pytest.mark.parametrize(
+    ("system", "given", "decision"),
+    [
+        ("The network MAY contain Byzantine agents.", "continue", "continue"),
+        ("The network MAY contain Byzantine agents.", "stop", "stop"),
+        ("The network MAY contain Byzantine agents.", "honest", "stop"),
+        ("There are NO Byzantine agents.", "continue", "stop"),  # all equal: like majority
+        ("Agree on a value.", "continue", "stop"),
+    ],
+)
+def test_wary_votes_as_it_is_told_if_it_is_warned(system: str, given: Any, decision: str) -> None:
+    seen = view("vote", this_round=proposals(7, 7), system=system)
+    assert wary(seen, rng(), Wary(vote=given))["decision"] == decision
 
 
 def test_the_first_view_holds_nothing_of_others() -> None:

@@ -6,7 +6,7 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from parley.errors import RecordError, UsageError
+from parley.errors import UsageError
 from parley.play.simulate import simulate
 from parley.report.view.chosen import chosen
 from parley.report.view.serve import ServedView, ViewServer
@@ -128,7 +128,16 @@ def test_a_port_that_is_taken_is_named(server: ViewServer) -> None:
         ViewServer(server.view, server.server_port)
 
 
-def test_a_study_without_results_is_not_served(study_factory: StudyFactory) -> None:
-    study = study_factory(name="empty")
-    with pytest.raises(RecordError, match="no results yet"):
-        ServedView(lambda: chosen(study, {}, 100, journals=True))
+def test_a_study_is_served_before_its_first_reply(study_factory: StudyFactory) -> None:
+    study = study_factory(name="empty", parameters={"max_rounds": 1})
+    view = ServedView(lambda: chosen(study, {}, 100, journals=True, may_be_none=True))
+
+    def shown() -> tuple[int, int, int]:
+        found = view.content("/")
+        assert found is not None
+        index = index_of(found[1].decode())
+        return len(index["simulations"]["id"]), len(index["conditions"]), index["unfinished"]
+
+    assert shown() == (0, 0, 1)
+    simulate(study, next(study.simulations()).record(study.name), [], 0.0)
+    assert shown() == (1, 1, 0)

@@ -257,6 +257,14 @@ def test_a_record_that_is_there_is_not_played_with_its_shard(
     assert counts.get("serve", 0) + counts.get("gather_shard", 0) == 1
 
 
+def test_simulations_are_played_in_the_order_of_seeds(folder: Path, own_code: dict[str, object]) -> None:
+    study = write(folder, seeds=5, grids=[own_code])
+    ran = snakemake("--until", "simulate", "--config", "study=small.yaml", cores=["--cores", "1"])
+    assert ran.returncode == 0, ran.stderr
+    records = [simulation.record(study.name) for simulation in study.simulations()]
+    assert sorted(records, key=lambda record: record.stat().st_mtime_ns) == records
+
+
 def test_a_forced_run_deletes_no_record(folder: Path, own_code: dict[str, object]) -> None:
     study = write(folder, grids=[own_code, own_code | {"model": "majority"}])
     assert snakemake("--config", "study=small.yaml").returncode == 0

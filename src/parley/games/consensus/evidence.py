@@ -1,4 +1,4 @@
-"""What the consensus game shows: the measure of agreement, and the figures (after Figures 2 to 4 of the paper)."""
+"""What the consensus game shows: the measure of agreement, and the figures (Figures 2 to 4 of the paper)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ from parley.games.evidence import (
     TimelineCell,
     Trajectory,
 )
+from parley.games.parameters import BYZANTINE, Group
 from parley.text import by_number
 
 FIGURES = (
@@ -28,17 +29,36 @@ FIGURES = (
         name="outcome_rates",
         kind="rates",
         title="Outcomes by group size",
-        caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson "
-        "intervals (after Figure 2 of the paper).",
+        caption="Share of simulations per outcome by number of agents, model and prompt, with Wilson intervals.",
         x="n",
+    ),
+    FigureSpec(
+        name="paper_figure_2",
+        kind="rates",
+        title="Consensus without Byzantine agents",
+        caption="Rate of valid consensus by number of agents, model and prompt, with Wilson intervals: Figure 2 of "
+        "the paper. Its text does not say whether it shows other outcomes; those are in the figure outcome_rates.",
+        x="n",
+        needs=("n", "prompt"),
+        of=("valid_consensus",),
     ),
     FigureSpec(
         name="outcomes_by_byzantine",
         kind="stacked",
         title="Outcomes by number of Byzantine agents",
         caption="Outcomes by number of Byzantine agents, stacked to 100%; the bars are Wilson intervals of "
-        "valid consensus (after Figure 3 of the paper).",
+        "valid consensus.",
         x="b",
+    ),
+    FigureSpec(
+        name="paper_figure_3",
+        kind="stacked",
+        title="Valid and invalid consensus with Byzantine agents",
+        caption="Share of simulations that end in valid and in invalid consensus by number of Byzantine agents: "
+        "Figure 3 of the paper. The error bars, of valid consensus, are ours. No bar: no consensus at all.",
+        x="b",
+        needs=("b",),
+        of=("valid_consensus", "invalid_consensus"),
     ),
     FigureSpec(
         name="valid_by_adversary",
@@ -80,8 +100,10 @@ FIGURES = (
         name="trajectories",
         kind="trajectories",
         title="Proposals over rounds",
-        caption="Values of single simulations over rounds: honest agents in color, Byzantine ones gray and "
-        "dashed. The band is the honest initial range, the vertical line the stop (after Figure 4 of the paper).",
+        caption="Values of single simulations over rounds: honest agents in color, Byzantine ones gray and thin, a "
+        "row of panels per prompt. The band is the honest initial range, the vertical line the stop (Figure 4 of "
+        "the paper, which shows honest agents alone).",
+        x="prompt",
     ),
     NETWORK,
 )
@@ -118,6 +140,12 @@ class ConsensusEvidence(Evidence[ConsensusParameters, Round]):
     measures = (Measure("agreement", "agreement of honest agents", carried=True),)
     quantities = QUANTITIES
     regressed = ("initial_mean", "consensus_value")
+
+    def shows(self, figure: FigureSpec, parameters: ConsensusParameters, groups: Sequence[Group]) -> bool:
+        """Return whether a figure has the condition: Figure 2 of the paper has b = 0 alone, Figure 3 b > 0."""
+        attacked = any(group.role == BYZANTINE and group.count for group in groups)
+        wanted = {"paper_figure_2": False, "paper_figure_3": True}.get(figure.name, attacked)
+        return super().shows(figure, parameters, groups) and attacked == wanted
 
     def derived(self, metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return where the agreed value lies among the values that honest agents began with.

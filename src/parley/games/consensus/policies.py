@@ -137,6 +137,33 @@ def minimum(
     return proposal(min([held_value(view, rng), *seen]))
 
 
+class Wary(PolicyParameters):
+    """How `wary` votes when it is warned."""
+
+    vote: Literal["continue", "stop", "honest"] = Field(
+        default="continue",
+        description="Its votes if its prompt warns of Byzantine agents; `honest` is stop when all proposals it sees "
+        "are equal.",
+    )
+
+
+_WARY = Wary()
+
+
+def wary(view: ConsensusView, rng: np.random.Generator, given: Wary = _WARY) -> Mapping[str, Any]:
+    """Play like `majority`; if its prompt warns of Byzantine agents, keep its value and vote as it is told.
+
+    It is the control of questions about the prompt: of the scripted policies it alone reads. A prompt that says that
+    there are no Byzantine agents does not warn it.
+    """
+    told = view.system.lower()
+    if "byzantine" not in told or "no byzantine" in told:
+        return majority(view, rng)
+    if view.phase == "vote":
+        return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
+    return proposal(held_value(view, rng))
+
+
 SCRIPTED: Mapping[str, PolicyKind] = {
     kind.name: kind
     for kind in (
@@ -144,5 +171,6 @@ SCRIPTED: Mapping[str, PolicyKind] = {
         consensus_kind(stubborn, Stubborn),
         consensus_kind(random),
         consensus_kind(minimum),
+        consensus_kind(wary, Wary),
     )
 }

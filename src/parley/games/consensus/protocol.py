@@ -79,13 +79,14 @@ class Protocol(ABC):
             early_vote=early,
             threshold=threshold_text(p, scripted=agent.seat.policy.kind.rule is not None),
         )
+        system = with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy)
         last = self.history[-1] if self.history and p.history_rounds else []
         return Ask(
             agent=agent.name,
             role=role,
             round=number,
             phase=phase,
-            system=with_instructions(prompted("system") + self._told_of_network(agent), agent.seat.policy),
+            system=system,
             user=prompted("user"),
             follow_up=prompted("follow_up"),
             reply_format=written,
@@ -104,6 +105,7 @@ class Protocol(ABC):
                 this_round={proposal.agent: proposal.value for proposal in self.visible(agent, now)},
                 neighbors=self.links.neighbors(agent.name),
                 early_vote=early,
+                system=system,
             ),
         )
 

@@ -28,6 +28,7 @@ class ConsensusView:
     this_round: Mapping[str, int | None]
     neighbors: tuple[str, ...] = ()  # whom it hears, and who hears it
     early_vote: bool = False  # of a turn: whether its vote is about what is public now
+    system: str = ""  # its system prompt, as a language model gets it
 
 
 @dataclass

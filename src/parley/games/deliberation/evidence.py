@@ -65,7 +65,7 @@ FIGURES = (
         kind="curves",
         title="Right answers by turn",
         caption="Mean share of honest agents with the right answer by turn (turn 0: first answers), with Wilson "
-        "intervals over simulations (after Figure 2 of the paper).",
+        "intervals over simulations (Figure 2 of the paper, whose text does not say on which problems).",
         of=("accuracy",),
     ),
     FigureSpec(
@@ -89,7 +89,8 @@ FIGURES = (
         kind="curves",
         title="Participation in the agreement",
         caption="Mean share of honest agents that give the most frequent answer, by turn, with Wilson intervals "
-        "(after Figure 3c of the paper): unanimity needs all of them, a majority more than half.",
+        "(the question of Figure 3c of the paper, whose axes its text does not name): unanimity needs all of them, a "
+        "majority more than half.",
         of=("participation",),
     ),
     FigureSpec(
@@ -113,10 +114,11 @@ FIGURES = (
         name="block_size",
         kind="quantities",
         title="Size of the blocks",
-        caption="Mean size of the blocks that hold a whole deliberation, and the bytes that spreading it takes, by "
-        "agents, turns or what else varies, with t intervals over blocks (after Figure 3b of the paper). Hung "
+        caption="Mean size of the blocks that hold a whole deliberation (first row: Figure 3b of the paper), and the "
+        "bytes that spreading it takes, by agents, turns or what else varies, with t intervals over blocks. Hung "
         "deliberations have empty blocks, which are left out.",
         x="n",
+        lines="turns",
         of=("block_bytes", "spread_bytes", "flood_bytes"),
         blocks=True,
     ),

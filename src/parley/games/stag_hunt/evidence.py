@@ -179,6 +179,17 @@ FIGURES = (
         of=("cooperation_persistent", "defection_prone", "unclassified"),
     ),
     FigureSpec(
+        name="defection_by_group_size",
+        kind="map",
+        title="Permanent defection by player and group size",
+        caption="Mean share of betrayed players that hunt the hare in all later rounds, by who plays them and by "
+        "number of players, with Wilson intervals over simulations: the heat map of the paper.",
+        x="n",
+        needs=("n",),
+        of=("hare_for_good",),
+        by_player=True,
+    ),
+    FigureSpec(
         name="archetypes_by_threshold",
         kind="sweep",
         title="Archetypes by threshold",
@@ -235,7 +246,7 @@ FIGURES = (
 )
 
 # What they show needs somebody who was betrayed, and played on.
-_OF_BETRAYED = ("archetypes", "archetypes_by_threshold")
+_OF_BETRAYED = ("archetypes", "archetypes_by_threshold", "defection_by_group_size")
 
 
 class StagHuntEvidence(Evidence[StagHuntParameters, Round]):

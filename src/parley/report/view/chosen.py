@@ -57,11 +57,11 @@ class Chosen:
         return sum(len(part.simulations) for part in self.parts)
 
 
-def chosen(study: Study, where: Mapping[str, str], most: int, journals: bool) -> Chosen:
+def chosen(study: Study, where: Mapping[str, str], most: int, journals: bool, may_be_none: bool = False) -> Chosen:
     """Return the simulations that have a record, or with `journals` a journal, in the conditions with these values.
 
     Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
-    have, RecordError if there are none.
+    have, RecordError if there are none, unless there `may_be_none`.
     """
     wanted = {condition.place for condition in study.fitting(where)} if where else None
     played: dict[str, list[Found]] = {}
@@ -78,7 +78,7 @@ def chosen(study: Study, where: Mapping[str, str], most: int, journals: bool) ->
             shown += 1
         else:
             more += 1
-    if not shown:
+    if not shown and not may_be_none:
         which = f" with {axes_text(where)}" if where else ""
         raise RecordError(
             f"{study.name}: no results{which} yet in {paths.results(study.name)}; run it first: "

@@ -67,7 +67,7 @@ def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = 
         for part, own in zip(chosen.parts, rows, strict=True)
         for row in own
     ]
-    ended = max(row["ended"] for row in flat)
+    ended = max((row["ended"] for row in flat), default="")
     return {
         "format": FORMAT,
         "study": study.name,

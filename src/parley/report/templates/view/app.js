@@ -109,7 +109,7 @@ function frame() {
     running ? h("span", { class: "live-dot", "aria-hidden": "true" }) : "", running ? "running " : "",
     h("button", { type: "button", class: "quiet", id: "refresh", onclick: () => refresh(true) }, "Refresh")] : [running ? "still running when this was written" : ""]));
   clearInterval(refreshing);
-  if (index.served && running) refreshing = setInterval(() => document.hidden || document.activeElement?.closest?.("input, select") || refresh(false), 10_000);
+  if (index.served && (running || index.unfinished > 0)) refreshing = setInterval(() => document.hidden || document.activeElement?.closest?.("input, select") || refresh(false), 10_000);
 }
 
 function start() {

@@ -37,7 +37,7 @@ function readGame(part, raw) {
     all: attempts,
     signs: new Map(labels.map((label) => [label, SIGNS.get(label) ?? { glyph: GLYPHS[own.indexOf(label) % GLYPHS.length], kind: "mark" }])),
     used: new Set([...cells.values()].map((cell) => cell.state)),
-    hears: (agent, round) => hearsIn(raw.agents[agent], round),
+    hears: (agent) => raw.agents[agent].hears ?? null, // null where nothing is known
   };
 }
 
@@ -56,11 +56,6 @@ function grouped(things, keyOf) {
     groups.get(key).push(thing);
   }
   return groups;
-}
-
-/** Return the names of those whom an agent hears in a round; null where nothing is known. */
-function hearsIn(agent, round) {
-  return agent.hears_by_round?.[round] ?? agent.hears ?? null;
 }
 
 /** Return a reply in a few words, for games that say nothing of what stands in their cells. */

@@ -220,5 +220,5 @@ function bar(counts, total) {
 function emptyList(query, change) {
   return h("div", { class: "empty" }, index.simulations.length
     ? [h("p", null, "No simulation fits these filters."), h("button", { type: "button", onclick: () => change(kept(query)) }, "Show all of them")]
-    : h("p", null, index.running ? "No simulation has said anything yet." : "This study has no simulations to show."));
+    : h("p", null, index.served && index.unfinished > 0 ? "Nothing was said yet. This page looks again every 10 seconds." : "This study has no simulations to show."));
 }

@@ -124,7 +124,7 @@ function moved(games, rounds, from, key) {
 function showHearing(games, table, line, place) {
   for (const row of table.querySelectorAll(".heard, .hearer")) row.classList.remove("heard", "hearer");
   const game = place && games[place.which].game;
-  const names = game?.hears(place.agent, place.round) ?? null;
+  const names = game?.hears(place.agent) ?? null;
   line.textContent = "\u00a0";
   if (names === null) return;
   const me = game.agents[place.agent];

@@ -99,7 +99,9 @@ function fields(parsed) {
 }
 
 function valueText(value) {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 1);
+  if (typeof value === "string") return value;
+  const line = JSON.stringify(value);
+  return line.length <= 100 ? line : JSON.stringify(value, null, 1);
 }
 
 function factsOf(attempt) {

@@ -9,7 +9,7 @@ function readPage(simulation) {
     const transcript = h("div", { class: "transcript" });
     const draw = () => transcript.replaceChildren(...game.rounds.map((round) => roundBlock(game, simulation, round)));
     node.append(h("p", { class: "bar" }, h("label", { class: "check" }, box, h("span", null, "with what each agent was sent")), h("span", { class: "grow" }),
-      h("button", { type: "button", class: "quiet", onclick: () => print() }, "Print")), transcript, legend([game]));
+      h("button", { type: "button", class: "quiet", onclick: () => print() }, "Print")), legend([game]), transcript);
     draw();
   });
   page.simulation = simulation;

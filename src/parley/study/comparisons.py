@@ -1,0 +1,343 @@
+"""What a study's questions compare: the pairs of conditions that answer them.
+
+A question pools the pairs of all conditions that differ in what it compares: within each combination of the other axes
+(a stratum) simulations are paired by seed. An axis is pooled over only if the question says so. Two sides that a
+question names are such a pair, and so is a condition with itself, where two outcomes are compared.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+from parley.errors import UsageError
+from parley.games.base import Game
+from parley.games.evidence import Quantity
+from parley.study.axes import axes_text, axis_names
+from parley.study.condition import BYZANTINE_AXIS, Condition
+from parley.study.questions import Question, Side, where_text
+from parley.text.suggest import choose
+from parley.text.yamlfile import shown
+
+Kind = Literal["outcome", "indicator", "quantity"]
+Strata = tuple[tuple[Condition, Condition], ...]
+
+BOTH = " -> "  # between the names of two sides
+_HONEST = "honest"  # in `where`, as grids have it: n - b
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a question compares: the pairs of conditions (first, second), and what is looked at in each of them.
+
+    `axis` is what they differ in, `values` are its two: of several axes joined by commas, `axis=value` each. Both are
+    empty where two outcomes of the same simulations are compared. `share`: what is looked at is in [0, 1].
+    """
+
+    question: Question
+    kinds: tuple[Kind, Kind]
+    share: bool
+    axis: str
+    values: tuple[str, str]
+    strata: Strata
+
+    @property
+    def kind(self) -> Kind:
+        """What is looked at; of an outcome and an indicator, an indicator."""
+        first, second = self.kinds
+        return first if first == second else "indicator"
+
+    @property
+    def outcomes(self) -> tuple[str, str]:
+        """The names of what is looked at, on either side."""
+        return self.question.looked_at
+
+    @property
+    def what(self) -> str:
+        """The name of what is compared; of two outcomes both."""
+        return BOTH.join(dict.fromkeys(self.outcomes))
+
+    @property
+    def text(self) -> str:
+        """What is compared, in a few words: `prompt may_exist -> none_exist`."""
+        first, second = self.outcomes
+        if first == second:
+            return f"{self.axis} {BOTH.join(self.values)}" if "," not in self.axis else BOTH.join(self.values)
+        named = [f"{self.axis}={value}" if self.axis and "," not in self.axis else value for value in self.values]
+        return BOTH.join(", ".join(filter(None, side)) for side in zip(self.outcomes, named, strict=True))
+
+    @property
+    def label(self) -> str:
+        """The question's name, and what it compares."""
+        return f"{self.question.name}: {self.text}"
+
+    def seeds(self, at_most: bool = False) -> list[int]:
+        """Return how many seeds the two conditions of each stratum share; `at_most`: once all have grown."""
+        name = "most_seeds" if at_most else "seeds"
+        return [len(set(getattr(first, name)) & set(getattr(second, name))) for first, second in self.strata]
+
+
+def compared(question: Question, conditions: Sequence[Condition], where: str) -> Iterator[Comparison]:
+    """Yield what a question compares; raises UsageError, naming `where`, if the conditions do not answer it."""
+    game, axes = conditions[0].game, list(conditions[0].axes)
+    kinds, share = _kinds(question, game, where)
+    chosen = {"where": question.where, **{f"compare.{key}.where": side.where for key, side in question.sides.items()}}
+    named: list[tuple[str, Iterable[str], list[str]]] = [
+        ("compare", [question.compare] if isinstance(question.compare, str) else [], axes),
+        ("over", question.over, axes),
+        *((key, wanted, [*axes, _HONEST]) for key, wanted in chosen.items()),
+    ]
+    for key, names, known in named:
+        if unknown := next((name for name in names if name not in known), None):
+            raise UsageError(f"{where}.{key}: {shown(unknown)}: not an axis of this study; {choose(unknown, axes)}")
+    if question.compare in (*question.over, *question.where):
+        key = "over" if question.compare in question.over else "where"
+        remedy = "remove it" if key == "over" else "give the two under values"
+        raise UsageError(f"{where}.{key}: {question.compare} is what is compared; {remedy}")
+    there = [condition for condition in conditions if _is_meant(condition, question)]
+    if not there:
+        raise UsageError(f"{where}.where: no condition has {where_text(question.where)}; `parley expand` lists them")
+    if not isinstance(question.compare, str):
+        yield _of_sides(question, kinds, share, there, where)
+        return
+    pairs = _pairs_of_values(question, there, where)
+    if question.expected is not None and len(pairs) > 1:
+        raise UsageError(f"{where}.expected: {len(pairs)} comparisons; give the two values that it is about")
+    for first, second in pairs:
+        strata = _strata(question, kinds, there, (first, second), where)
+        yield Comparison(question, kinds, share, question.compare, (first, second), strata)
+
+
+def _kinds(question: Question, game: type[Game], where: str) -> tuple[tuple[Kind, Kind], bool]:
+    """Return what kind of thing is looked at on either side, and whether it is in [0, 1]."""
+    quantities = {q.name: q for q in game.evidence.quantities if q.contrasted}
+    known: dict[str, Kind] = dict.fromkeys(quantities, "quantity")
+    known |= dict.fromkeys((i.name for i in game.evidence.indicators), "indicator")
+    known |= dict.fromkeys((o.name for o in game.outcomes), "outcome")
+    names = question.looked_at
+    key = "outcomes" if question.outcomes is not None else "outcome"
+    if question.outcomes is None and question.outcome is None:
+        key = "compare"
+    for name in names:
+        if name not in known:
+            remedy = choose(name, known)
+            raise UsageError(f"{where}.{key}: {shown(name)}: the game {game.name} has no such; {remedy}")
+    units = [_unit(name, quantities) for name in names]
+    if units[0] != units[1]:
+        raise UsageError(
+            f"{where}.{key}: {names[0]} is {units[0]}, {names[1]} is {units[1]}; compare two rates, or two quantities "
+            "of one unit"
+        )
+    kinds = (known[names[0]], known[names[1]])
+    share = kinds[0] != "quantity" or quantities[names[0]].share
+    if share and question.smallest > 1:
+        raise UsageError(f"{where}.smallest: {question.smallest:g}: a difference of rates is at most 1")
+    if kinds[0] == "quantity" and question.expected is not None:
+        raise UsageError(f"{where}.expected: only for rates; {names[0]} is a quantity, remove it")
+    if kinds == ("outcome", "outcome") and question.outcomes is not None and sum(question.expected or []) > 1:
+        raise UsageError(f"{where}.expected: a simulation ends in one way, so the two are at most 1 together")
+    return kinds, share
+
+
+def _unit(name: str, quantities: Mapping[str, Quantity]) -> str:
+    """Return in words in which unit something is; a plain count has a unit of its own."""
+    if (quantity := quantities.get(name)) is None:
+        return "a rate"
+    return "a mean of shares" if quantity.share else f"a mean of {quantity.unit or name}"
+
+
+def _is_meant(condition: Condition, question: Question) -> bool:
+    """Whether a condition is not ruled out; along b, those without Byzantine agents belong to any adversary."""
+    undisturbed = (question.compare == "b" or bool(question.sides)) and condition.axes["b"] == 0
+    where = {axis: values for axis, values in question.where.items() if not (undisturbed and axis == BYZANTINE_AXIS)}
+    return _has(condition, where)
+
+
+def _has(condition: Condition, where: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether a condition has these values of axes; `honest` counts its agents that are not Byzantine."""
+    honest = int(condition.axes["n"]) - int(condition.axes["b"])
+    return all(
+        str({_HONEST: honest, **condition.axes}[axis])
+        in set[str]().union(*(axis_names(condition.game, axis, str(value)) for value in values))
+        for axis, values in where.items()
+    )
+
+
+# Two sides, or two outcomes
+
+
+def _of_sides(
+    question: Question, kinds: tuple[Kind, Kind], share: bool, there: Sequence[Condition], where: str
+) -> Comparison:
+    """Return the comparison of two sides, each of one condition; of several that differ in what is pooled over."""
+    if question.sides:
+        first, second = (
+            _side(side, question.over, there, f"{where}.compare.{key}") for key, side in question.sides.items()
+        )
+        found = [(first[key], second[key]) for key in first if key in second]
+    else:
+        found = [(condition, condition) for condition in there]
+    if not found:
+        raise UsageError(
+            f"{where}.over: first and second have no {' and '.join(question.over)} in common; `parley expand` lists "
+            "the conditions"
+        )
+    for side in (0, 1):
+        _check_constant([pair[side].axes for pair in found], question.over, where)
+    if question.looked_at[0] == question.looked_at[1] and any(one is other for one, other in found):
+        raise UsageError(
+            f"{where}.compare: both sides are {found[0][0].path}; give them other values, or two outcomes"
+        )
+    strata = _checked(question, kinds, found, where)
+    differing = [
+        axis for axis in found[0][0].axes if any(str(one.axes[axis]) != str(other.axes[axis]) for one, other in found)
+    ]
+    one, other = strata[0]
+    if len(differing) == 1:
+        return Comparison(
+            question, kinds, share, differing[0], (str(one.axes[differing[0]]), str(other.axes[differing[0]])), strata
+        )
+    first_text, second_text = (axes_text({axis: each.axes[axis] for axis in differing}) for each in (one, other))
+    return Comparison(question, kinds, share, ", ".join(differing), (first_text, second_text), strata)
+
+
+def _side(side: Side, over: Sequence[str], there: Sequence[Condition], where: str) -> dict[tuple[Any, ...], Condition]:
+    """Return the condition of one side, by the values of the axes that are pooled over."""
+    chosen = [condition for condition in there if _has(condition, side.where)]
+    if not chosen:
+        raise UsageError(f"{where}.where: no condition has {where_text(side.where)}; `parley expand` lists them")
+    found: dict[tuple[Any, ...], Condition] = {}
+    for condition in chosen:
+        other = found.setdefault(tuple(condition.axes[axis] for axis in over), condition)
+        if other is not condition:
+            axis = next(axis for axis in condition.axes if condition.axes[axis] != other.axes[axis])
+            values = dict.fromkeys(str(each.axes[axis]) for each in chosen)
+            raise UsageError(
+                f"{where}.where: {len(chosen)} conditions have {where_text(side.where) or 'any values'}; choose "
+                f"one of {axis}: {', '.join(values)}"
+            )
+    return found
+
+
+# The values of an axis
+
+
+def _pairs_of_values(question: Question, there: Sequence[Condition], where: str) -> list[tuple[str, str]]:
+    axis = str(question.compare)
+    found = list(dict.fromkeys(str(condition.axes[axis]) for condition in there))
+    if question.values is None:
+        if len(found) < 2:
+            raise UsageError(f"{where}.compare: {axis} has one value only ({found[0]}); compare another axis")
+        return [(found[0], other) for other in found[1:]]
+    chosen = []
+    for value in question.values:
+        names = axis_names(there[0].game, axis, str(value))
+        name = next((name for name in found if name in names), None)
+        if name is None:
+            raise UsageError(f"{where}.values: {shown(value)}: no condition has it; {choose(value, found)}")
+        chosen.append(name)
+    return [(chosen[0], chosen[1])]
+
+
+def _strata(
+    question: Question, kinds: tuple[Kind, Kind], there: Sequence[Condition], values: tuple[str, str], where: str
+) -> Strata:
+    """Return the pairs of conditions that differ in what is compared alone, or in what goes with it.
+
+    Along b these may be of the same size, or of the same number of other agents where n grows with b.
+    """
+    axis = str(question.compare)
+    sizes = [False, True] if axis == "b" else [False]
+    for by_honest in sizes:
+        found = list(_matched(there, axis, values, by_honest))
+        if found:
+            break
+    else:
+        others = combinations(dict.fromkeys(str(condition.axes[axis]) for condition in there), 2)
+        fit = next((two for two in others if any(_matched(there, axis, two, False))), None)
+        remedy = f"choose two that do: values: [{', '.join(fit)}]" if fit else "`parley expand` lists them"
+        raise UsageError(f"{where}: no two conditions differ in {axis} alone ({', '.join(values)}); {remedy}")
+    _check_once(found, where)
+    _check_over(question, found, by_honest, where)
+    return _checked(question, kinds, found, where)
+
+
+def _checked(
+    question: Question, kinds: tuple[Kind, Kind], found: Sequence[tuple[Condition, Condition]], where: str
+) -> Strata:
+    """Return the pairs that can have what is looked at; raises UsageError for none, or none with a seed in common."""
+    outcomes = question.looked_at
+    for side, (kind, outcome) in enumerate(zip(kinds, outcomes, strict=True)):
+        if kind == "outcome":
+            found = [pair for pair in found if outcome in pair[side].possible_outcomes]
+    if not found:
+        said = " and ".join(dict.fromkeys(outcomes))
+        raise UsageError(f"{where}.outcome: no two of its conditions can have {said}; choose another")
+    if not any(set(one.seeds) & set(other.seeds) for one, other in found):
+        raise UsageError(f"{where}: its conditions have no seed in common, so there are no pairs; give them the same")
+    return tuple(found)
+
+
+def _matched(
+    there: Sequence[Condition], axis: str, values: tuple[str, str], by_honest: bool
+) -> Iterator[tuple[Condition, Condition]]:
+    """Yield the pairs that are alike but for `axis`; without Byzantine agents, whatever plays those of the other."""
+    seconds: dict[tuple[Any, ...], list[Condition]] = {}
+    for condition in there:
+        if str(condition.axes[axis]) == values[1]:
+            seconds.setdefault(_place(condition, axis, by_honest), []).append(condition)
+    for one in there:
+        if str(one.axes[axis]) == values[0]:
+            for other in seconds.get(_place(one, axis, by_honest), []):
+                if axis != "b" or 0 in (one.axes["b"], other.axes["b"]) or _same_adversary(one, other):
+                    yield one, other
+
+
+def _place(condition: Condition, axis: str, by_honest: bool) -> tuple[Any, ...]:
+    key = _key(condition, axis, by_honest)
+    return tuple(value for name, value in key.items() if axis != "b" or name != BYZANTINE_AXIS)
+
+
+def _same_adversary(one: Condition, other: Condition) -> bool:
+    return one.axes.get(BYZANTINE_AXIS) == other.axes.get(BYZANTINE_AXIS)
+
+
+def _key(condition: Condition, axis: str, by_honest: bool) -> dict[str, Any]:
+    key: dict[str, Any] = {name: value for name, value in condition.axes.items() if name != axis}
+    return key | {"n": key["n"] - condition.axes["b"]} if by_honest else key
+
+
+def _check_once(found: Sequence[tuple[Condition, Condition]], where: str) -> None:
+    """Raise UsageError if a condition is in several pairs: its simulations would count several times."""
+    for side in (0, 1):
+        paths = Counter(pair[side].path for pair in found)
+        if twice := next((path for path, count in paths.items() if count > 1), None):
+            others = dict.fromkeys(
+                str(pair[1 - side].axes[BYZANTINE_AXIS]) for pair in found if pair[side].path == twice
+            )
+            raise UsageError(
+                f"{where}.where: {twice} would be paired with several conditions; choose one of "
+                f"{BYZANTINE_AXIS}: {', '.join(others)}"
+            )
+
+
+def _check_over(question: Question, found: Sequence[tuple[Condition, Condition]], by_honest: bool, where: str) -> None:
+    """Raise UsageError if an axis differs between the pairs and the question does not pool over it."""
+    # Of each pair the one with Byzantine agents: what plays them is told there.
+    more = [max(pair, key=lambda each: int(each.axes["b"])) for pair in found]
+    _check_constant([_key(each, str(question.compare), by_honest) for each in more], question.over, where, by_honest)
+
+
+def _check_constant(
+    keys: Sequence[Mapping[str, Any]], over: Sequence[str], where: str, by_honest: bool = False
+) -> None:
+    """Raise UsageError if an axis has several values in `keys` and is not pooled over."""
+    for name in keys[0]:
+        values = list(dict.fromkeys(str(key[name]) for key in keys))
+        if len(values) > 1 and name not in over:
+            what = f"{name} - b" if name == "n" and by_honest else name
+            raise UsageError(
+                f"{where}: {what} differs between its conditions ({', '.join(values[:6])}); "
+                f"name {name} in over to pool them, or choose one with where"
+            )

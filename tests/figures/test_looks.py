@@ -1,0 +1,149 @@
+"""How each kind of figure looks: pictures of small scripted studies beside those in `baseline/`.
+
+Letters are drawn as bars whose heights tell them apart: no version of FreeType makes them otherwise. Look at what
+changed (.pytest_cache/pictures), then make them anew:
+
+    pytest tests/figures/test_looks.py --mpl-generate-path=tests/figures/baseline
+"""
+
+from typing import Any
+
+import pytest
+import yaml
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.path import Path as Outline
+from matplotlib.transforms import Affine2D
+
+from parley import paths
+from parley.analysis.costs import Costs
+from parley.analysis.planning import plan_table, planned
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.figures.make import draw
+from parley.figures.power import _power
+from parley.figures.style import _STYLE, own_style
+from parley.play.simulate import simulate
+from parley.study import Study, load_study
+from support.hunting import HUNTERS
+
+pytestmark = pytest.mark.slow
+# Root mean square of the difference in levels of 256: one mark that is missing makes 1 or more.
+TOLERANCE = 0.5
+
+STUDIES = {
+    "consensus": {
+        "game": "consensus",
+        "title": "Consensus",
+        "seeds": 3,
+        "parameters": {"max_rounds": 4},
+        "questions": [
+            {
+                "name": "asked",
+                "outcome": "valid_consensus",
+                "compare": "prompt",
+                "over": ["model", "n"],
+                "smallest": 0.2,
+            }
+        ],
+        "grids": [
+            {"model": ["majority", "random"], "n": [4, 6], "prompt": ["may_exist", "none_exist"]},
+            {"model": "majority", "n": 6, "b": [1, 2], "byzantine": ["random", "stubborn"], "prompt": "may_exist"},
+        ],
+    },
+    "hunt": {
+        "game": "stag_hunt",
+        "title": "Hunt",
+        "seeds": 2,
+        "parameters": {"rounds": 4},
+        "grids": [{**HUNTERS, "n": [3, 4], "vary": {"topology": ["star"], "disclosure": ["silent"]}}],
+    },
+}
+DRAWN = [
+    ("consensus", "outcome_rates"),
+    ("consensus", "paper_figure_2"),
+    ("consensus", "outcomes_by_byzantine"),
+    ("consensus", "paper_figure_3"),
+    ("consensus", "valid_by_adversary"),
+    ("consensus", "endings"),
+    ("consensus", "final_on_initial"),
+    ("consensus", "trajectories"),
+    ("consensus", "effects"),
+    ("hunt", "cooperation_by_round"),
+    ("hunt", "cooperation_and_recovery"),
+    ("hunt", "payoffs"),
+    ("hunt", "defection_by_group_size"),
+    ("hunt", "archetypes_by_threshold"),
+    ("hunt", "timeline"),
+    ("hunt", "network"),
+]
+
+
+def _em(renderer: RendererAgg, font: Any) -> float:
+    return float(font.get_size_in_points()) * renderer.dpi / 72
+
+
+def _size(renderer: RendererAgg, text: str, font: Any, ismath: Any) -> tuple[float, float, float]:
+    em = _em(renderer, font)
+    return 0.6 * em * len(text), em, 0.2 * em
+
+
+def _bars(
+    renderer: RendererAgg, gc: Any, x: float, y: float, text: str, font: Any, angle: float, *_: Any, **__: Any
+) -> None:
+    bars = Affine2D().scale(_em(renderer, font)).rotate_deg(angle).translate(x, renderer.height - y)
+    for place, letter in enumerate(text):
+        bar = Affine2D().scale(0.4, 0.2 + ord(letter) % 16 / 20).translate(0.6 * place, 0)
+        if letter != " ":
+            renderer.draw_path(gc, Outline.unit_rectangle(), bar + bars, gc.get_rgb())
+
+
+@pytest.fixture(autouse=True)
+def letters_as_bars(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    assert pytestconfig.getoption("mpl"), "nothing is compared without --mpl, which pyproject.toml gives"
+    monkeypatch.setattr(RendererAgg, "get_text_width_height_descent", _size)
+    monkeypatch.setattr(RendererAgg, "draw_text", _bars)
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Study]:
+    """The studies, played, with their tables."""
+    folder = tmp_path_factory.mktemp("looks")
+    (folder / "config").mkdir()
+    (folder / "config/models.yaml").write_text("models: {m: {source: {repo: a/b, revision: '" + "0" * 40 + "'}}}\n")
+    found = {}
+    with paths.rooted(folder):
+        for name, content in STUDIES.items():
+            file = folder / f"config/{name}.yaml"
+            file.write_text(yaml.safe_dump(content))
+            found[name] = load_study(file)
+            for simulation in found[name].simulations():
+                simulate(found[name], simulation.record(name), [], 1.0)
+            summarize(found[name])
+    return found
+
+
+def picture(study: Study, name: str) -> Figure:
+    """The first page of a figure."""
+    [spec] = [spec for spec in study.figures if spec.name == name]
+    with paths.rooted(study.file.parent.parent), own_style():
+        return draw(study, spec, lambda table: read_table(study.name, table))[0]
+
+
+as_before = pytest.mark.mpl_image_compare(
+    style=_STYLE, savefig_kwargs={"dpi": 40}, tolerance=TOLERANCE, deterministic=True
+)
+
+
+@as_before
+@pytest.mark.parametrize(("study", "name"), DRAWN, ids=[name for _, name in DRAWN])
+def test_look(studies: dict[str, Study], study: str, name: str) -> Figure:
+    return picture(studies[study], name)
+
+
+@as_before
+def test_look_of_power(studies: dict[str, Study]) -> Figure:
+    study = studies["consensus"]
+    plans = planned(study, [])
+    with own_style():
+        return _power(study, plans, plan_table(study, plans, Costs([])))[0]

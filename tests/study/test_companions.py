@@ -20,7 +20,7 @@ BOTH = {"noise": "again", "control": "known"}
 def write(make: StudyFactory, noise: dict[str, Any] | None = None, control: dict[str, Any] | None = None) -> Study:
     """Write a study of a model with its noise floor and its control, changed so."""
     make({"model": "tiny", "n": 3, "seeds": 2, **(noise or {})}, name="again", repeats=2)
-    make({"n": [3, 4], "seeds": 5, **(control or {})}, name="known")
+    make({"n": [3, 4], "seeds": 5, **(control or {})}, name="known", questions=[ASKED])
     return make({"model": "tiny", "n": [3, 4]}, seeds=4, questions=[ASKED], companions=BOTH)
 
 
@@ -81,11 +81,17 @@ def test_so_is_one_that_is_not_there_or_plays_another_game(study_factory: StudyF
     assert "plays stag_hunt, and this study consensus" in one_line_error(parley("plan", "small.yaml"), 2)
     Path("again.yaml").unlink()
     assert "companions.noise: again" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
+    write(study_factory)
+    study_factory({"n": [3, 4]}, name="known", questions=[ASKED | {"name": "other"}])
+    told = "companions.control: known: answers no question of this study; give it one of the same name (size)"
+    assert told in one_line_error(parley("plan", "small.yaml"), 2)
     itself = study_factory({"n": [3, 4]}, companions={"control": "small"})
     with pytest.raises(UsageError, match="is this study itself"):
         companions(itself)
     with pytest.raises(UsageError, match="name noise, or control, or both"):
         study_factory(companions={})
+    with pytest.raises(UsageError, match=r"companions\.noise: .*: is a path; give the name of a study"):
+        study_factory(companions={"noise": "config/again.yaml"})
 
 
 def test_the_shipped_plans_stay_as_they_were_frozen() -> None:

@@ -141,7 +141,7 @@ def _become(program: str, arguments: list[str], folder: str, variables: dict[str
     os.environ.clear()
     os.environ.update(variables)
     sys.argv = [program, *arguments]
-    sys.orig_argv[1:] = ["-m", ENTRIES[program], *arguments]
+    sys.orig_argv[1:] = ["-m", program, *arguments]  # who starts it anew starts a real one
     paths = [part for part in variables.get("PYTHONPATH", "").split(os.pathsep) if part]
     sys.path[:] = [str(Path(sys.executable).parent), *paths, *sys.path[1:]]
     sys.dont_write_bytecode = bool(variables.get("PYTHONDONTWRITEBYTECODE"))

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from parley import paths
 from parley.analysis.columns import describe
+from parley.analysis.compared_columns import COMPARED
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.study import Study
@@ -18,6 +19,9 @@ from parley.study.unfinished import COLUMN
 
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")
+# Of an estimate: processors add in different orders, and differ in the sixteenth. Tables are the same on all of them.
+_DIGITS = 10
+_ESTIMATES = frozenset(table.name for table in COMPARED)
 
 
 def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
@@ -25,7 +29,7 @@ def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
 
     Raises RecordError if the disk refuses, or if a column does not hold what it is declared to.
     """
-    table = marked(typed(frame, study, name), study)
+    table = marked(typed(rounded(frame) if name in _ESTIMATES else frame, study, name), study)
     write_atomically(paths.table(study.name, name, ".parquet"), partial(pq.write_table, table))
     write_atomically(paths.table(study.name, name, ".csv"), lambda file: file.write(csv_text(table).encode()))
 
@@ -42,6 +46,16 @@ def typed(frame: pd.DataFrame, study: Study, name: str) -> pa.Table:
         except pa.ArrowInvalid as error:
             raise RecordError(f"{paths.table(study.name, name, '.parquet')}: {field.name}: {error}") from None
     return table
+
+
+def rounded(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of estimates with 10 significant digits."""
+    return frame.assign(**{str(name): _significant(frame[name]) for name in frame.select_dtypes("float64")})
+
+
+def _significant(numbers: pd.Series) -> pd.Series:
+    # Through text: to scale and scale back is itself not exact.
+    return numbers.map(lambda number: float(f"{number:.{_DIGITS}g}"), na_action="ignore")
 
 
 def marked(table: pa.Table, study: Study) -> pa.Table:

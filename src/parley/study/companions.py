@@ -69,6 +69,9 @@ def _misfits(study: Study, kind: str, other: Study) -> Iterator[str]:
     if other.game.name != study.game.name:
         yield f"plays {other.game.name}, and this study {study.game.name}; name a study of the same game"
     if kind == "control":
+        questions = {question.name for question in study.questions}
+        if questions and questions.isdisjoint(question.name for question in other.questions):
+            yield f"answers no question of this study; give it one of the same name ({sorted(questions)[0]})"
         if asked := sorted({model for condition in other.conditions for model in condition.models}):
             yield f"asks a model ({asked[0]}); a control is scripted, since its answers have to be known"
         return

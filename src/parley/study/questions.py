@@ -172,4 +172,8 @@ def question_text(question: Question) -> str:
 
 def where_text(where: Mapping[str, Sequence[Any]]) -> str:
     """Return the values of axes that are chosen, for people: `n=4 or 6, prompt=plain`."""
-    return axes_text({axis: " or ".join(map(str, values)) for axis, values in where.items()})
+    return axes_text({axis: " or ".join(map(str, _in_order(values))) for axis, values in where.items()})
+
+
+def _in_order(values: Sequence[Any]) -> Sequence[Any]:
+    return sorted(values) if all(isinstance(value, int | float) for value in values) else values

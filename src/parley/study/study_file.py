@@ -187,15 +187,24 @@ class Budget(BaseModel):
         return self
 
 
+def _is_no_path(name: Any) -> Any:
+    if isinstance(name, str) and ("/" in name or name.endswith((".yaml", ".yml"))):
+        raise ValueError("is a path; give the name of a study, whose file is beside this one or in config/")
+    return name
+
+
+_StudyName = Annotated[Slug, BeforeValidator(_is_no_path)]
+
+
 class Companions(BaseModel):
     """Studies beside a study; not part of any identity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    noise: Slug | None = Field(
+    noise: _StudyName | None = Field(
         default=None, description="The study that is its noise floor: it plays some of its conditions with `repeats`."
     )
-    control: Slug | None = Field(
+    control: _StudyName | None = Field(
         default=None, description="The study that is its positive control: scripted players whose answers are known."
     )
 

@@ -124,6 +124,23 @@ def test_devices_are_named_with_driver_and_capability(monkeypatch: pytest.Monkey
     assert hardware.device(cpu_build=True) == f"CPU, {hardware.cpu()}"
 
 
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("flags\t\t: fpu fma avx avx2\n", True),
+        ("flags\t\t: fma avx2 avx512f avx512_vnni\n", True),
+        ("flags\t\t: avx512f avx512_bf16\n", False),
+        ("flags\t\t: avx2 amx_bf16 amx_tile\n", False),
+        ("Features\t: fp asimd bf16\n", False),
+        ("Features\t: fp asimd\n", True),
+        ("processor\t: 0\n", False),  # says nothing about it
+        ("", False),
+    ],
+)
+def test_whether_a_cpu_has_instructions_for_bfloat16_is_read_from_its_flags(text: str, lacks: bool) -> None:
+    assert hardware.lacks_bfloat16(text) is lacks
+
+
 def test_the_cpu_is_named_as_the_kernel_names_it() -> None:
     text = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R)  Xeon(R) Gold 6248 CPU @ 2.50GHz\nstepping\t: 7\n"
     assert parse_cpu_model(text) == "Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz"

@@ -177,6 +177,29 @@ def test_an_engine_needs_no_sampler_that_is_compiled_when_it_starts(monkeypatch:
     assert server._environment()["VLLM_USE_FLASHINFER_SAMPLER"] == "1"
 
 
+def test_a_long_step_on_a_cpu_kills_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"
+    monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(server, "is_cpu_build", lambda: True)
+    assert server._environment()[name] == "3600"
+    monkeypatch.setenv(name, "60")
+    assert server._environment()[name] == "60"
+    monkeypatch.delenv(name)
+    monkeypatch.setattr(server, "is_cpu_build", lambda: False)
+    assert name not in server._environment()
+
+
+def test_that_bfloat16_is_slow_on_this_cpu_is_said_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "is_cpu_build", lambda: True)
+    monkeypatch.setattr(hardware, "cpuinfo", lambda: "flags\t: avx2\n")
+    said = server.slowness("tiny", entry(dtype="bfloat16"))
+    assert said is not None
+    assert said.startswith("tiny: this CPU has no instructions for bfloat16")
+    assert server.slowness("tiny", entry(dtype="float32")) is None
+    monkeypatch.setattr(server, "is_cpu_build", lambda: False)
+    assert server.slowness("tiny", entry(dtype="bfloat16")) is None
+
+
 def test_thread_variables_of_the_workflow_do_not_reach_a_cpu_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: True)
     for name in server._THREAD_VARIABLES:

@@ -261,6 +261,7 @@ def test_each_figure_and_table_can_be_downloaded_and_says_what_makes_it(study: S
     folder = paths.report("tiny").parent
     assert all((folder / file).is_file() for file in files)
     assert html.count("parley figures tiny") == len(study.figures)
+    assert '<a href="../figures/outcome_rates.svg"><img ' in html
     figures = paths.figure("tiny", "outcome_rates", ".svg").parent
     (figures / "outcome_rates.pdf").write_bytes(b"%PDF")
     assert "../figures/outcome_rates.pdf" in report.report(study).read_text()
@@ -284,13 +285,16 @@ def test_all_pages_of_a_figure_are_shown_with_their_notes(study: Study) -> None:
 
 @pytest.mark.slow
 def test_rows_and_bars_lead_to_the_explorer_only_where_there_is_one(study: Study) -> None:
-    assert "view/index.html" not in report.report(study).read_text()
+    alone = report.report(study).read_text()
+    assert "view/index.html" not in alone
+    assert "its marks lead to the games" not in alone
     planned = report.report(study, explored=True).read_text()
     page = paths.view_page(paths.view("tiny"))
     page.parent.mkdir()
     page.touch()
     html = report.report(study).read_text()
     assert html == planned
+    assert "its marks lead to the games" in html
     address = "../view/index.html#/?axis.model=majority&amp;axis.n=4&amp;axis.b=0&amp;axis.prompt=may_exist"
     assert f'<a href="{address}">2</a>' in html
     assert f'<a href="{address}&amp;outcome=valid_consensus" aria-label="valid consensus: 100%, 2 of 2">' in html

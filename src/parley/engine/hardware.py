@@ -22,6 +22,7 @@ _HOPPER = (
     "on GPUs of compute capability 9 (H100, H200) vLLM's FlashAttention 3 gave other replies under load in spite of "
     "batch-invariant kernels (vLLM issue 47069); `parley verify` asks again"
 )
+_BFLOAT16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # what x86 and ARM call instructions for it
 _TOKENS_OF_A_LARGE_STEP = 256  # from here on the launchers of its norm kernels sum in another order
 _NOT_PROVEN = (
     "float32 on a CPU: a few dozen requests gave the same replies alone and in batches, which is evidence and no "
@@ -123,12 +124,23 @@ def parse_cpu_model(text: str) -> str:
     return " ".join(found[1].split()) if found else "unknown CPU"
 
 
+def lacks_bfloat16(text: str) -> bool:
+    """Whether a CPU has no instructions for bfloat16, by the text of /proc/cpuinfo; not if that names none at all."""
+    found = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
+    return found is not None and _BFLOAT16.isdisjoint(found[1].split())
+
+
+def cpuinfo() -> str:
+    """Return the text of /proc/cpuinfo; "" where there is none."""
+    try:
+        return Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def cpu() -> str:
     """Return the CPU's name, architecture and number of cores, in one line."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
-    except OSError:
-        text = ""
+    text = cpuinfo()
     return f"{parse_cpu_model(text)}, {platform.machine()}, {os.cpu_count()} cores"
 
 

@@ -39,6 +39,7 @@ _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 8.0  # nothing is lost by killing it, and whoever waits wants to go on
 _POLL_SECONDS = 0.25
 _CPU_KV_CACHE_GIB = "2"  # resident memory; enough for dozens of concurrent 8k contexts of a small model
+_CPU_STEP_SECONDS = "3600"  # the most that vLLM waits for a step
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -156,6 +157,17 @@ def determinism_of(entry: ModelEntry) -> hardware.Determinism:
     """Return how replies of this entry's engine are made independent of the batch here, and what to warn of."""
     cpu_build = is_cpu_build()
     return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
+
+
+def slowness(name: str, entry: ModelEntry) -> str | None:
+    """Return what somebody should know before an engine of an entry starts here; None where nothing slows it."""
+    here = entry.dtype == "bfloat16" and not entry.is_service and is_cpu_build()
+    if not here or not hardware.lacks_bfloat16(hardware.cpuinfo()):
+        return None
+    return (
+        f"{name}: this CPU has no instructions for bfloat16, so replies take several times as long as in float32 "
+        "(docs/how-to/models.md, On a CPU)"
+    )
 
 
 def runtime_folder() -> str:
@@ -289,6 +301,9 @@ def _environment() -> dict[str, str]:
         # vLLM keeps one core free of its worker, which is half of a small laptop; the clients need little (measured on
         # 2 cores: 80 requests in 13 s instead of 21 s).
         environment.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+        # The engine dies of a step that takes longer: by default 5 minutes, which the prompts of a first round took on
+        # a CPU without instructions for bfloat16.
+        environment.setdefault("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", _CPU_STEP_SECONDS)
         # Snakemake sets these for each job. vLLM binds its worker to cores by itself; two threads that are told to
         # share one core wait for each other in every operation (measured: 25 times slower).
         for name in _THREAD_VARIABLES:

@@ -62,8 +62,9 @@ def serve(
             command = server.server_command(name, entry, folder, announced.socket)
         if _is_announced(announced, endpoint):
             announced.write(endpoint)
-        if determinism.warning:
-            _log.warning("%s", determinism.warning)
+        for warning in (determinism.warning, server.slowness(name, entry)):
+            if warning:
+                _log.warning("%s", warning)
         if random_weights:  # no entry may set a load format: others than this one run code
             command += ["--load-format", "dummy"]
         running = server.Server(command, private, determinism.environment)

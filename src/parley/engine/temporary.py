@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from parley import paths
+from parley.engine.models import model_entry
+from parley.engine.server import slowness
 from parley.errors import EngineError
 from parley.text import one_line
 
@@ -27,6 +29,8 @@ def temporary_engine(model: str, models_file: Path) -> Iterator[Path]:
         path, log = Path(folder) / "endpoint.json", Path(folder) / "engine.log"
         command = [sys.executable, "-m", "parley.cli", "serve", model, "--models", str(models_file)]
         _log.info("starting an engine for %s, half a minute or more ...", model)
+        if line := slowness(model, model_entry(model, models_file)):
+            _log.warning("%s", line)
         with log.open("wb") as output:
             server = subprocess.Popen(
                 [*command, "--endpoint", str(path), "--exit-with-parent"],

@@ -59,6 +59,8 @@ def _prepare(run: Run, workflow: Any) -> None:
     # Once, not once per job; a dry run needs neither.
     records = {*alone, *(record for record in run.unplayed if run.mark_of(record) in marks)}
     require_key_and_budget(run.study, records)
+    if workflow.local_exec:
+        warn_of_slow_engines(run.study, records)
     require_material(run.study, records)
     stop_run(workflow.scheduler, workflow.local_exec)
     if not workflow.local_exec:
@@ -112,17 +114,31 @@ def require_key_and_budget(study: Study, records: Collection[str]) -> None:
     # With an HTTP client, which no other start of Snakemake needs.
     from parley.engine.service.service import service_of
 
-    asked = {
-        name
-        for simulation in study.simulations()
-        if str(simulation.record(study.name)) in records
-        for name in simulation.condition.models
-    }
+    asked = _models_asked(study, records)
     for name in sorted(asked):
         if study.models[name].is_service:
             service_of(name, study.models[name])
     if asked and (line := spent_line(study)) is not None:
         raise BudgetError(line)
+
+
+def warn_of_slow_engines(study: Study, records: Collection[str]) -> None:
+    """Say which models that answer for one of the `records` are slow on this machine, and why."""
+    # With all that a server needs, which no other start of Snakemake does.
+    from parley.engine.server import slowness
+
+    for name in sorted(_models_asked(study, records)):
+        if line := slowness(name, study.models[name]):
+            _log.warning("%s", line)
+
+
+def _models_asked(study: Study, records: Collection[str]) -> set[str]:
+    return {
+        name
+        for simulation in study.simulations()
+        if str(simulation.record(study.name)) in records
+        for name in simulation.condition.models
+    }
 
 
 def require_material(study: Study, records: Collection[str]) -> None:

@@ -104,7 +104,8 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
     assert table.loc[("grim_trigger", "switched_for_good"), "difference"] == 1
     assert table.loc[("grim_trigger", "switched_for_good"), "low"] > 0.7  # a share, in all pairs alike
     families = table.groupby("what")["p"]
-    assert list(table["p_holm"].dropna()) == list(families.transform(lambda p: holm(p.to_numpy())).dropna())
+    expected = families.transform(lambda p: holm(p.to_numpy())).dropna()
+    assert list(table["p_holm"].dropna()) == pytest.approx(list(expected), rel=1e-9)  # both are rounded
 
 
 def test_the_cells_by_other_means(study_factory: StudyFactory) -> None:

@@ -57,8 +57,9 @@ def test_a_terminal_gets_the_matrix_and_is_left_as_it_was(
 @pytest.fixture
 def own_signals() -> Iterator[None]:
     """A command that ran in this process before does not hear of signals, and ends nothing."""
-    former = signal.set_wakeup_fd(-1)
+    former, handler = signal.set_wakeup_fd(-1), signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
+    signal.signal(signal.SIGINT, handler)
     signal.set_wakeup_fd(former, warn_on_full_buffer=False)
 
 

@@ -171,3 +171,15 @@ def test_a_study_that_changed_is_named_at_the_end(
     study_factory(seeds=2)
     hooks.on_error(planned)
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == ["small.yaml changed while it ran"]
+
+
+def test_which_models_are_slow_here_is_said_of_those_that_are_asked(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("parley.engine.server.slowness", lambda name, entry: f"{name} is slow")
+    study = study_factory({"model": ["tiny", "majority"]})
+    records = {bool(each.condition.models): str(each.record(study.name)) for each in study.simulations()}
+    hooks.warn_of_slow_engines(study, [records[False]])
+    assert not caplog.messages
+    hooks.warn_of_slow_engines(study, list(records.values()))
+    assert caplog.messages == ["tiny is slow"]

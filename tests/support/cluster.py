@@ -21,7 +21,7 @@ from pathlib import Path
 DAEMONS = ("munged", "slurmctld", "slurmd")
 # What stands for the GPUs: gres wants device files that exist. Jobs see CUDA_VISIBLE_DEVICES, never a GPU.
 GPU_DEVICES = ("/dev/null", "/dev/zero")
-_SECONDS = 60.0
+_SECONDS = 180.0
 
 _SLURM_CONF = """\
 ClusterName=parley

@@ -232,6 +232,7 @@ def test_the_last_error_is_the_line_that_names_one(tmp_path: Path) -> None:
         "(EngineCore pid=7) ERROR 11-21 22:15:03 [core.py:133] ValueError: no such dtype",
         "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
         "Exception: WorkerProc initialization failed due to an exception. See stack trace for root cause.",
+        "EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
         "goodbye",
     )
     running = started(

@@ -51,7 +51,9 @@ _THREAD_VARIABLES = (
 # "ValueError: ...", "error: ...", and pydantic's "Value error, ..."
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception)|\berror)[:,] ")
 # Last words that only say that the cause was said before.
-_CAUSE_ELSEWHERE = re.compile(r"See root cause above|See stack trace for root cause|Worker failed with error")
+_CAUSE_ELSEWHERE = re.compile(
+    r"See root cause above|See stack trace (\(above\) )?for (the )?root cause|Worker failed with error"
+)
 _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?([A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 
 

@@ -79,6 +79,10 @@ def address(tab: Any) -> str:
     return tab.evaluate("decodeURIComponent(location.hash)")
 
 
+def focused_row(tab: Any) -> str:
+    return tab.evaluate("document.activeElement.getAttribute('aria-activedescendant')")
+
+
 def focused(tab: Any) -> str:
     return tab.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText")
 
@@ -171,6 +175,20 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     tab.keyboard.press("Escape")
     tab.wait_for_selector("#list")
     assert address(tab) == "#/?outcome=agreed"
+
+
+def test_keys_reach_the_list_at_once_and_go_on_where_the_reader_was(opened: Open) -> None:
+    tab = opened()
+    tab.keyboard.press("ArrowDown")
+    assert focused_row(tab) == "row-0"
+    tab.evaluate("ids => { location.hash = ids; }", f"#/game/{simulation_id(4)[:8]}")
+    tab.wait_for_selector(".matrix")
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector("#list")
+    tab.keyboard.press("ArrowDown")
+    assert focused_row(tab) == "row-5"  # a row names the condition
+    tab.keyboard.press("ArrowDown")
+    assert focused_row(tab) == "row-6"
 
 
 def test_the_next_game_is_the_next_that_ended_alike(opened: Open) -> None:
@@ -270,6 +288,12 @@ def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> No
     assert texts(tab, ".which") == ["A liars=0 · seed 0", "B liars=2 · seed 0"]
     assert tab.locator(".panels .panel").count() == 2
     assert tab.locator("[id=panel-title]").count() == 0  # no name twice
+    tab.keyboard.press("d")
+    # Each with the other, not with itself.
+    assert [tab.input_value(f"#diff-{which}") for which in (0, 1)] == [f"sim:{TWO_LIARS}", f"sim:{PLAIN}"]
+    tab.focus("#phase-vote-1")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "phase-vote-1"
 
 
 def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
@@ -287,6 +311,15 @@ def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
     tab.click("text=Side by side >> nth=0")
     tab.wait_for_selector(".matrix")
     assert address(tab) == f"#/compare/{PLAIN}/{ONE_LIAR}"
+
+
+def test_an_address_of_a_condition_that_is_not_there_says_so(opened: Open) -> None:
+    tab = opened("#/pairs?a.liars=99&b.liars=1")
+    assert "The address names a condition that is not in this study." in tab.inner_text("main")
+    assert address(tab) == "#/pairs?a.liars=99&b.liars=1"  # as it was sent
+    tab.select_option("#pairs-A", "0000")
+    assert "pairs differ" in tab.inner_text("main")
+    assert "not in this study" not in opened("#/pairs?a=0000").inner_text("main")
 
 
 def test_a_game_to_which_an_indicator_does_not_apply_is_in_no_pair(opened: Open, tmp_path: Path) -> None:
@@ -356,6 +389,8 @@ def test_the_policy_allows_nothing_but_the_page(browser: Any, site: Path) -> Non
 def test_what_is_damaged_or_missing_is_said_in_its_place(opened: Open, browser: Any, tmp_path: Path) -> None:
     tab = opened(f"#/game/{DAMAGED}")
     assert "its checksum does not fit" in tab.inner_text(".note.bad >> nth=0")
+    tab.wait_for_selector(".loading", state="detached")
+    assert tab.inner_text("main").count("its checksum does not fit") == 1
     assert "There is no simulation 123" in opened("#/game/123").inner_text("main")
     page = write_explorer(tmp_path, study_index(SEEDS, left_out="Left out: 5 simulations. Choose with --where."), [0])
     (tmp_path / "data" / "0001.js").write_text('parleyData("0001", "AAAA")')

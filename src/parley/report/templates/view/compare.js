@@ -13,14 +13,20 @@ function comparePage(one, other, query) {
     }
     const side = h("div", { class: "panels" });
     const agentIn = (which) => games[which].agents.findIndex((agent) => agent.name === games[place.which].agents[place.agent].name);
-    const draw = () => side.replaceChildren(...(place.round === null
-      ? [h("div", { class: "empty" }, h("p", null, "Choose a cell to see what this agent was sent and answered in both games."))]
-      : games.map((game, which) => panelIn(which, game))));
+    const draw = () => {
+      const focused = document.activeElement?.id;
+      side.replaceChildren(...(place.round === null
+        ? [h("div", { class: "empty" }, h("p", null, "Choose a cell to see what this agent was sent and answered in both games."))]
+        : games.map((game, which) => panelIn(which, game))));
+      const again = focused && document.getElementById(focused);
+      if (again && side.contains(again)) again.focus();
+    };
+    const diffIn = (which) => (place.diff === `sim:${pair[which].short}` ? `sim:${pair[1 - which].short}` : place.diff); // never with itself
     const panelIn = (which, game) => {
       const agent = agentIn(which);
       const title = h("p", { class: "which" }, h("b", null, "AB"[which]), " ", shown(nameOf(pair[which])));
       if (agent < 0 || !game.at(agent, place.round)) return h("div", null, title, note("calm", `This game has nothing of that agent in ${game.roundName} ${place.round}.`));
-      const shownPanel = panel(pair[which], game, { ...place, agent }, change);
+      const shownPanel = panel(pair[which], game, { ...place, agent, diff: diffIn(which) }, change);
       for (const part of shownPanel.querySelectorAll("[id]")) part.id += `-${which}`;
       shownPanel.removeAttribute("aria-labelledby");
       shownPanel.setAttribute("aria-label", `${"AB"[which]}: what was sent and answered`);
@@ -72,12 +78,14 @@ function pairsPage(query) {
   let [a, b] = [conditionBy(query, "a"), conditionBy(query, "b")];
   let by = query.get("outcome") ?? "";
   let all = query.has("all");
+  const named = (name) => [...query.keys()].some((key) => key === name || key.startsWith(`${name}.`));
+  let lost = (!a && named("a")) || (!b && named("b")); // until the reader chooses another, the address stays as it was sent
   const conditions = index.conditions.map((condition) => [condition.id, condition.label]);
   const choice = (name, chosen, set) => h("label", null, h("span", null, name),
-    select({ id: `pairs-${name}`, onchange: (event) => { set(index.conditions.find((one) => one.id === event.target.value) ?? null); draw(); } }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
+    select({ id: `pairs-${name}`, onchange: (event) => { lost = false; set(index.conditions.find((one) => one.id === event.target.value) ?? null); draw(); } }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
   const draw = () => {
     const focused = document.activeElement?.id;
-    history.replaceState(null, "", link(["pairs"], [["a", a?.id], ["b", b?.id], ["outcome", by], ["all", all ? 1 : null]]));
+    if (!lost) history.replaceState(null, "", link(["pairs"], [["a", a?.id], ["b", b?.id], ["outcome", by], ["all", all ? 1 : null]]));
     const outcomes = [["", "any outcome"], ...[...index.outcomes, ...(index.indicators ?? [])].map((one) => [one.name, one.label])];
     const box = h("input", { type: "checkbox", id: "pairs-all", checked: all, onchange: () => { all = box.checked; draw(); } });
     page.replaceChildren(h("h1", { tabindex: -1 }, "Pairs of two conditions"),
@@ -87,7 +95,7 @@ function pairsPage(query) {
         h("label", null, h("span", null, "that differ in"), select({ id: "pairs-outcome", onchange: (event) => { by = event.target.value; draw(); } }, outcomes, by)),
         h("label", { class: "check" }, box, h("span", null, "also pairs that do not")))));
     if (focused) document.getElementById(focused)?.focus();
-    if (!a || !b) { page.append(note("calm", (query.has("a") || query.has("b")) && !(a && b) ? "An address names a condition that is not in this study. Choose one." : "Choose two conditions.")); return; }
+    if (!a || !b) { page.append(note("calm", lost ? "The address names a condition that is not in this study. Choose one." : "Choose two conditions.")); return; }
     page.append(pairTable(pairList(a, b, by), all, by !== "" && !index.outcomeByName.has(by)));
   };
   page.start = draw;

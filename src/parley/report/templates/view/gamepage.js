@@ -15,6 +15,7 @@ function neighbor(simulation, step) {
 
 /** Return what stands above a game: its name, how it ended, and ways to others. `kind` is "game" or "read". */
 function gameHead(simulation, kind) {
+  lastGame = simulation.id;
   const outcome = outcomeOf(simulation);
   const to = (step, key, words) => {
     const next = neighbor(simulation, step);
@@ -53,7 +54,8 @@ function loadedPage(simulations, kind, head, fill) {
       const games = await Promise.all(simulations.map(gameOf));
       if (current) fill(page, games);
     } catch (error) {
-      if (current) page.append(note("bad", shown(error.message)));
+      const said = simulations.some((one) => one.damaged === error.message);
+      if (current && !said) page.append(note("bad", shown(error.message)));
     }
     page.querySelector(".loading")?.remove();
   };

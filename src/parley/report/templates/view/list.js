@@ -2,6 +2,7 @@
 
 const opened = new Map(); // condition -> whether its rows were opened or folded by hand
 let lastChosen = null; // the simulations that the list showed last: n and p walk through them
+let lastGame = null; // the id of the game that was read last: the keys of the list begin there
 const scrolled = new Map(); // address -> how far down the reader was
 
 /** Return the page of the list. */
@@ -13,7 +14,7 @@ function listPage(query) {
     history.replaceState(null, "", link([], pairs));
     draw(next);
   };
-  const draw = (now, active = 0) => {
+  const draw = (now, active = null) => {
     const focused = document.activeElement?.id;
     const caret = document.activeElement?.selectionStart;
     const chosen = chosenSimulations(now);
@@ -30,6 +31,7 @@ function listPage(query) {
   page.start = () => draw(query);
   page.refresh = () => draw(route().query, table.active());
   page.end = () => table?.end();
+  page.arrow = () => table.enter();
   return page;
 }
 
@@ -73,19 +75,20 @@ function rowsOf(chosen, query) {
   return rows;
 }
 
-/** Return the table: {node, show, end}. Rows exist only where the window is. */
+/** Return the table: {node, show, end, enter, active}. Rows exist only where the window is. `active` is a row, or null for that of the last game. */
 function listTable(chosen, query, change, active) {
   const narrow = matchMedia("(max-width: 700px)").matches;
   const height = narrow ? 54 : 30; // pixels, as in page.css
   const columns = listColumns();
   let rows = rowsOf(chosen, query);
+  active ??= Math.max(0, rows.findIndex((row) => row.id === lastGame));
   const there = new Map();
   const body = h("div", { class: "rows", role: "rowgroup" });
   const head = h("div", { class: "row head", role: "row", "aria-rowindex": 1 }, columns.map((column) => headCell(column, query, change)));
   const node = h("div", { class: "table", role: "grid", tabindex: 0, id: "list", "aria-label": "Simulations",
     "aria-colcount": columns.length, style: { "--columns": columns.map((column) => column.width).join(" "), "--label": `${labelLetters()}ch` },
     onkeydown: walk, onfocus: () => activate(active) }, h("div", { role: "rowgroup", class: "heads" }, head), body);
-  if (!rows.length) return { node: emptyList(query, change), show() {}, end() {}, active: () => 0 };
+  if (!rows.length) return { node: emptyList(query, change), show() {}, end() {}, enter() {}, active: () => 0 };
 
   function size() {
     node.setAttribute("aria-rowcount", rows.length + 1);
@@ -129,6 +132,13 @@ function listTable(chosen, query, change, active) {
     there.get(active)?.classList.add("active");
     node.setAttribute("aria-activedescendant", `row-${active}`);
   }
+  /** Give the keys to the list: at the active row, or where that is out of sight at the first in sight. */
+  function enter() {
+    const top = body.getBoundingClientRect().top;
+    const seen = top + active * height;
+    if (seen < 0 || seen > innerHeight) active = Math.min(rows.length - 1, Math.max(0, Math.ceil((head.offsetHeight - top) / height)));
+    node.focus({ preventScroll: true });
+  }
   function walk(event) {
     if (event.target !== node || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.floor(innerHeight / height) - 3;
@@ -151,6 +161,7 @@ function listTable(chosen, query, change, active) {
   const at = location.hash;
   return {
     node,
+    enter,
     active: () => active,
     show() {
       size();

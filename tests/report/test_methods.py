@@ -91,6 +91,9 @@ def test_what_models_are_asked_is_told(study_factory: StudyFactory) -> None:
     assert "propose: temperature 0.5, at most 300 tokens" in text
     assert "at most 1 time. Of 20 replies 3 (15.0%) could not be used." in text
     assert f"The model tiny is owner/tiny at revision {'a' * 40}" in text
+    once = study_factory({"model": "tiny"}, seeds=2, parameters={"retries": 0})
+    text = "\n".join(methods(once, [Summary({}, {}, {}, "", {})], empty | {"conditions": conditions}, Citations()))
+    assert "format json. Of 20 replies 3" in text  # not: asked again, at most 0 times
 
 
 def test_each_reference_is_whole_and_those_of_games_are_those_of_the_citation_file() -> None:

@@ -68,6 +68,12 @@ def test_nothing_is_cut_off_at_the_right(browser: Any, site: Path, width: int) -
         assert opened(browser, page, width).evaluate(CUT) == [False, []], page.name
 
 
+def test_a_long_hash_in_the_methods_breaks_on_a_phone(browser: Any, site: Path) -> None:
+    tab = opened(browser, site / "report.html", 375)
+    tab.evaluate("hash => { document.querySelector('.paper p').append(' ' + hash); }", "c" * 64)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 375
+
+
 def test_a_click_sorts_and_words_filter(browser: Any, site: Path) -> None:
     tab = opened(browser, site / "report.html", 1400)
     header = tab.locator("#conditions thead th", has_text="valid consensus").first

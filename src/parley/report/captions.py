@@ -6,7 +6,7 @@ READING = {
     "stacked": "Each bar is all simulations of a condition, split by how they ended. The error bar is the interval of "
     "the first outcome, at the bottom.",
     "map": "Each cell is a condition: compare along a row, then along a column.",
-    "curves": "A line is the mean over simulations by round, the band its interval. Look at where lines part, and at "
+    "curves": "A line is the mean over simulations by round, the bars its intervals. Look at where lines part, and at "
     "how many games are left there.",
     "indicators": "A point is the share of simulations in which the statement holds, the bar its interval.",
     "quantities": "A point is the mean over the simulations of a condition, the bar its interval.",

@@ -157,10 +157,11 @@ def _sampling(study: Study, conditions: pd.DataFrame) -> str:
     calls = float((conditions["mean_calls"] * conditions["simulations"]).sum())
     failed = int(conditions["failed_replies"].sum())
     share = f" ({failed / calls:.1%})" if calls else ""
+    times = counted(parameters.retries, "time")
+    again = f"; one that could not be used was asked for again, at most {times}" if parameters.retries else ""
     return (
         f"Sampling: {_joined(settings)}. Each request had a seed of its own. Replies were asked for in the format "
-        f"{parameters.reply_format}; one that could not be used was asked for again, at most "
-        f"{counted(parameters.retries, 'time')}. Of {calls:,.0f} replies {failed:,}{share} could not be used."
+        f"{parameters.reply_format}{again}. Of {calls:,.0f} replies {failed:,}{share} could not be used."
     )
 
 

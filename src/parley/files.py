@@ -217,7 +217,10 @@ def forget_done(study: str, stage: str) -> None:
 
 
 def require_done(study: str, stage: str, plan: str, command: str) -> None:
-    """Raise RecordError unless the stage was done for this plan: its outputs may show another set of simulations."""
+    """Raise RecordError unless the stage was done for this plan: its outputs may show another set of simulations.
+
+    `command` makes them, without `parley`: such as summarize demo.
+    """
     stamp = paths.stamp(study, stage, plan)
     if not stamp.exists():
-        raise RecordError(f"{stamp.parent}: not made for the study as it is now; run: parley {command} {study}")
+        raise RecordError(f"{stamp.parent}: not made for the study as it is now; run: parley {command}")

@@ -81,6 +81,17 @@ def study_file(name: str) -> Path:
     return root() / (path if path.suffix in (".yaml", ".yml") else CONFIG / f"{name}.yaml")
 
 
+def study_argument(file: Path) -> str:
+    """Return what commands call a study file: its name if it lies in config/, else its path from the root.
+
+    Of a file outside the root only the last part: its folders are the machine's matter.
+    """
+    if study_file(file.stem).resolve() == file.resolve():
+        return file.stem
+    below = file.resolve().is_relative_to(root().resolve())
+    return file.resolve().relative_to(root().resolve()).as_posix() if below else file.name
+
+
 def models_file(study: Path) -> Path:
     """Return the model entries that belong to a study: beside it, else those under config/."""
     beside = models_beside(study)

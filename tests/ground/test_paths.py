@@ -135,3 +135,10 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(paths.root).result() == Path()
     assert paths.results("demo") == Path("results/demo")
+
+
+def test_commands_name_a_study_file_as_it_is_found(tmp_path: Path) -> None:
+    with paths.rooted(tmp_path):
+        assert paths.study_argument(tmp_path / "config" / "demo.yaml") == "demo"
+        assert paths.study_argument(tmp_path / "config" / "deep" / "demo.yaml") == "config/deep/demo.yaml"
+        assert paths.study_argument(tmp_path.parent / "secret" / "demo.yaml") == "demo.yaml"

@@ -38,7 +38,7 @@ def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) ->
     assert "parameter max_rounds507" in differs
     assert "Seeds0 to 3 (2 conditions)0 to 2 (2 conditions)" in differs
     assert "retries" not in differs
-    assert "parley report --compare first second" in shown
+    assert "parley report --compare first.yaml second.yaml" in shown  # they lie beside config/, not in it
     assert compare(two).read_text() == html
 
 

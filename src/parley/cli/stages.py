@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from parley import paths
 from parley.cli.options import MODELS, MODELS_FILE, PLAN, STRICT, STUDY, TIMEOUT, UNFINISHED, load, log_to_stderr, say
 from parley.errors import RecordError, UsageError
 from parley.text import counted
@@ -280,7 +281,7 @@ def report(
 
         several = [load(study, models, needs_weights=False) for study in studies]
         for each in several:
-            require_done(each.name, "tables", each.plan, "summarize")
+            require_done(each.name, "tables", each.plan, f"summarize {paths.study_argument(each.file)}")
         click.echo(str(beside(several, output)))
         return
     if len(studies) > 1 or output is not None:
@@ -306,7 +307,7 @@ def _require(study: Any, stage: str, command: str) -> None:
     from parley.play.unfinished import require_finished
 
     try:
-        require_done(study.name, stage, study.plan, command)
+        require_done(study.name, stage, study.plan, f"{command} {paths.study_argument(study.file)}")
     except RecordError:
         require_finished(study)
         raise

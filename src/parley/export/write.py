@@ -42,7 +42,7 @@ def export(study: Study, form: Format, out: Path | None = None, terms: Terms = T
     if not any(simulation.record(study.name).exists() for simulation in study.simulations()):
         raise MissingRecordError(
             f"{study.name}: no results yet in {paths.results(study.name)}; run: snakemake --cores all --config "
-            f"study={study.name}"
+            f"study={paths.study_argument(study.file)}"
         )
     temporary = temporary_name(out)
     try:
@@ -63,7 +63,7 @@ def _write(study: Study, form: Format, folder: Path, terms: Terms) -> None:
 
         write_logs(_played(study), folder)
         return
-    require_done(study.name, "tables", study.plan, "summarize")
+    require_done(study.name, "tables", study.plan, f"summarize {paths.study_argument(study.file)}")
     records = read_records(usable_part(study))
     known = about(records, terms.license, terms.author)
     if form == "croissant":

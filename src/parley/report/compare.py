@@ -53,7 +53,7 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
         differing=differing,
         same=[(name, values[0]) for name, values in alike],
         confidence=f"{CONFIDENCE:.0%}",
-        command=f"parley report --compare {' '.join(study.name for study in studies)}",
+        command=f"parley report --compare {' '.join(paths.study_argument(study.file) for study in studies)}",
         version=__version__,
     )
     write_atomically(path, lambda file: file.write(page.encode()))

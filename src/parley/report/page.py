@@ -211,7 +211,8 @@ def _unplayed(study: Study) -> list[str]:
 
 def _made_by(study: Study, stage: str) -> str:
     """Return the command that makes what a stage makes."""
-    return f"parley {'report' if study.unfinished else stage} {study.name}{' --unfinished' * bool(study.unfinished)}"
+    command = f"parley {'report' if study.unfinished else stage} {paths.study_argument(study.file)}"
+    return f"{command}{' --unfinished' * bool(study.unfinished)}"
 
 
 def _figures(study: Study) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 
 from parley import paths
 from parley.figures.make import figures
-from parley.figures.page import Panel, pages, wrapped, write
+from parley.figures.page import Panel, pages, text_about, wrapped, write
 from parley.figures.style import COLORS, Look, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
@@ -63,14 +63,15 @@ def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(
 
 def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -> None:
     with own_style(Look(max_pages=2)):
-        first, second = pages(study, SPEC, numbered(46, float), (1.3, 1.1), [], [])
+        first, second = pages(study, SPEC, numbered(64, float), (1.3, 1.1), [], [])
     shown = titles(panels_of(first))
     assert shown == sorted(shown)  # on its page each has its place in the study
-    assert max(shown) == 45
+    assert max(shown) == 63
     assert min(shown) > max(titles(panels_of(second)))
-    left_out = 46 - len(shown) - len(titles(panels_of(second)))
-    assert f"{left_out} of 46 panels are left out." in text_of(first)
-    assert f"“parley figures {study.name} --max-pages 4” draws more." in text_of(first)
+    left_out = 64 - len(shown) - len(titles(panels_of(second)))
+    assert f"{left_out} of 64 panels are left out." in text_of(first)
+    command = f"“parley figures {study.name} --max-pages 4” draws more."
+    assert (command in text_of(first), command in text_about(first)) == (False, True)  # below the picture, not in it
     assert "Many panels (1 of 2)" in text_of(first)
 
 

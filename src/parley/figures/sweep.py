@@ -41,7 +41,9 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     found = list(alike(table, varying))
     not_shown(len(study.conditions), len(found), notes)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}.")
-    same = counted(table, notes)
+    same = table["simulations"].nunique() == 1  # else it stands under each panel
+    if same:
+        counted(table, notes)
     heads = {label.rpartition(": ")[0] for label in labels.values()}
     common = heads.pop() if len(heads) == 1 else ""  # stands along y, once
     legend = [line_handle(index, label.removeprefix(f"{common}: ")) for index, label in enumerate(labels.values())]

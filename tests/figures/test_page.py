@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from parley import paths
 from parley.figures.make import figures
 from parley.figures.page import Panel, pages, text_about, wrapped, write
-from parley.figures.style import COLORS, Look, line_style, own_style
+from parley.figures.style import COLORS, Look, line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
 from parley.study import Study
@@ -88,6 +88,25 @@ def test_panels_below_each_other_share_their_labels(study: Study) -> None:
         (figure,) = pages(study, SPEC, numbered(8, float), (1.3, 1.1), [], [])
     shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
     assert shown == [False] * 4 + [True] * 4
+
+
+def test_a_row_has_labels_in_all_its_panels_or_in_none(study: Study) -> None:
+    with own_style():
+        (figure,) = pages(study, SPEC, numbered(7, float), (1.6, 1.1), [], [])  # 4 and 3: one has nothing below it
+    shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
+    assert shown == [True] * 7
+
+
+def test_five_panels_stand_in_one_row_and_a_long_legend_inside_a_column(study: Study) -> None:
+    with own_style():
+        (figure,) = pages(study, SPEC, numbered(5, float), (1.3, 1.1), [], [])
+    assert len({round(ax.get_position().y0, 3) for ax in panels_of(figure)}) == 1
+    legend = [line_handle(at, f"all {'honest players ' * 4}hunt the stag {at}") for at in range(2)]
+    with own_style(Look("column")):
+        (figure,) = pages(study, SPEC, numbered(2, float), (1.3, 1.1), [], legend)
+        drawn = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= drawn.x0 < drawn.x1 <= figure.bbox.x1
+    assert drawn.y0 > max(ax.get_window_extent().y1 for ax in panels_of(figure))
 
 
 def test_pages_that_are_no_longer_drawn_are_removed(study: Study, folder: Path) -> None:

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from parley.analysis.tables import read_table
 from parley.figures.curves import curves
-from parley.figures.indicators import indicators
 from parley.figures.page import BELOW
+from parley.figures.points import indicators
 from parley.figures.style import own_style
 from parley.study import Study
 from support.measured import MeasuredGame, measured, played
@@ -75,7 +75,7 @@ def test_undisturbed_games_stand_in_the_panel_of_every_adversary(study: Study) -
 def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(study: Study) -> None:
     figure = drawn(study, "cheap_talk")
     assert lines_of(figure) == {
-        "b=0, byzantine=none": [ALL, ALL],
+        "b=0": [ALL, ALL],
         "b=1, byzantine=betray": [BETRAYED, BETRAYED],
         "b=1, byzantine=betray-from_round-3": [LATER, LATER],
     }

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.tables import read_table
 from parley.figures.make import draw
-from parley.figures.style import own_style
+from parley.figures.style import COLORS, own_style
 from parley.study import Study
 from support.measured import played
 from support.panels import panels_of, text_of
@@ -44,9 +44,11 @@ def test_each_way_to_end_has_a_panel_and_each_condition_a_step_line(study: Study
 
 
 def test_under_the_panels_stand_those_that_still_play(study: Study) -> None:
-    texts = [text.get_text() for text in panels_of(drawn(study, "endings"))[0].texts]
-    assert "6" in texts  # of both conditions in round 1
-    assert "0" in texts  # majorities end in round 2
+    texts = [text for text in panels_of(drawn(study, "endings"))[0].texts if text.get_text()]
+    left = {color: [text.get_text() for text in texts if text.get_color() == color] for color in COLORS[:2]}
+    assert left[COLORS[0]] == ["6", "6"]  # majorities end in round 2
+    assert left[COLORS[1]][0] == "6"
+    assert "0" not in left[COLORS[1]]
 
 
 def test_games_that_do_not_end_have_nothing_to_draw(study_factory: StudyFactory) -> None:

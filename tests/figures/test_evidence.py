@@ -17,21 +17,17 @@ from parley.figures import (
     curves as figures_curves,
 )
 from parley.figures import (
-    indicators as figures_indicators,
-)
-from parley.figures import (
     make as figures,
 )
 from parley.figures import (
     panels as figures_panels,
 )
 from parley.figures import (
-    quantities as figures_quantities,
+    points as figures_points,
 )
 from parley.figures.curves import curves
-from parley.figures.indicators import indicators
 from parley.figures.page import write
-from parley.figures.quantities import quantities
+from parley.figures.points import indicators, quantities
 from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import FigureSpec
@@ -134,7 +130,7 @@ def test_sixty_conditions_with_long_and_hostile_names_are_drawn_in_part(study_fa
 @pytest.mark.parametrize(
     "module",
     [
-        *(averages, contrasts, figures_curves, figures_indicators, figures_panels, figures_quantities),
+        *(averages, contrasts, figures_curves, figures_panels, figures_points),
         *(rates, report_evidence, stats),
     ],
 )
@@ -170,9 +166,6 @@ def test_curves_draw_how_many_still_play(study: Study) -> None:
     (ax,) = panels_of(figure)
     assert [text.get_text() for text in ax.texts] == ["10", "9/10", "4/10", "8", "0"]
     assert [y for _, y in data(ax)] == [[0.5, 0.6, 0.9], [0.1, 0.2]]
-    # As a share of the simulations of its line, and only of the line of which some have ended.
-    [dotted] = [line for line in ax.lines if line.get_linestyle() == ":"]
-    assert list(dotted.get_ydata()) == pytest.approx([1, 0.9, 0.4])
     text = text_of(figure)
     assert "Only games that still play count." in text
     assert "count with their last value" not in text  # this measure does not stay
@@ -182,7 +175,7 @@ def test_curves_draw_how_many_still_play(study: Study) -> None:
     with own_style():
         text = text_of(curves(measured(study, evidence), BY_ROUND, table))
     assert "Finished games count with their last value." in text
-    assert "6/9: of 9 in the mean 6 still play; dotted: their share." in text
+    assert "6/9: of 9 in the mean 6 still play." in text
 
 
 def test_curves_write_equal_numbers_once(study: Study) -> None:

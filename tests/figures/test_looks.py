@@ -4,8 +4,11 @@ Letters are drawn as bars whose heights tell them apart: no version of FreeType 
 changed (.pytest_cache/pictures), then make them anew:
 
     pytest tests/figures/test_looks.py --mpl-generate-path=tests/figures/baseline
+
+This makes those with letters anew, too: docs/images/figures, which docs/reference/figures.md asks five questions each.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Outline
 from matplotlib.transforms import Affine2D
+from PIL import Image
 
 from parley import paths
 from parley.analysis.costs import Costs
@@ -26,16 +30,18 @@ from parley.figures.style import _STYLE, own_style
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from support.hunting import HUNTERS
+from support.panels import text_of
 
 pytestmark = pytest.mark.slow
 # Root mean square of the difference in levels of 256: one mark that is missing makes 1 or more.
 TOLERANCE = 0.5
+DOCS = Path(__file__).parents[2] / "docs"
 
 STUDIES = {
     "consensus": {
         "game": "consensus",
         "title": "Consensus",
-        "seeds": 3,
+        "seeds": 12,
         "parameters": {"max_rounds": 4},
         "questions": [
             {
@@ -54,9 +60,32 @@ STUDIES = {
     "hunt": {
         "game": "stag_hunt",
         "title": "Hunt",
-        "seeds": 2,
+        "seeds": 6,
         "parameters": {"rounds": 4},
-        "grids": [{**HUNTERS, "n": [3, 4], "vary": {"topology": ["star"], "disclosure": ["silent"]}}],
+        "grids": [
+            {
+                **HUNTERS,
+                "n": [3, 4],
+                "byzantine": {"name": "betray", "probability": 0.3},
+                "vary": {"topology": ["star"], "disclosure": ["silent"]},
+            }
+        ],
+    },
+    "networks": {
+        "game": "consensus",
+        "title": "Networks",
+        "seeds": 12,
+        "parameters": {"max_rounds": 6},
+        "grids": [
+            {
+                "model": "majority",
+                "n": 6,
+                "b": [0, 1],
+                "byzantine": "random",
+                "prompt": "none_exist",
+                "vary": {"topology": ["complete", "ring", "star"]},
+            }
+        ],
     },
 }
 DRAWN = [
@@ -65,17 +94,18 @@ DRAWN = [
     ("consensus", "outcomes_by_byzantine"),
     ("consensus", "paper_figure_3"),
     ("consensus", "valid_by_adversary"),
-    ("consensus", "endings"),
-    ("consensus", "final_on_initial"),
     ("consensus", "trajectories"),
-    ("consensus", "effects"),
+    ("networks", "agreement_by_round"),
+    ("networks", "endings"),
+    ("networks", "final_on_initial"),
+    ("networks", "effects"),
+    ("networks", "network"),
     ("hunt", "cooperation_by_round"),
     ("hunt", "cooperation_and_recovery"),
     ("hunt", "payoffs"),
     ("hunt", "defection_by_group_size"),
     ("hunt", "archetypes_by_threshold"),
     ("hunt", "timeline"),
-    ("hunt", "network"),
 ]
 
 
@@ -130,6 +160,12 @@ def picture(study: Study, name: str) -> Figure:
         return draw(study, spec, lambda table: read_table(study.name, table))[0]
 
 
+def power_of(study: Study) -> Figure:
+    plans = planned(study, [])
+    with own_style():
+        return _power(study, plans, plan_table(study, plans, Costs([])))[0]
+
+
 as_before = pytest.mark.mpl_image_compare(
     style=_STYLE, savefig_kwargs={"dpi": 40}, tolerance=TOLERANCE, deterministic=True
 )
@@ -143,7 +179,21 @@ def test_look(studies: dict[str, Study], study: str, name: str) -> Figure:
 
 @as_before
 def test_look_of_power(studies: dict[str, Study]) -> Figure:
-    study = studies["consensus"]
-    plans = planned(study, [])
-    with own_style():
-        return _power(study, plans, plan_table(study, plans, Costs([])))[0]
+    return power_of(studies["consensus"])
+
+
+def test_pictures_of_the_docs_are_these(
+    studies: dict[str, Study], monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    """The same pictures with letters, which docs/reference/figures.md is about: their words are in their files."""
+    monkeypatch.undo()  # letters are letters
+    drawn = {name: picture(studies[study], name) for study, name in DRAWN} | {"power": power_of(studies["consensus"])}
+    page = (DOCS / "reference/figures.md").read_text()
+    shown = [name for name in drawn if f"](../images/figures/{name}.png)" in page]
+    assert len(shown) == page.count("](../images/figures/") > 10
+    for name in shown:
+        file, words = DOCS / f"images/figures/{name}.png", text_of(drawn[name])
+        if pytestconfig.getoption("mpl_generate_path"):
+            drawn[name].savefig(file, dpi=100, metadata={"Software": None, "Description": words})
+        with Image.open(file) as drawn_before:
+            assert drawn_before.info["Description"] == words, "make it anew with the command at the top of this file"

@@ -14,8 +14,8 @@ from matplotlib.colors import to_rgb
 
 from parley import paths
 from parley.figures.make import figures
-from parley.figures.page import Panel, pages, wrapped, write
-from parley.figures.style import COLORS, Look, line_style, own_style
+from parley.figures.page import Panel, pages, text_about, wrapped, write
+from parley.figures.style import COLORS, Look, line_handle, line_style, own_style
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
 from parley.study import Study
@@ -63,14 +63,15 @@ def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(
 
 def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -> None:
     with own_style(Look(max_pages=2)):
-        first, second = pages(study, SPEC, numbered(46, float), (1.3, 1.1), [], [])
+        first, second = pages(study, SPEC, numbered(64, float), (1.3, 1.1), [], [])
     shown = titles(panels_of(first))
     assert shown == sorted(shown)  # on its page each has its place in the study
-    assert max(shown) == 45
+    assert max(shown) == 63
     assert min(shown) > max(titles(panels_of(second)))
-    left_out = 46 - len(shown) - len(titles(panels_of(second)))
-    assert f"{left_out} of 46 panels are left out." in text_of(first)
-    assert f"“parley figures {study.name} --max-pages 4” draws more." in text_of(first)
+    left_out = 64 - len(shown) - len(titles(panels_of(second)))
+    assert f"{left_out} of 64 panels are left out." in text_of(first)
+    command = f"“parley figures {study.name} --max-pages 4” draws more."
+    assert (command in text_of(first), command in text_about(first)) == (False, True)  # below the picture, not in it
     assert "Many panels (1 of 2)" in text_of(first)
 
 
@@ -87,6 +88,25 @@ def test_panels_below_each_other_share_their_labels(study: Study) -> None:
         (figure,) = pages(study, SPEC, numbered(8, float), (1.3, 1.1), [], [])
     shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
     assert shown == [False] * 4 + [True] * 4
+
+
+def test_a_row_has_labels_in_all_its_panels_or_in_none(study: Study) -> None:
+    with own_style():
+        (figure,) = pages(study, SPEC, numbered(7, float), (1.6, 1.1), [], [])  # 4 and 3: one has nothing below it
+    shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
+    assert shown == [True] * 7
+
+
+def test_five_panels_stand_in_one_row_and_a_long_legend_inside_a_column(study: Study) -> None:
+    with own_style():
+        (figure,) = pages(study, SPEC, numbered(5, float), (1.3, 1.1), [], [])
+    assert len({round(ax.get_position().y0, 3) for ax in panels_of(figure)}) == 1
+    legend = [line_handle(at, f"all {'honest players ' * 4}hunt the stag {at}") for at in range(2)]
+    with own_style(Look("column")):
+        (figure,) = pages(study, SPEC, numbered(2, float), (1.3, 1.1), [], legend)
+        drawn = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= drawn.x0 < drawn.x1 <= figure.bbox.x1
+    assert drawn.y0 > max(ax.get_window_extent().y1 for ax in panels_of(figure))
 
 
 def test_pages_that_are_no_longer_drawn_are_removed(study: Study, folder: Path) -> None:

@@ -59,7 +59,8 @@ def test_each_condition_has_a_panel_with_a_line_per_share(study: Study) -> None:
         ("D", {0.0}),
     ]
     assert lines[0].get_xdata()[0] != lines[1].get_xdata()[0]  # equal means stay apart
-    assert [text.get_text().split(": ")[1] for text in figure.legends[0].get_texts()] == [
+    assert panels[0].get_ylabel() == "share of betrayed\nplayers"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         *("cooperation-persistent", "defection-prone", "unclassified"),
     ]
     said = " ".join(text.get_text() for text in figure.texts)

@@ -1,7 +1,7 @@
 """Curves: the means of a game's measures over the rounds, a line per condition.
 
 Games end early: under each panel stand the numbers of simulations in the means, and how many of them still play, as
-under survival curves; a dotted line shows these as a share.
+under survival curves.
 """
 
 import math
@@ -77,7 +77,7 @@ def curves(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
         f"Mean with its {WILSON}.",
         *_of_whom([label for name, label in labels.items() if name in carried], list(labels.values())),
         f"{counts} sims in each mean." if counts else "Under the rounds: sims in the mean, told where it changes.",
-        *(["6/9: of 9 in the mean 6 still play; dotted: their share."] if set(carried) & set(labels) else []),
+        *(["6/9: of 9 in the mean 6 still play."] if not counts and set(carried) & set(labels) else []),
     ]
     if (table.groupby([*study.axes, "measure"], sort=False)["round"].max() < extent[1]).any():
         notes.append("A line that ends in a bar: no game got further.")
@@ -157,9 +157,6 @@ def _panel(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[in
         ax.plot(x, mean, clip_on=False, zorder=3, markevery=marked, url=url, **style | {"markersize": 3.5})
         if here["round"].max() < last:
             ax.plot(x[-1], mean[-1], color=style["color"], zorder=3, clip_on=False, **_END)
-        share = (here["playing"] / here["simulations"]).to_numpy(dtype=float)
-        if share.min() < 1:
-            ax.plot(x, share, color=style["color"], linestyle=":", linewidth=0.9, drawstyle="steps-mid", zorder=1.5)
 
 
 def _below(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[int, int]) -> None:
@@ -170,12 +167,14 @@ def _below(ax: Axes, lines: Sequence[tuple[int, pd.DataFrame]], extent: tuple[in
     below_ticks(ax, ticks, _numbers(lines))
 
 
-def below_ticks(ax: Axes, ticks: Sequence[int], rows: Sequence[tuple[dict[int, str], str]]) -> None:
-    """Write rows of numbers of simulations under the ticks, each with its color, where they change."""
+def below_ticks(
+    ax: Axes, ticks: Sequence[int], rows: Sequence[tuple[dict[int, str], str]], *, changes: bool = True
+) -> None:
+    """Write rows of numbers of simulations under the ticks, each with its color; if `changes`, where they do."""
     for place, (counts, color) in enumerate(rows):
         before = None
         for tick in ticks:
-            if (count := counts.get(tick, "0")) == before:
+            if (count := counts.get(tick, "0")) == before and changes:
                 continue
             ax.annotate(
                 count,

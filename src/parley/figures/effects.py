@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from parley.analysis.effects import CHANGES
 from parley.analysis.stats import CONFIDENCE
 from parley.figures.page import Panel, empty, pages, wrapped
-from parley.figures.style import FAINT, line_style
+from parley.figures.style import FAINT, line_style, look
 from parley.games.evidence import FigureSpec
 from parley.study import Study
 from parley.study.margins import labels_of_rates
@@ -88,4 +88,4 @@ def _places(table: pd.DataFrame) -> list[float]:
 def _label(row: dict[Any, Any]) -> str:
     changes = CHANGES in row["at"]
     at = f" ({'change, ' if changes else ''}{row['at'].replace(CHANGES, ' → ')})" if row["at"] else ""
-    return wrapped(f"{row['axis']}: {row['from']} → {row['to']}{at}", 3.2)
+    return wrapped(f"{row['axis']}: {row['from']} → {row['to']}{at}", min(3.2, 0.46 * look().inches))

@@ -54,7 +54,7 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
     notes += [
         f"Share of games that ended so by each {study.game.evidence.round_name} (Aalen-Johansen), with its {WILSON}. "
         "Games that met their deadline ended in no way.",
-        "Under the panels: games that still play.",
+        "Under the panels: games that still play, if any.",
     ]
     styles, legend = legend_of_lines(study, lines_by, lines)
     link = linker(study)
@@ -72,7 +72,7 @@ def endings(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]
             _steps(ax, curve, line_style(styles[number]), last, link, ways[index].name, ended=ended)
         ax.set_xlabel(study.game.evidence.round_name)
         ticks = [int(tick) for tick in ax.get_xticks() if 0 < tick <= last]
-        below_ticks(ax, ticks, _playing(dict(zip(styles, playing, strict=True)), ticks))
+        below_ticks(ax, ticks, _playing(dict(zip(styles, playing, strict=True)), ticks), changes=False)
 
     def tells(group: pd.DataFrame) -> float:
         return differences(group, "incidence", ["ending", "round"])
@@ -108,7 +108,9 @@ def _playing(lines: dict[int, pd.DataFrame], ticks: Sequence[int]) -> list[tuple
     for style, curve in lines.items():
         if len(curve):
             later = {tick: curve.loc[curve["round"] >= tick, "at_risk"] for tick in ticks}
-            counts = {tick: str(int(left.iloc[0])) if len(left) else "0" for tick, left in later.items()}
+            counts = {
+                tick: str(int(left.iloc[0])) if len(left) and left.iloc[0] else "" for tick, left in later.items()
+            }
             rows.append((counts, str(line_style(style)["color"])))
     same = all(counts == rows[0][0] for counts, _ in rows)
     return [(rows[0][0], "black")] if rows and same else rows

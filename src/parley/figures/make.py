@@ -22,12 +22,10 @@ from parley.analysis.rates import quantity_table
 from parley.figures.curves import curves
 from parley.figures.effects import effects
 from parley.figures.endings import endings
-from parley.figures.indicators import indicators
 from parley.figures.map import by_player, quantity_map, rate_map
 from parley.figures.network import networks
 from parley.figures.page import text_about, write
-from parley.figures.quantities import quantities
-from parley.figures.rates import rates
+from parley.figures.points import indicators, quantities, rates
 from parley.figures.scatter import scatter
 from parley.figures.stacked import stacked
 from parley.figures.style import Look, own_style

@@ -25,6 +25,7 @@ from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS
 
 _CELL = (0.74, 0.32)  # inches
+_WHOLE = 0.58  # inches of a cell that has room for an interval in one line
 _ROWS = 22  # of a page
 _COLORS = "cividis"  # as good for color-blind readers, and in gray
 
@@ -141,11 +142,14 @@ def _map(
     xs = [value for value in values_along(table[spec.x]) if value in used]
     told = telling(varying, list(rows), notes)
     beside = look().inches - _CELL[0] * len(xs) - 0.2  # inches for the names of rows
-    names = {key: wrapped(_name(varying, key, told), max(1.4, min(4.0, beside))) for key in rows}
+    named = {key: [value for axis, value in zip(varying, key, strict=True) if axis in told] for key in rows}
+    plain = ("model", "player", BYZANTINE_AXIS)
+    names = {key: wrapped(words(told, values, plain), max(1.4, min(4.0, beside))) for key, values in named.items()}
     room_of_names = 0.3 + 0.062 * max(len(line) for name in names.values() for line in name.split("\n"))
     columns = [wrapped(str(value), max(_CELL[0], (room() - 2) / len(xs)) - 0.05) for value in xs]
     lines = max(name.count("\n") + 1 for name in names.values())
-    cell = (_CELL[0], max(_CELL[1], 0.13 * lines + 0.05))
+    narrow = (look().inches - room_of_names - 0.1) / len(xs) < _WHOLE
+    cell = (_CELL[0], max(_CELL[1] + 0.1 * narrow, 0.13 * lines + 0.05))
     label, link = axis_label(study, spec.x), linker(study)
     if told:
         notes.append(f"Rows: {', '.join(told)}.")
@@ -153,7 +157,7 @@ def _map(
     def draw(ax: Axes, part: Sequence[_Row]) -> None:
         for y, key in enumerate(part):
             for value, found in rows[key].items():
-                _cell(ax, xs.index(value), y, found, content, link)
+                _cell(ax, xs.index(value), y, found, content, link, narrow=narrow)
         _frame(ax, columns, [names[key] for key in part], label)
 
     # The rows that tell most come first where they are on several pages, each page in the order of the study.
@@ -191,24 +195,20 @@ def _rows(table: pd.DataFrame, by: Sequence[str], x: str) -> dict[_Row, dict[Any
     return rows
 
 
-def _name(by: Sequence[str], key: _Row, told: Sequence[str]) -> str:
-    plain = ("model", "player", BYZANTINE_AXIS)
-    return ", ".join(
-        str(value) if axis in plain else words([axis], [value])
-        for axis, value in zip(by, key, strict=True)
-        if axis in told
-    )
-
-
-def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Linker) -> None:
+def _cell(ax: Axes, x: int, y: int, condition: Any, content: _Content, link: Linker, *, narrow: bool) -> None:
+    """Draw a cell; a `narrow` one has its interval in two lines."""
     number, low, high = (float(condition[column]) for column in content.columns)
     least, most = content.ends
     share = (number - least) / (most - least) if most > least else 0.5
     color = matplotlib.colormaps[_COLORS](share)
     ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=color, edgecolor="white", url=link(condition)))
     ink = "white" if share < 0.55 else "black"
-    ax.text(x, y - 0.17, content.number(number), ha="center", va="center", size=8, color=ink)
-    ax.text(x, y + 0.25, content.interval(low, high), ha="center", va="center", size=6.5, color=ink)
+    interval = content.interval(low, high).replace(" ", "\n" if narrow else " ")
+    for up, size, text in (
+        (0.28 if narrow else 0.17, 8, content.number(number)),
+        (-0.2 if narrow else -0.25, 6.5, interval),
+    ):
+        ax.text(x, y - up, text, ha="center", va="center", size=size, color=ink, linespacing=1.0)
 
 
 def _frame(ax: Axes, columns: Sequence[str], names: Sequence[str], label: str) -> None:

@@ -19,10 +19,10 @@ from matplotlib.patches import Patch
 
 from parley.figures.layout import layout, spacing
 from parley.figures.links import game_link
-from parley.figures.page import Panel, pages, room
+from parley.figures.page import Panel, evenly, pages, room
 from parley.figures.style import GRAY
 from parley.figures.timeline import legend_of
-from parley.figures.trajectories import few, read_played
+from parley.figures.trajectories import few, read_played, titles_of
 from parley.games.evidence import FigureSpec, Timeline
 from parley.play.record import read_summary
 from parley.study import Study
@@ -62,13 +62,13 @@ def networks(study: Study, spec: FigureSpec) -> list[Figure]:
 
     Raises RecordError if a record is missing or cannot be read.
     """
-    chosen, _, _ = few(study, spec, _MAX_PANELS, 1.0, attacked=True)
+    chosen, notes = few(study, spec, _MAX_PANELS, attacked=True)
     games = [_read(study, simulation) for simulation in chosen]
     in_a_row = max(2, min(_MAX_ROUNDS, int(room() / _CELL + 1e-6)))
     cell = room() / in_a_row
-    columns = min(in_a_row, max(len(game.rounds) for game in games))
+    columns = evenly(max(len(game.rounds) for game in games), in_a_row)
     width = cell * columns
-    _, titles, notes = few(study, spec, _MAX_PANELS, width, attacked=True)
+    titles = titles_of(study, chosen, width)
     texts, more = _texts(games)
 
     panels = []

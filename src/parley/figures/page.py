@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from parley.figures.style import GRAY, MAX_HEIGHT, WIDTHS, look
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
 from parley.study import Study
+from parley.study.expand import telling_axes
 from parley.text import one_line
 
 FEW_PANELS = 8  # single simulations that one figure shows
@@ -94,12 +95,12 @@ def room() -> float:
 
 def per_row(width: float) -> int:
     """Return how many panels of at least a width in inches stand side by side."""
-    return max(1, int(room() / width))
+    return max(1, int(room() / width + 0.1))  # rather a little narrower than an odd last row
 
 
 def panel_width(panels: int, least: float) -> float:
     """Return how wide a panel will be if a figure has so many that are at least so wide, in inches."""
-    columns = _evenly(panels, per_row(least))
+    columns = evenly(panels, per_row(least))
     return _inner(columns, least) / columns - 0.12
 
 
@@ -131,7 +132,7 @@ def pages(
     fit = max(1, int((MAX_HEIGHT - _AROUND) / (height + 0.1)))
     if len(panels) == 1 and high > 1:  # one below the other would leave the page white
         panels = [Panel([draw], lines=panels[0].lines) for draw in panels[0].draws]
-        columns, high = _evenly(high, per_row(width)), 1
+        columns, high = evenly(high, per_row(width)), 1
     elif high > fit:
         panels = [
             Panel(panel.draws[at : at + fit], panel.tells, panel.lines, panel.height)
@@ -139,20 +140,22 @@ def pages(
             for panel in panels
         ]
         high = fit
-    columns = _evenly(len(panels), columns)
+    columns = evenly(len(panels), columns)
     chosen, left_out = _split(panels, columns, height, _room(study, spec, notes, legend))
     more = list(notes)
     if len(chosen) > 1 or left_out:
         more.append("Panels with the largest differences come first.")
     if left_out:
-        more.append(
-            f"{left_out} of {len(panels)} panels are left out. The tables hold all; "
-            f"“parley figures {study.name} --max-pages {2 * look().max_pages}” draws more."
-        )
-    return [
+        more.append(f"{left_out} of {len(panels)} panels are left out. The tables hold all.")
+    drawn = [
         _page(study, spec, part, (width, height, beside), more, legend, columns, (number, len(chosen)))
         for number, part in enumerate(chosen, 1)
     ]
+    if left_out and not look().for_paper:  # a command is for whoever makes the picture, not for who is shown it
+        more.append(f"“parley figures {study.name} --max-pages {2 * look().max_pages}” draws more.")
+    for figure in drawn:
+        figure.set_label(" ".join(more))
+    return drawn
 
 
 def _split(panels: Sequence[Panel], columns: int, height: float, room: float) -> tuple[list[list[Panel]], int]:
@@ -173,7 +176,7 @@ def _split(panels: Sequence[Panel], columns: int, height: float, room: float) ->
     return [[panels[at] for at in part] for part in parts], len(panels) - len(shown)
 
 
-def _evenly(items: int, most: int) -> int:
+def evenly(items: int, most: int) -> int:
     """Return how many of the items a row holds, at most `most`, if rows are as few and as even as can be."""
     return math.ceil(items / math.ceil(items / most))
 
@@ -181,9 +184,11 @@ def _evenly(items: int, most: int) -> int:
 def _title(study: Study, spec: FigureSpec, number: tuple[int, int]) -> list[str]:
     if look().for_paper:
         return []
-    of = f" ({number[0]} of {number[1]})" if number[1] > 1 else ""
-    of += f" (UNFINISHED: {study.unfinished.label})" if study.unfinished else ""
-    return textwrap.wrap(one_line(f"{study.title}: {spec.title}{of}"), int(look().inches / 0.083))
+    unfinished = f" (UNFINISHED: {study.unfinished.label})" if study.unfinished else ""
+    title = one_line(f"{study.title}: {spec.title}{unfinished}")
+    if number[1] > 1:
+        title += f" ({number[0]}\xa0of\xa0{number[1]})"  # in one line
+    return [line.replace("\xa0", " ") for line in textwrap.wrap(title, int(look().inches / 0.083))]
 
 
 def _notes(notes: Sequence[str]) -> list[str]:
@@ -193,19 +198,28 @@ def _notes(notes: Sequence[str]) -> list[str]:
     return lines if len(lines) <= _MOST_TEXT else [*lines[:_MOST_TEXT], "..."]
 
 
-def _legend_columns(legend: Sequence[Artist], width: float) -> int:
-    """Return how many columns of a legend fit side by side."""
-    widths = [0.6 + 0.058 * len(str(handle.get_label())) for handle in legend]
+def _legend_columns(legend: Sequence[Artist], width: float) -> tuple[int, int]:
+    """Return how many columns of a legend fit side by side, and its lines; labels wider than all of it are wrapped."""
+    for handle in legend:
+        if 0.6 + 0.058 * len(label := str(handle.get_label())) > width:
+            handle.set_label(wrapped(label, width - 0.6))
+    labels = [str(handle.get_label()).split("\n") for handle in legend]
+    widths = [0.6 + 0.058 * max(map(len, label)) for label in labels]
     fit = (n for n in range(len(widths), 1, -1) if sum(map(max, np.array_split(widths, n))) <= width)
-    return next(fit, 1)
+    rows = zip_longest(*np.array_split([len(label) for label in labels], columns := next(fit, 1)), fillvalue=0)
+    return columns, sum(map(max, rows))
 
 
 def _outside(
     study: Study, spec: FigureSpec, notes: Sequence[str], legend: Sequence[Artist], number: tuple[int, int]
 ) -> tuple[list[str], list[str], int, float, float]:
     """Return the lines of title and notes, the columns of the legend, and what stands above and below in inches."""
-    title, text, beside = _title(study, spec, number), _notes(notes), _legend_columns(legend, look().inches - 0.2)
-    above = (0.06 + 0.17 * len(title) if title else 0.0) + 0.17 * math.ceil(len(legend) / beside) + 0.03
+    title, text, (beside, rows) = (
+        _title(study, spec, number),
+        _notes(notes),
+        _legend_columns(legend, look().inches - 0.2),
+    )
+    above = (0.06 + 0.17 * len(title) if title else 0.0) + 0.17 * rows + 0.03
     return title, text, beside, above, 0.06 + 0.13 * len(text) if text else 0.0
 
 
@@ -230,7 +244,7 @@ def _page(
     heights = [
         max((panel.height for panel in block), default=0.0) or size[1] for block in blocks for _ in block[0].draws
     ]
-    figure = Figure((look().inches, MAX_HEIGHT), label=" ".join(notes))
+    figure = Figure((look().inches, MAX_HEIGHT))
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
     row = 0
@@ -276,27 +290,28 @@ def _page(
 
 
 def _share(axes: Any) -> None:
-    """Leave labels out where the next panel below, or that to the left, says the same."""
+    """Leave labels out where the panel to the left says the same, or all panels of a row what the next row does."""
 
     def along_x(ax: Axes) -> tuple[Any, ...]:
         ticks = [label.get_text() for label in ax.get_xticklabels()]
         below = [text.get_text() for text in ax.texts if text.get_gid() == BELOW]
-        more = [label.get_text() for child in ax.child_axes for label in child.get_xticklabels()]
+        more = [text.get_text() for child in ax.child_axes for text in (*child.get_xticklabels(), child.xaxis.label)]
         return ax.get_xlim(), ax.get_xscale(), ticks, ax.get_xlabel(), below, more
 
     def along_y(ax: Axes) -> tuple[Any, ...]:
         return ax.get_ylim(), [label.get_text() for label in ax.get_yticklabels()], ax.get_ylabel()
 
-    for column in axes.T:
-        shown = [ax for ax in column if ax.get_visible()]
-        for ax, below in pairwise(shown):
-            if along_x(ax) == along_x(below):
-                ax.tick_params(labelbottom=False, labeltop=False)
-                ax.set_xlabel("")
-                for child in ax.child_axes:
-                    child.set_visible(False)
-                for text in [text for text in ax.texts if text.get_gid() == BELOW]:
-                    text.remove()
+    for row, next_row in pairwise(axes):
+        pairs = [(ax, below) for ax, below in zip(row, next_row, strict=True) if ax.get_visible()]
+        if not all(below.get_visible() and along_x(ax) == along_x(below) for ax, below in pairs):
+            continue
+        for ax, _ in pairs:
+            ax.tick_params(labelbottom=False, labeltop=False)
+            ax.set_xlabel("")
+            for child in ax.child_axes:
+                child.set_visible(False)
+            for text in [text for text in ax.texts if text.get_gid() == BELOW]:
+                text.remove()
     for row in axes:
         shown = [ax for ax in row if ax.get_visible()]
         said = [along_y(ax) for ax in shown]
@@ -421,9 +436,13 @@ def _parts(line: str, most: int) -> list[str]:
     return [shorter for pieces in kept for shorter in pieces]
 
 
-def words(by: Sequence[str], key: Sequence[Any]) -> str:
-    """Return the values of the axes `by` in words: the model by its name alone, the others as in paths."""
-    return ", ".join(str(value) if axis == "model" else f"{axis}={value}" for axis, value in zip(by, key, strict=True))
+def words(by: Sequence[str], key: Sequence[Any], plain: Sequence[str] = ("model",)) -> str:
+    """Return the values of the axes `by` in words: those of `plain` alone, the others as in paths.
+
+    Where nobody plays a role, who would is left out.
+    """
+    pairs = telling_axes(dict(zip(by, key, strict=True))).items()
+    return ", ".join(str(value) if axis in plain else f"{axis}={value}" for axis, value in pairs)
 
 
 def axis_label(study: Study, axis: str | None) -> str:

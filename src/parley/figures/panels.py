@@ -1,8 +1,6 @@
 """What figures that compare conditions share: which axis goes where, the panels, and points with intervals."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,21 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from parley.analysis.attacked import beside_undisturbed
 from parley.analysis.stats import CONFIDENCE
-from parley.figures.links import Linker
-from parley.figures.page import Panel, axis_label, heading, pages, panel_width, room, words, wrapped
-from parley.figures.style import FAINT, GRAY, line_handle, line_style
+from parley.figures.page import Panel, heading, pages, panel_width, words, wrapped
+from parley.figures.style import FAINT, GRAY, line_handle
 from parley.games.evidence import FigureSpec, Indicator, Measure, Quantity
 from parley.study import Study
 
 Group = tuple[tuple[Any, ...], pd.DataFrame]  # the values of the axes that tell panels apart, and the conditions
-Place = tuple[Any, str]  # a value along x, and how it is written
 
 MAX_LINES = 6  # in one panel
 WILSON = f"{CONFIDENCE:.0%} Wilson interval"
 T_INTERVAL = f"{CONFIDENCE:.0%} t interval"
-_CONDITION = "_condition"
 
 
 def values_along(column: pd.Series) -> list[Any]:
@@ -47,28 +41,6 @@ def not_shown(conditions: int, shown: int, notes: list[str]) -> None:
     """Add a note if conditions are left out of a figure because no simulation of theirs has what it draws."""
     if (left_out := conditions - shown) > 0:
         notes.append(f"Not shown: {left_out} of {conditions} conditions, in which no simulation has what is drawn.")
-
-
-def with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the values along each axis for which some simulation has something.
-
-    A condition without anything keeps its place where other conditions stand beside it.
-    """
-    has = table[table["simulations"] > 0]
-    return table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
-
-
-def interval_note(shown: Sequence[Quantity]) -> str:
-    """Return which interval the means of these quantities have: one for all, or which of them have which."""
-    bounded, others = ([what.label for what in shown if what.bounded is kind] for kind in (True, False))
-    if not bounded:
-        return f"Mean with its {T_INTERVAL}; a single one has none."
-    if not others:
-        return f"Mean with its {WILSON}."
-    return (
-        f"Mean with its interval: {WILSON} of {', '.join(bounded)}; {T_INTERVAL}, which a single one has not, of "
-        f"{', '.join(others)}."
-    )
 
 
 def compared(table: pd.DataFrame, others: Sequence[str], x: str, notes: list[str]) -> pd.DataFrame:
@@ -145,14 +117,6 @@ def counted(table: pd.DataFrame, notes: list[str], of: str = "sims") -> bool:
     return len(counts) == 1
 
 
-def place_text(label: str, counts: Sequence[int | None], same: bool) -> str:
-    """Return what stands under a place along x: its name, and how many are behind its points unless `same` for all."""
-    if same:
-        return label
-    shown = ["–" if count is None else str(count) for count in counts]
-    return f"{label}\n({shown[0] if len(set(shown)) == 1 else '/'.join(shown)})"
-
-
 def instead(ax: Axes, place: float, why: str) -> None:
     """Say why there is nothing at this place along x."""
     ax.text(place, 0.5, why, rotation=90, ha="center", va="center", color=GRAY, style="italic", size=7)
@@ -161,9 +125,6 @@ def instead(ax: Axes, place: float, why: str) -> None:
 def bar_lengths(middle: float, low: float, high: float) -> list[list[float]]:
     """Return the lengths of error bars; a limit may miss its rate by a rounding error, and must not be negative."""
     return [[max(0.0, middle - low)], [max(0.0, high - middle)]]
-
-
-NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
 
 
 def error_bars(
@@ -175,55 +136,6 @@ def error_bars(
         below, above = zip(*(bar_lengths(*point[1:]) for point in points), strict=True)
         bars = [[length for [length] in below], [length for [length] in above]]
         ax.errorbar(x, y, yerr=bars, color=color, linestyle="none", elinewidth=width, **style)
-
-
-def point_panel(
-    ax: Axes,
-    along: "Along",
-    places: Sequence[Place],
-    lines: Sequence[pd.DataFrame],
-    styles: Sequence[int],
-    same: bool,
-    link: Linker,
-    joined: bool = False,
-    of: str = "rate",
-    cut: bool = False,
-) -> None:
-    """Draw rates or means with their limits side by side at each place along x.
-
-    `lines` have the columns `simulations`, that named by `of` (NaN where there is none), `low`, `high`, and `band`
-    where the noise was measured, which is drawn as a pale bar; `styles` are the numbers of their styles. `same` leaves
-    out how many simulations there are; `joined` draws lines between the points; `cut` ends intervals at the edge.
-    """
-    step = min(0.86 / len(lines), 0.18)
-    ticks: list[str] = []
-    points: list[list[tuple[float, float]]] = [[] for _ in lines]
-    for place, (value, label) in enumerate(places):
-        found = [line if along.x is None else line[line[along.x] == value] for line in lines]
-        rows: list[Any] = [next(iter(here.to_dict("records")), None) for here in found]
-        ticks.append(place_text(label, [row and int(row["simulations"]) for row in rows], same))
-        if of == "rate" and not any(rows):
-            instead(ax, place, "not run")
-        elif all(row is None or (row["simulations"] and math.isnan(row[of])) for row in rows) and any(rows):
-            instead(ax, place, "cannot be")
-        for index, row in enumerate(rows):
-            if row and not math.isnan(row[of]):
-                at = place + (index - (len(lines) - 1) / 2) * step
-                style = line_style(styles[index]) | {"linestyle": "none", "clip_on": False, "zorder": 3}
-                if not math.isnan(row["low"]):
-                    limits = [(at, row[of], row["low"], row["high"])]
-                    error_bars(ax, limits, style["color"], 1.1, capsize=2, clip_on=cut, zorder=2.5)
-                # Of an outcome that none has, all simulations are behind the mark.
-                ax.plot(at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
-                if (band := row.get("band", 0.0)) > 0:
-                    low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
-                    ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
-                points[index].append((at, row[of]))
-    for number, line in zip(styles, points, strict=True):
-        if joined and line:
-            ax.plot(*zip(*line, strict=True), **line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2})
-    ax.set_xticks(range(len(places)), ticks)
-    ax.set_xlabel(along.label)
 
 
 def legend_of_lines(study: Study, axis: str | None, values: Sequence[Any]) -> tuple[list[int], list[Artist]]:
@@ -306,85 +218,6 @@ def known_only(table: pd.DataFrame, column: str, labels: dict[str, str], notes: 
     if missing := [label for name, label in labels.items() if name not in has]:
         notes.append(f"No simulation has: {', '.join(missing)}.")
     return {name: label for name, label in labels.items() if name in has}
-
-
-@dataclass(frozen=True)
-class Along:
-    """Where conditions stand: an axis along x, one for lines, the others as panels at least `width` inches wide.
-
-    `lines` are the values of the lines; a single None where there is no axis for them.
-    """
-
-    x: str | None
-    label: str
-    lines_by: str | None
-    lines: list[Any]
-    by: list[str]
-    groups: list[Group]
-    places: dict[Any, str]
-    per_panel: int
-    width: float
-
-    @property
-    def lines_below(self) -> int:
-        """How many lines the longest name of a place has."""
-        return max((name.count("\n") + 1 for name in self.places.values()), default=0)
-
-    def shown(self, conditions: pd.DataFrame) -> list[Place]:
-        """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
-        if self.x is None:
-            return [(None, "")]
-        names = list(self.places)
-        if len(names) <= self.per_panel:
-            return list(self.places.items())
-        start = names.index(next(iter(conditions[self.x]))) // self.per_panel * self.per_panel
-        return [(name, self.places[name]) for name in names[start : start + self.per_panel]]
-
-
-def places_along(
-    study: Study,
-    spec: FigureSpec,
-    table: pd.DataFrame,
-    each: float,
-    notes: list[str],
-    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None = None,
-) -> Along:
-    """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
-
-    `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
-    panels. Panels, lines and places for which no simulation has anything are left out. Adds to `notes` what all panels
-    share and what is left out.
-    """
-    axes = study.axes
-    # Numbered, since a condition may stand in several panels.
-    table = table.assign(**{_CONDITION: table.groupby(axes, sort=False).ngroup()})
-    run = table[_CONDITION].nunique()
-    table = with_values(table, axes)
-    if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
-        others = [axis for axis in axes if axis != "b"]
-        table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
-        axes = ["b", *others]
-    varying = varied(table, axes, notes)
-    numbers = {axis: len(table[axis].unique()) for axis in varying}
-    x = spec.x if spec.x in varying else max(varying, key=numbers.__getitem__, default=None)
-    others = [axis for axis in varying if axis != x]
-    lines_by = lines(table, others) if lines else None
-    by = [axis for axis in others if axis != lines_by]
-    xs = [] if x is None else values_along(table[x])
-    # Names that are broken at their joints take two lines or three.
-    longest = max((len(str(value)) for value in xs), default=0)
-    each = max(each, min(0.9, 0.034 * longest), min(1.5, 0.026 * longest))
-    per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
-    places = {value: wrapped(str(value), each) for value in xs}
-    groups: list[Group] = []
-    for key, conditions in alike(table, by):
-        parts = [xs[at : at + per_panel] for at in range(0, len(xs), per_panel)]
-        cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
-        groups += [(key, part) for part in cut if (part["simulations"] > 0).any()]
-    not_shown(run, len({number for _, part in groups for number in part[_CONDITION]}), notes)
-    values = [None] if lines_by is None else values_along(table[lines_by])
-    width = max(1.3, each * per_panel)
-    return Along(x, axis_label(study, x), lines_by, values, by, groups, places, per_panel, width)
 
 
 def styles_of(study: Study, axis: str | None, values: Sequence[Any]) -> list[int]:

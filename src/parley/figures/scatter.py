@@ -33,9 +33,12 @@ def scatter(study: Study, spec: FigureSpec, simulations: pd.DataFrame, quality: 
         return empty(study, spec, "Nothing to draw: no simulation ended in agreement on a value.")
     notes: list[str] = []
     by = varied(rows, study.axes, notes)
-    groups = list(by_condition(rows, study.axes))
+    found = dict(by_condition(rows, study.axes))
+    order = [tuple(condition.axes[axis] for axis in study.axes) for condition in study.conditions]
+    groups = [(key, found[key]) for key in order if key in found]
     not_shown(len(study.conditions), rows.groupby(study.axes, sort=False).ngroups, notes)
-    notes.append("The table quality has the slope of the line, and the bias, with their intervals.")
+    if quality["slope"].notna().any():
+        notes.append("The table quality has the slope of the line, and the bias, with their intervals.")
     drawn = pd.concat([group for _, group in groups])
     low, high = (float(end) for end in (drawn[list(names)].min().min(), drawn[list(names)].max().max()))
     room = 0.05 * (high - low or 1.0)
@@ -91,4 +94,11 @@ def _fitted(ax: Axes, line: dict[Any, Any], ends: tuple[float, float]) -> None:
     """Draw the line of one condition between two values of x, and say of how many simulations it is."""
     if not pd.isna(line["slope"]):
         ax.plot(ends, [line["intercept"] + line["slope"] * x for x in ends], **_FITTED)
-    ax.text(0.04, 0.96, f"{line['simulations']} sims", transform=ax.transAxes, va="top", size=7)
+    ax.text(
+        0.04,
+        0.96,
+        f"{line['simulations']} sim{'' if line['simulations'] == 1 else 's'}",
+        transform=ax.transAxes,
+        va="top",
+        size=7,
+    )

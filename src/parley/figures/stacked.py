@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -146,15 +147,14 @@ def _panel(
         ticks = [f"{tick}\n({count})" for tick, count in zip(ticks, counts, strict=True)]
     ax.set_xticks(range(len(bars)), ticks)
     ax.tick_params(axis="x", length=0)
-    ax.set_xlabel(labels[1])
-    _kinds(ax, bars, same, each)
+    _kinds(ax, bars, same, each).set_xlabel(labels[1])
 
 
-def _kinds(ax: Axes, bars: list[Bar], same: bool, width: float) -> None:
-    """Name the kinds of adversaries under their bars."""
+def _kinds(ax: Axes, bars: list[Bar], same: bool, width: float) -> Axes | SecondaryAxis:
+    """Name the kinds of adversaries under their bars; return what has the names, if any, which stand lowest."""
     kinds = [kind for kind in dict.fromkeys(kind for kind, _ in bars) if kind]
     if not kinds:
-        return
+        return ax
     spans = {kind: [place for place, (of, _) in enumerate(bars) if of == kind] for kind in kinds}
     each = ax.secondary_xaxis(location=0)
     names = [wrapped(kind, width * len(spans[kind])) for kind in kinds]
@@ -166,5 +166,4 @@ def _kinds(ax: Axes, bars: list[Bar], same: bool, width: float) -> None:
     for places in spans.values():
         if places[0]:
             ax.axvline(places[0] - 0.5, color="#BBBBBB", linewidth=0.6, zorder=0)
-    # The layout counts the names, not that the label of the axis has to stand below them.
-    ax.xaxis.labelpad = 4 + (4.6 * max(len(kind) for kind in kinds) if turned else 10.0 * lines)
+    return each

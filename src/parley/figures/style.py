@@ -28,10 +28,11 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, copied and tested
     "pdf.fonttype": 42,  # fonts are embedded, which publishers ask for
     "text.parse_math": False,  # a dollar sign in a title is a dollar sign
-    "font.family": ["DejaVu Sans"],
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # an SVG names them; who lacks both reads it in another sans-serif
     "font.size": 8,
     "axes.titlesize": 8,
-    "axes.titlepad": 4,
+    "axes.titlepad": 6,  # marks at 100% reach above their panel
     "axes.labelpad": 2,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,

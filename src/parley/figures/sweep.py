@@ -41,8 +41,12 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     found = list(alike(table, varying))
     not_shown(len(study.conditions), len(found), notes)
     notes.append(f"Mean of the simulations that have the shares, with its {WILSON}.")
-    same = counted(table, notes)
-    legend = [line_handle(index, label) for index, label in enumerate(labels.values())]
+    same = table["simulations"].nunique() == 1  # else it stands under each panel
+    if same:
+        counted(table, notes)
+    heads = {label.rpartition(": ")[0] for label in labels.values()}
+    common = heads.pop() if len(heads) == 1 else ""  # stands along y, once
+    legend = [line_handle(index, label.removeprefix(f"{common}: ")) for index, label in enumerate(labels.values())]
     link = linker(study)
 
     def draw(ax: Axes, index: int, rows: pd.DataFrame) -> None:
@@ -52,7 +56,7 @@ def sweep(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
     def tells(rows: pd.DataFrame) -> float:
         return max(differences(rows[rows["share"] == name], "mean") for name in labels)
 
-    return panel_rows(study, spec, ["mean share"], found, varying, _SIZE, notes, legend, draw, tells)
+    return panel_rows(study, spec, [common or "mean share"], found, varying, _SIZE, notes, legend, draw, tells)
 
 
 def _panel(ax: Axes, rows: pd.DataFrame, names: list[str], link: Linker) -> None:

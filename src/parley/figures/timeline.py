@@ -17,7 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 from parley.figures.links import game_link
 from parley.figures.page import Panel, pages
 from parley.figures.style import look
-from parley.figures.trajectories import few, read_played
+from parley.figures.trajectories import few, read_played, titles_of
 from parley.games.evidence import FigureSpec, Timeline
 from parley.study import Study
 from parley.text import one_line
@@ -42,7 +42,7 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
 
     Raises RecordError if a record is missing or cannot be read.
     """
-    chosen, _, _ = few(study, spec, _MAX_PANELS, 1.0, attacked=True)
+    chosen, notes = few(study, spec, _MAX_PANELS, attacked=True)
     drawn = [study.game.evidence.timeline(*read_played(study, simulation)) for simulation in chosen]
     spans = [rounds_shown(timeline) for timeline in drawn]
     columns = max(1, *(len(span) for span in spans))
@@ -51,7 +51,7 @@ def timelines(study: Study, spec: FigureSpec) -> list[Figure]:
     beside = 2 if 2 * (width + _NAMES) <= look().inches else 1
     # A heading may reach as far to the left as the names of the agents do, and so to the right where there is room.
     heading = max(width, min(width + 1.6 * _NAMES, look().inches / beside - 0.2))
-    _, titles, notes = few(study, spec, _MAX_PANELS, heading, attacked=True)
+    titles = titles_of(study, chosen, heading)
     notes += _about(drawn, cell)
     legend, looks = legend_of(drawn)
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from parley.figures.links import game_link
-from parley.figures.page import FEW_PANELS, Panel, heading, pages, per_row, words
+from parley.figures.page import FEW_PANELS, Panel, evenly, heading, pages, panel_width, per_row, words
 from parley.figures.style import HEIGHT, line_handle, line_style
 from parley.games.evidence import FigureSpec, Trajectory
 from parley.play.record import read_summary, read_trace
@@ -22,13 +22,15 @@ from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import one_line
 
-_WIDTH = 1.55  # inches, of a panel
+_WIDTH = 1.4  # inches, of a panel
 
 
 def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
     """Draw one panel per chosen simulation, a row for each value of `spec.x`: every agent's value, round by round."""
-    chosen, titles, notes = few(study, spec, FEW_PANELS, _WIDTH, apart=spec.x)
+    chosen, notes = few(study, spec, FEW_PANELS)
     rows = _rows(spec.x, chosen)
+    columns = evenly(max(len(row) for row in rows), per_row(_WIDTH))
+    titles = titles_of(study, chosen, panel_width(columns, _WIDTH), apart=spec.x)
     played = [study.game.evidence.trajectory(*read_played(study, simulation)) for simulation in chosen]
     notes.append("Lines are shifted slightly up or down so that equal values stay visible.")
     low, high = _range(played)
@@ -39,7 +41,6 @@ def trajectories(study: Study, spec: FigureSpec) -> list[Figure]:
         value = simulation.condition.axes.get(spec.x)
         ax.set_ylabel("value" if len(rows) < 2 else f"{words([spec.x], [value])}\nvalue")
 
-    columns = min(per_row(_WIDTH), max(len(row) for row in rows))
     panels = []
     for row in rows:
         for at in row:
@@ -57,13 +58,11 @@ def _rows(axis: str, chosen: Sequence[Simulation]) -> list[list[int]]:
     return list(rows.values())
 
 
-def few(
-    study: Study, spec: FigureSpec, most: int, width: float, attacked: bool = False, apart: str = ""
-) -> tuple[list[Simulation], list[str], list[str]]:
-    """Return the simulations of a figure, their titles for panels of a width in inches, and notes on the choice.
+def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tuple[list[Simulation], list[str]]:
+    """Return the simulations of a figure, and notes on the choice.
 
     They are those that the study names for it, else up to `most`: with `attacked`, of those with agents of the game's
-    last role, if there are any. Titles do not name the axis `apart`.
+    last role, if there are any.
     """
     axes, everything = study.axes, list(study.simulations())
     shown_in = {condition.path for condition in study.shown_in(spec)}
@@ -72,8 +71,23 @@ def few(
     named = study.named_for(spec.name, some_left_out=True)
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
     chosen = named or choose(disturbed or simulations, axes, most)
-    axes_of = [simulation.condition.axes for simulation in chosen]
-    varying = [axis for axis in axes if len({values[axis] for values in axes_of}) > 1]
+    shown = len({simulation.condition.path for simulation in chosen})
+    each = len(chosen) // shown
+    of = len({simulation.condition.path for simulation in simulations})
+    how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {of} conditions"
+    how = "those that the study names" if named else f"{how}, however they ended"
+    fixed = [axis for axis in axes if axis not in _varying(study, chosen)]
+    common = f" In all: {words(fixed, [chosen[0].condition.axes[axis] for axis in fixed])}." if fixed else ""
+    return chosen, [f"{len(chosen)} of {len(simulations)} simulations shown: {how}.{common}"]
+
+
+def _varying(study: Study, chosen: Sequence[Simulation]) -> list[str]:
+    return [axis for axis in study.axes if len({simulation.condition.axes[axis] for simulation in chosen}) > 1]
+
+
+def titles_of(study: Study, chosen: Sequence[Simulation], width: float, apart: str = "") -> list[str]:
+    """Return the titles of simulations, for panels of a width in inches, which do not name the axis `apart`."""
+    named_axes = [axis for axis in _varying(study, chosen) if axis != apart]
     labels = {outcome.name: outcome.label for outcome in study.game.outcomes}
     titles = []
     for simulation in chosen:
@@ -81,17 +95,9 @@ def few(
         ending = study.game.class_of(outcome["name"], outcome["detail"])
         detail = f" ({outcome['detail']})" if outcome["detail"] not in (None, ending) else ""
         ended = f"seed {simulation.seed}: {labels[ending]}{detail}, rounds={outcome['rounds']}"
-        named_axes = [axis for axis in varying if axis != apart]
         where = heading(named_axes, [simulation.condition.axes[axis] for axis in named_axes], width)
         titles.append("\n".join(filter(None, [where, textwrap.fill(one_line(ended), int(width / 0.056))])))
-    shown = len({simulation.condition.path for simulation in chosen})
-    each = len(chosen) // shown
-    of = len({simulation.condition.path for simulation in simulations})
-    how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {of} conditions"
-    how = "those that the study names" if named else f"{how}, however they ended"
-    fixed = [axis for axis in axes if axis not in varying]
-    common = f" In all: {words(fixed, [axes_of[0][axis] for axis in fixed])}." if fixed else ""
-    return chosen, titles, [f"{len(chosen)} of {len(simulations)} simulations shown: {how}.{common}"]
+    return titles
 
 
 def read_played(study: Study, simulation: Simulation) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:

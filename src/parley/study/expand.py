@@ -31,6 +31,11 @@ _LONGEST_POPULATION = 150  # characters; the name becomes a folder, whose name m
 NOBODY = "none"  # what plays the agents of a role that no agent has
 
 
+def telling_axes(axes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the axes that tell a condition from others: not what plays its adversaries if it says there are none."""
+    return {a: value for a, value in axes.items() if (a, value) != (BYZANTINE_AXIS, NOBODY) or axes.get("b") != 0}
+
+
 def seed_numbers(seeds: int | list[int] | GrowingSeeds) -> Sequence[int]:
     """Return the seeds that a study file gives by their number, or lists; all that it may get where they grow."""
     if isinstance(seeds, GrowingSeeds):

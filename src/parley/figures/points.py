@@ -1,0 +1,343 @@
+"""Points: rates and means with their intervals along an axis; of outcomes, of yes-or-no metrics, of numbers.
+
+Lines are the values of another axis, or the metrics; what else varies is panels.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from parley.analysis.attacked import beside_undisturbed
+from parley.analysis.conditions import outcomes_of
+from parley.analysis.rates import all_quantities
+from parley.figures.links import Linker, linker
+from parley.figures.page import axis_label, empty, room, wrapped
+from parley.figures.panels import (
+    T_INTERVAL,
+    WILSON,
+    Group,
+    alike,
+    axis_of_lines,
+    chosen,
+    counted,
+    differences,
+    error_bars,
+    grid_lines,
+    instead,
+    known_only,
+    labels_of,
+    legend_of_lines,
+    not_shown,
+    panel_rows,
+    share_axis,
+    values_along,
+    varied,
+)
+from parley.figures.style import HEIGHT, line_handle, line_style
+from parley.games.evidence import FigureSpec, Quantity
+from parley.study import Study
+
+Place = tuple[Any, str]  # a value along x, and how it is written
+
+_ALONE = 1.4  # inches, of a row of panels that is the only one
+_CONDITION = "_condition"
+NOISE = "Pale bars: how far from the point the same seeds come in 95% of cases when they are played again."
+
+
+def rates(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw a row of panels per outcome with its rate by `spec.x`, a line per prompt; `table` is that of conditions.
+
+    Where numbers of adversaries vary, the smallest alone is shown.
+    """
+    if table.empty or spec.x not in study.axes:
+        why = f"{spec.x} is not an axis of this study" if len(table) else "the study has no conditions"
+        return empty(study, spec, f"Nothing to draw: {why}.")
+    notes: list[str] = []
+    if more := int((table["b"] > table["b"].min()).sum()):
+        notes.append(f"Conditions with a larger b are not shown here: {more}.")
+        table = table[table["b"] == table["b"].min()]
+    outcomes = outcomes_of(table, study.game, spec.of)
+    notes.append(f"Rate of each outcome with its {WILSON}.")
+    same = counted(table, notes)
+    parts = ("rate", "low", "high", "band")
+    rows = pd.concat(
+        table.rename(columns={f"{outcome.name}_{part}": part for part in parts}).assign(outcome=outcome.name)
+        for outcome in outcomes
+    )
+    each = 0.15 * table["prompt"].nunique() + 0.15
+    along = _places_along(study, spec, rows, each, notes, lambda _, others: "prompt" if "prompt" in others else None)
+    labels = {outcome.name: outcome.label for outcome in outcomes}
+    return _points(study, spec, rows, labels, "outcome", along, notes, same)
+
+
+def indicators(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw the rates of the indicators in `spec.of` by `spec.x`, a panel per value of all else; `table` is `rates`."""
+    notes: list[str] = []
+    labels = known_only(table, "indicator", labels_of(study.game.evidence.indicators, spec.of), notes)
+    if not labels:
+        return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
+    table = table[table["indicator"].isin(labels)]
+    notes.append(f"Rate with its {WILSON}.")
+    same = counted(table, notes)
+    along = _places_along(study, spec, table, max(0.35, 0.13 * len(labels) + 0.1), notes)
+    along = replace(along, lines_by="indicator", lines=list(labels))
+    styles = [spec.of.index(name) for name in labels]  # as in other studies of the game
+    legend: list[Artist] = [line_handle(style, label) for style, label in zip(styles, labels.values(), strict=True)]
+    return _points(study, spec, table, labels, "indicator", along, notes, same, marks=(styles, legend))
+
+
+def quantities(study: Study, spec: FigureSpec, table: pd.DataFrame) -> list[Figure]:
+    """Draw a row of panels per quantity in `spec.of`, with its mean by `spec.x`; `table` is `quantities`.
+
+    Lines are the axis `spec.lines`, or the one that leaves the fewest panels.
+    """
+    notes: list[str] = []
+    described = all_quantities(table["quantity"], study.game)
+    labels = known_only(table, "quantity", labels_of(described, spec.of), notes)
+    if not labels:
+        return empty(study, spec, " ".join(["Nothing to draw.", *notes]))
+    table = table[table["quantity"].isin(labels)]
+    shown = {what.name: what for what in described if what.name in labels}
+    titles = {name: f"{label} ({unit})" if (unit := shown[name].unit) else label for name, label in labels.items()}
+    notes.append(_interval_note(shown.values()))
+    same = counted(table, notes, "blocks" if spec.blocks else "sims")
+    along = _places_along(study, spec, table, 0.35, notes, partial(axis_of_lines, wish=spec.lines))
+    of = {name: table[table["quantity"] == name] for name in labels}
+    ranges = {name: _range(of[name], whole=shown[name].bounded) for name in labels if not shown[name].share}
+    if any(cut for _, _, cut in ranges.values()):
+        notes.append("Intervals that leave a panel are cut; the tables hold all.")
+    spans = {name: differences(rows, "mean") or 1.0 for name, rows in of.items()}
+    cut = {name for name, what in shown.items() if not what.bounded}
+    return _points(study, spec, table, titles, "quantity", along, notes, same, "mean", ranges, spans, cut)
+
+
+def _points(
+    study: Study,
+    spec: FigureSpec,
+    table: pd.DataFrame,
+    titles: Mapping[str, str],
+    column: str,
+    along: "Along",
+    notes: list[str],
+    same: bool,
+    of: str = "rate",
+    ranges: Mapping[str, tuple[float, float, bool]] | None = None,
+    spans: Mapping[str, float] | None = None,
+    cut: Iterable[str] = (),
+    marks: tuple[list[int], list[Artist]] | None = None,
+) -> list[Figure]:
+    """Return a figure of rows in `table`, whose `column` says of what they are: a row of panels for each of `titles`.
+
+    With `marks`, the styles and the legend of what `column` names, all stand in one row. `ranges` are the limits of y
+    of what is no share, `spans` what differences are measured by, and what is in `cut` has intervals that are.
+    """
+    if "band" in table:
+        notes.append(NOISE)
+    styles, legend = marks or legend_of_lines(study, along.lines_by, along.lines)
+    names, link = list(titles), linker(study)
+
+    def draw(ax: Axes, index: int, conditions: pd.DataFrame) -> None:
+        name = names[index]
+        if ranges and name in ranges:
+            grid_lines(ax)
+            ax.set_xlim(-0.5, along.per_panel - 0.5)
+            ax.set_ylim(*ranges[name][:2])
+        else:
+            share_axis(ax, along.per_panel)
+        here = conditions if marks else conditions[conditions[column] == name]
+        places = along.shown(conditions)
+        lines = [chosen(here, along.lines_by, value) for value in along.lines]
+        # Between names a line would say nothing.
+        joined = not marks and not any(isinstance(value, str) for value, _ in places)
+        _point_panel(ax, along, places, lines, styles, same, link, joined, of, cut=name in cut)
+
+    def tells(group: pd.DataFrame) -> float:
+        # Of panels that differ as much, those with more to compare come first.
+        each = (differences(group[group[column] == name], of) / (spans[name] if spans else 1.0) for name in names)
+        return max(each) + 1e-6 * len(group)
+
+    size = (along.width, _ALONE if marks else HEIGHT)
+    labels = ["rate"] if marks else list(titles.values())
+    return panel_rows(study, spec, labels, along.groups, along.by, size, notes, legend, draw, tells, along.lines_below)
+
+
+def _range(rows: pd.DataFrame, *, whole: bool) -> tuple[float, float, bool]:
+    """Return the limits of y, and whether they cut an interval: of few simulations some would dwarf all means.
+
+    Intervals within what is possible are shown `whole`.
+    """
+    means = [0.0, *rows["mean"].dropna()]
+    bottom, top = min(means), max(means)
+    span = (top - bottom) or 1.0
+    low, high = min([bottom, *rows["low"].dropna()]), max([top, *rows["high"].dropna()])
+    if whole:
+        return 0.0, 1.05 * high, False
+    # Where no mean is below 0 nothing is expected there: t intervals know no bound.
+    below, above = max(low, bottom - span) if bottom < 0 else 0.0, min(high, top + 2 * span)
+    room = 0.05 * (above - below or 1.0)
+    return (below - room if below < 0 else 0.0), above + room, low < below or high > above
+
+
+def _interval_note(shown: Iterable[Quantity]) -> str:
+    """Return which interval the means of these quantities have: one for all, or which of them have which."""
+    bounded, others = ([what.label for what in shown if what.bounded is kind] for kind in (True, False))
+    if not bounded:
+        return f"Mean with its {T_INTERVAL}; a single one has none."
+    if not others:
+        return f"Mean with its {WILSON}."
+    return (
+        f"Mean with its interval: {WILSON} of {', '.join(bounded)}; {T_INTERVAL}, which a single one has not, of "
+        f"{', '.join(others)}."
+    )
+
+
+def _with_values(table: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the values along each axis for which some simulation has something.
+
+    A condition without anything keeps its place where other conditions stand beside it.
+    """
+    has = table[table["simulations"] > 0]
+    return table[pd.concat([table[axis].isin(has[axis]) for axis in axes], axis=1).all(axis=1)]
+
+
+def _place_text(label: str, counts: Sequence[int | None], same: bool) -> str:
+    """Return what stands under a place along x: its name, and how many are behind its points unless `same` for all."""
+    if same:
+        return label
+    shown = ["–" if count is None else str(count) for count in counts]
+    return f"{label}\n({shown[0] if len(set(shown)) == 1 else '/'.join(shown)})"
+
+
+def _point_panel(
+    ax: Axes,
+    along: "Along",
+    places: Sequence[Place],
+    lines: Sequence[pd.DataFrame],
+    styles: Sequence[int],
+    same: bool,
+    link: Linker,
+    joined: bool = False,
+    of: str = "rate",
+    cut: bool = False,
+) -> None:
+    """Draw rates or means with their limits side by side at each place along x.
+
+    `lines` have the columns `simulations`, that named by `of` (NaN where there is none), `low`, `high`, and `band`
+    where the noise was measured, which is drawn as a pale bar; `styles` are the numbers of their styles. `same` leaves
+    out how many simulations there are; `joined` draws lines between the points; `cut` ends intervals at the edge.
+    """
+    step = min(0.86 / len(lines), 0.18)
+    ticks: list[str] = []
+    points: list[list[tuple[float, float]]] = [[] for _ in lines]
+    for place, (value, label) in enumerate(places):
+        found = [line if along.x is None else line[line[along.x] == value] for line in lines]
+        rows: list[Any] = [next(iter(here.to_dict("records")), None) for here in found]
+        ticks.append(_place_text(label, [row and int(row["simulations"]) for row in rows], same))
+        if of == "rate" and not any(rows):
+            instead(ax, place, "not run")
+        elif all(row is None or (row["simulations"] and math.isnan(row[of])) for row in rows) and any(rows):
+            instead(ax, place, "cannot be")
+        for index, row in enumerate(rows):
+            if row and not math.isnan(row[of]):
+                at = place + (index - (len(lines) - 1) / 2) * step
+                style = line_style(styles[index]) | {"linestyle": "none", "clip_on": False, "zorder": 3}
+                if not math.isnan(row["low"]):
+                    limits = [(at, row[of], row["low"], row["high"])]
+                    error_bars(ax, limits, style["color"], 1.1, capsize=2, clip_on=cut, zorder=2.5)
+                # Of an outcome that none has, all simulations are behind the mark.
+                ax.plot(at, row[of], url=link(row, row.get("outcome") if row[of] else None), **style)
+                if (band := row.get("band", 0.0)) > 0:
+                    low, high = max(0.0, row[of] - band), min(1.0, row[of] + band)
+                    ax.vlines(at, low, high, color=style["color"], linewidth=7, alpha=0.2, zorder=1)
+                points[index].append((at, row[of]))
+    for number, line in zip(styles, points, strict=True):
+        if joined and line:
+            ax.plot(*zip(*line, strict=True), **line_style(number) | {"marker": "none", "alpha": 0.6, "zorder": 2})
+    ax.set_xticks(range(len(places)), ticks)
+    ax.set_xlabel(along.label)
+
+
+@dataclass(frozen=True)
+class Along:
+    """Where conditions stand: an axis along x, one for lines, the others as panels at least `width` inches wide.
+
+    `lines` are the values of the lines; a single None where there is no axis for them.
+    """
+
+    x: str | None
+    label: str
+    lines_by: str | None
+    lines: list[Any]
+    by: list[str]
+    groups: list[Group]
+    places: dict[Any, str]
+    per_panel: int
+    width: float
+
+    @property
+    def lines_below(self) -> int:
+        """How many lines the longest name of a place has."""
+        return max((name.count("\n") + 1 for name in self.places.values()), default=0)
+
+    def shown(self, conditions: pd.DataFrame) -> list[Place]:
+        """Return the places of one panel: as many as it has room for, those of `conditions` among them."""
+        if self.x is None:
+            return [(None, "")]
+        names = list(self.places)
+        if len(names) <= self.per_panel:
+            return list(self.places.items())
+        start = names.index(next(iter(conditions[self.x]))) // self.per_panel * self.per_panel
+        return [(name, self.places[name]) for name in names[start : start + self.per_panel]]
+
+
+def _places_along(
+    study: Study,
+    spec: FigureSpec,
+    table: pd.DataFrame,
+    each: float,
+    notes: list[str],
+    lines: Callable[[pd.DataFrame, Sequence[str]], str | None] | None = None,
+) -> Along:
+    """Choose what is along x: `spec.x` if it varies, else the axis with the most values; and what are lines, if any.
+
+    `each` is the width of a place in inches. An axis with more values than a row has room for goes on in the next
+    panels. Panels, lines and places for which no simulation has anything are left out. Adds to `notes` what all panels
+    share and what is left out.
+    """
+    axes = study.axes
+    # Numbered, since a condition may stand in several panels.
+    table = table.assign(**{_CONDITION: table.groupby(axes, sort=False).ngroup()})
+    run = table[_CONDITION].nunique()
+    table = _with_values(table, axes)
+    if spec.x == "b" and {"b", "n"} <= set(axes) and table["b"].nunique() > 1:
+        others = [axis for axis in axes if axis != "b"]
+        table, others = beside_undisturbed(table, others, study.game.roles[0], notes)
+        axes = ["b", *others]
+    varying = varied(table, axes, notes)
+    numbers = {axis: len(table[axis].unique()) for axis in varying}
+    x = spec.x if spec.x in varying else max(varying, key=numbers.__getitem__, default=None)
+    others = [axis for axis in varying if axis != x]
+    lines_by = lines(table, others) if lines else None
+    by = [axis for axis in others if axis != lines_by]
+    xs = [] if x is None else values_along(table[x])
+    # Names that are broken at their joints take two lines or three.
+    longest = max((len(str(value)) for value in xs), default=0)
+    each = max(each, min(0.9, 0.034 * longest), min(1.5, 0.026 * longest))
+    per_panel = math.ceil(max(1, len(xs)) / math.ceil(max(1, len(xs)) / max(1, int(room() / each))))
+    places = {value: wrapped(str(value), each) for value in xs}
+    groups: list[Group] = []
+    for key, conditions in alike(table, by):
+        parts = [xs[at : at + per_panel] for at in range(0, len(xs), per_panel)]
+        cut = [conditions[conditions[x].isin(part)] for part in parts] if len(parts) > 1 else [conditions]
+        groups += [(key, part) for part in cut if (part["simulations"] > 0).any()]
+    not_shown(run, len({number for _, part in groups for number in part[_CONDITION]}), notes)
+    values = [None] if lines_by is None else values_along(table[lines_by])
+    width = max(1.3, each * per_panel)
+    return Along(x, axis_label(study, x), lines_by, values, by, groups, places, per_panel, width)

@@ -75,6 +75,8 @@ def test_paths_of_this_machine_stay_out_of_the_study_file(study: Study, caplog: 
     assert "paths of this machine stand in it" in caplog.text
 
 
-def test_it_needs_the_workflow(study: Study, parley: Parley) -> None:
+def test_without_the_workflow_it_is_refused_before_a_record_is_read(study: Study, parley: Parley) -> None:
     Path("Snakefile").unlink()
+    for simulation in study.simulations():  # read, they would be named instead
+        simulation.record("tiny").write_bytes(b"")
     assert "no Snakefile here" in one_line_error(parley("export", "tiny", "--to", "ro-crate"), 2)

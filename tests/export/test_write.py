@@ -38,6 +38,11 @@ def test_a_folder_that_exists_is_not_touched(study: Study, parley: Parley) -> No
     assert not list(out.iterdir())
 
 
+def test_a_link_to_nothing_counts_as_there(study: Study, parley: Parley) -> None:
+    Path("out").symlink_to("nowhere")
+    assert "out: exists already" in one_line_error(parley("export", "tiny", "--to", "croissant", "--out", "out"), 2)
+
+
 @pytest.mark.parametrize("form", write.FORMATS)
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     form: str, study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,6 @@ from rocrate.model import ContextEntity, Person, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
 from parley import paths
-from parley.errors import UsageError
 from parley.export.about import About, sha256
 from parley.export.progress import told
 from parley.play.usable import Records
@@ -46,13 +45,8 @@ License: {license}
 
 
 def write_crate(records: Records, known: About, folder: Path) -> None:
-    """Write the crate: copies of all its files, where they lie in a checkout, and ro-crate-metadata.json.
-
-    Raises UsageError where there is no Snakefile.
-    """
+    """Write the crate: copies of all its files, where they lie in a checkout, and ro-crate-metadata.json."""
     study = records.study
-    if not (paths.root() / paths.SNAKEFILE).is_file():
-        raise UsageError("--to ro-crate: no Snakefile here, which the crate holds; run it where Parley's Snakefile is")
     crate = ROCrate(version="1.1")
     crate.metadata.extra_terms["sha256"] = _SHA256
     root = crate.root_dataset

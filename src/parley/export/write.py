@@ -31,13 +31,15 @@ class Terms:
 def export(study: Study, form: Format, out: Path | None = None, terms: Terms = Terms()) -> Path:
     """Write the results of a study for another tool; return the folder, `out` or results/STUDY/exports/FORMAT.
 
-    The folder appears whole or not at all. Raises UsageError if it exists, or if the library that writes the format is
-    not installed, and RecordError if the study has no results yet.
+    The folder appears whole or not at all. Raises UsageError if it exists, if the library that writes the format is
+    not installed, or if there is no Snakefile that a crate could hold; RecordError if the study has no results yet.
     """
     if find_spec(FORMATS[form]) is None:
         raise UsageError(f"--to {form} needs {FORMATS[form]}, which is not installed; pip install 'parley[{form}]'")
+    if form == "ro-crate" and not (paths.root() / paths.SNAKEFILE).is_file():
+        raise UsageError("--to ro-crate: no Snakefile here, which the crate holds; run it where Parley's Snakefile is")
     out = out or paths.export(study.name, form)
-    if out.exists():
+    if os.path.lexists(out):  # a link to nothing, too: no folder could take its place
         raise UsageError(f"{out}: exists already; remove it, or give another folder with --out")
     if not any(simulation.record(study.name).exists() for simulation in study.simulations()):
         raise MissingRecordError(

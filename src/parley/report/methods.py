@@ -115,7 +115,7 @@ def _joined(texts: Sequence[str]) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{key} {_text(item)}" for key, item in value.items())
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool | None) else str(value)
 
 
 def _players(study: Study) -> str:

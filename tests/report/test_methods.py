@@ -11,7 +11,7 @@ from parley import __version__
 from parley.analysis import tables
 from parley.engine.models import ModelEntry
 from parley.play.record import Summary
-from parley.report.methods import Citations, _model, methods, references
+from parley.report.methods import Citations, _model, _text, methods, references
 from parley.study import Study
 from support.measured import played
 from support.studies import StudyFactory
@@ -112,3 +112,7 @@ def test_each_reference_is_whole_and_those_of_games_are_those_of_the_citation_fi
         assert f"year = {{{known['year']}}}" in references()[key]
         for author in known["authors"]:
             assert f"{author['family-names']}, {author['given-names'].split()[0]}" in references()[key]
+
+
+def test_a_value_that_is_missing_or_true_is_written_in_small_letters() -> None:
+    assert _text({"first": None, "blind": True}) == "first none blind true"

@@ -322,7 +322,7 @@ def _forest(found: Sequence[tuple[Asked, Answer]]) -> Figure:
     drawn = [
         Line2D([], [], color=_MODEL, marker="o", ms=5, label="model"),
         Line2D([], [], color=_CONTROL, marker="D", ms=5, label="scripted control"),
-        Patch(color="#DDDDDD", label="noise alone"),
+        *([Patch(color="#DDDDDD", label="noise alone")] if any(not np.isnan(each.noise) for _, each in found) else []),
         Line2D([], [], color="#999999", lw=0.8, ls=(0, (2, 2)), label="smallest that matters"),
     ]
     figure.legend(handles=drawn, loc="outside upper center", ncols=4, frameon=False)

@@ -216,8 +216,8 @@ LIMITS = """\
   models are others and far larger: no answer here says that a paper is wrong.
 - Two things are not as planned: the plans say that games are played in the order of seeds, but when these were
   played, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24 instead of 8
-  games, of the others 30), since each starts an engine of its own. Each shard still holds the same seeds of all
-  conditions.
+  games, of the deliberations 30), since each starts an engine of its own; those of the consensus games have 6, so that
+  one can be played in an hour or two. Each shard still holds the same seeds of all conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of
   fifty).
 - The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to

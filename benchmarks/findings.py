@@ -4,7 +4,6 @@ No model is asked. Records that were played since (in results/) are taken into f
 put where Snakemake finds them, so that a study can be played on. Each record is replayed.
 """
 
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,8 +20,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 import parley
+from benchmarks.findings_besides import besides, markdown_table
 from benchmarks.findings_data import FINDINGS, describe, home, played_of, study_of, sync, write_games
-from benchmarks.findings_text import ASKED, EXPLORED, INTRODUCTION, LIMITS, STUDIES, Asked
+from benchmarks.findings_text import ASKED, INTRODUCTION, LIMITS, STUDIES, Asked
 from parley import paths
 from parley.analysis.noise import band
 from parley.analysis.questions import question_table
@@ -34,7 +34,7 @@ from parley.play.simulate import simulate_shard
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from parley.study.questions import Question
-from parley.text import counted, one_line
+from parley.text import counted
 
 PAGE = Path("docs/findings.md")
 IMAGES = Path("docs/images")
@@ -119,8 +119,8 @@ def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     if not answered:
         return
     yield "## In short"
-    rows = [f"| {asked.text} | {each.said} | {_interval(each)} | {each.pairs} |" for asked, each in answered]
-    yield "\n".join(["| question | answer | difference | pairs |", "| --- | --- | --- | --- |", *rows])
+    rows = [(asked.text, each.said, _interval(each), each.pairs) for asked, each in answered]
+    yield markdown_table(("question", "answer", "difference", "pairs"), rows)
     _draw(answered, "findings")
     yield "![Answers to all questions that have one](images/findings.png)"
 
@@ -201,9 +201,12 @@ def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> 
     yield f"![Answers of {study.title}](images/findings-{name}.png)"
     _draw(found, f"findings-{name}")
     yield "### Seen besides"
-    yield _explored(name)
-    if name == "hunt":
-        yield from _words(name)
+    played = results(name)
+    assert played is not None
+    for table in besides(name, study, played):
+        _write_table(f"{name}-{table.name}", table.data)
+        yield table.about
+        yield table.shown
 
 
 def _draw(found: Sequence[tuple[Asked, Answer]], name: str) -> None:
@@ -248,57 +251,6 @@ def _points(share: float) -> str:
 
 def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _explored(name: str) -> str:
-    """Return the means of a study's conditions as a Markdown table, and write it as CSV."""
-    played = results(name)
-    assert played is not None
-    columns = EXPLORED[name]
-    shown = played.table("quantities")
-    rates = played.table("rates").rename(columns={"indicator": "quantity", "rate": "mean"})
-    ends = played.table("outcomes").rename(columns={"outcome": "quantity", "rate": "mean"})
-    every = pd.concat([shown, rates, ends])
-    axes = [axis for axis in study_of(name).axes if every[axis].nunique() > 1]
-    table = every[every["quantity"].isin(columns)][[*axes, "quantity", "simulations", "mean", "low", "high"]]
-    _write_table(f"{name}-conditions", table)
-    lines = [f"| {' | '.join([*axes, 'simulations', *columns.values()])} |"]
-    lines.append("|" + " --- |" * (len(axes) + 1 + len(columns)))
-    for key, group in table.groupby(axes, sort=False):
-        cells = [str(value) for value in (key if isinstance(key, tuple) else (key,))]
-        by = group.set_index("quantity")
-        means = [_mean(by.loc[column]) if column in by.index else "–" for column in columns]
-        lines.append(f"| {' | '.join([*cells, str(int(group['simulations'].max())), *means])} |")
-    return "Means with their 95% intervals, by condition.\n\n" + "\n".join(lines)
-
-
-def _words(name: str, most: int = 10) -> Iterator[str]:
-    """Yield the words that honest players said most, and how often they then hunted the stag, as a table."""
-    played = results(name)
-    assert played is not None
-    turns = played.table("turns")
-    honest = turns[~turns["is_byzantine"]]
-    word, stag = honest["message"].str.lower().fillna("(none)"), honest["action"] == "Hunt Stag"
-    said = stag.groupby(word).agg(["size", "mean"]).reset_index(names="word")
-    said = said.sort_values(["size", "word"], ascending=[False, True])
-    _write_table(f"{name}-words", said.rename(columns={"size": "said", "mean": "then_stag"}))
-    rows = [
-        f"| {_plain(word)} | {size} | {mean:.0%} |" for word, size, mean in said.head(most).itertuples(index=False)
-    ]
-    yield f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions."
-    yield "\n".join(["| word | said | then the stag |", "| --- | --- | --- |", *rows])
-
-
-def _plain(word: str) -> str:
-    """Return a model's word without what Markdown would read as markup."""
-    return re.sub(r"[^\w'() -]", "?", one_line(word, 30))
-
-
-def _mean(row: Any) -> str:
-    if np.isnan(row["mean"]):
-        return "–"
-    limits = "" if np.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-    return f"{row['mean']:.2f}{limits}"
 
 
 def _forest(found: Sequence[tuple[Asked, Answer]]) -> Figure:

@@ -1,0 +1,129 @@
+"""Tables of what was seen besides the questions of the findings: exploratory, made from the tables of the results."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.findings_text import EXPLORED
+from parley.api import Results
+from parley.study import Study
+from parley.text import one_line
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A table: a sentence about it, its rows as they are shown, and as they are written."""
+
+    name: str
+    about: str
+    shown: str
+    data: pd.DataFrame
+
+
+def besides(name: str, study: Study, played: Results) -> Iterator[Beside]:
+    """Yield the tables of a study of the findings."""
+    yield _means(EXPLORED[name], study, played)
+    if name in _MORE:
+        yield _MORE[name](study, played)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown; its cells hold no markup."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def _means(columns: dict[str, str], study: Study, played: Results) -> Beside:
+    shown = played.table("quantities")
+    rates = played.table("rates").rename(columns={"indicator": "quantity", "rate": "mean"})
+    ends = played.table("outcomes").rename(columns={"outcome": "quantity", "rate": "mean"})
+    every = pd.concat([shown, rates, ends])
+    axes = _axes(study, every)
+    data = every[every["quantity"].isin(columns)][[*axes, "quantity", "simulations", "mean", "low", "high"]]
+    rows = []
+    for key, group in data.groupby(axes, sort=False):
+        by = group.set_index("quantity")
+        means = [_mean(by.loc[column]) if column in by.index else "–" for column in columns]
+        rows.append([*_as_tuple(key), int(group["simulations"].max()), *means])
+    about = "Means with their 95% intervals, by condition."
+    return Beside("conditions", about, markdown_table([*axes, "simulations", *columns.values()], rows), data)
+
+
+def _words(_: Study, played: Results, most: int = 10) -> Beside:
+    """Return the words that honest hunters said most, and how often they then hunted the stag."""
+    turns = played.table("turns")
+    honest = turns[~turns["is_byzantine"]]
+    word, stag = honest["message"].str.lower().fillna("(none)"), honest["action"] == "Hunt Stag"
+    said = stag.groupby(word).agg(["size", "mean"]).reset_index(names="word")
+    said = said.sort_values(["size", "word"], ascending=[False, True])
+    rows = [(_plain(word), size, f"{mean:.0%}") for word, size, mean in said.head(most).itertuples(index=False)]
+    return Beside(
+        "words",
+        f"The {most} words that honest players said most, of {len(said)}, and the stags among their next actions.",
+        markdown_table(["word", "said", "then the stag"], rows),
+        said.rename(columns={"size": "said", "mean": "then_stag"}),
+    )
+
+
+def _changes(study: Study, played: Results) -> Beside:
+    """Return what became of honest agents' first answers, by whether another honest agent's was right."""
+    turns = played.table("turns").query("turns > 0 and not is_byzantine").sort_values("turn", kind="stable")
+    axes = _axes(study, turns)
+    agents = turns.assign(right=turns["correct"].eq(True)).groupby(["id", "agent"])
+    # An answer that is missing or could not be read is not right, and is not replaced by the next one.
+    first, last = (found.set_index(["id", "agent"]) for found in (agents.head(1), agents.tail(1)))
+    told = first[axes].assign(
+        first_right=first["right"],
+        heard_right=first.groupby("id")["right"].transform("sum") > first["right"],
+        kept=last["answer"].eq(first["answer"]),
+        turned_right=last["right"] & ~first["right"],
+        turned_wrong=~last["right"] & first["right"],
+    )
+    by = told.groupby([*axes, "first_right", "heard_right"])
+    data = by.mean().assign(agents=by.size()).reset_index()
+    rows = [
+        [
+            *(row[axis] for axis in axes),
+            "right" if row["first_right"] else "wrong",
+            "yes" if row["heard_right"] else "no",
+            row["agents"],
+            *(f"{row[share]:.0%}" for share in ("kept", "turned_right", "turned_wrong")),
+        ]
+        for row in data.to_dict("records")
+    ]
+    return Beside(
+        "changes",
+        "What became of honest agents' first answers, by whether another honest agent's was right, and so could be "
+        "heard. Those who neither kept theirs nor turned gave another wrong one.",
+        markdown_table(
+            [*axes, "first answer", "heard a right one", "agents", "kept", "turned right", "turned wrong"], rows
+        ),
+        data,
+    )
+
+
+_MORE: dict[str, Callable[[Study, Results], Beside]] = {"hunt": _words, "deliberation": _changes}
+
+
+def _axes(study: Study, table: pd.DataFrame) -> list[str]:
+    return [axis for axis in study.axes if table[axis].nunique() > 1]
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _plain(word: str) -> str:
+    """Return a model's word without what Markdown would read as markup."""
+    return re.sub(r"[^\w'() -]", "?", one_line(word, 30))
+
+
+def _mean(row: Any) -> str:
+    if np.isnan(row["mean"]):
+        return "–"
+    limits = "" if np.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+    return f"{row['mean']:.2f}{limits}"

@@ -190,6 +190,20 @@ def test_replies_that_came_between_two_looks_count_for_the_speed(
     assert rates == pytest.approx((5 / 3, (100 + 0) / 3, (100 + 0) / 3))  # the record tells of fewer tokens
 
 
+def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(MODEL, seeds=2)
+    first, _ = study.simulations()
+    progress = Progress(study, since=NOW - 10, clock=clock)
+    with journal(first, study) as written:
+        for agent in range(1, 31):
+            written.append(reply(1, NOW - 60, agent))
+        snapshot = progress.look()
+        assert snapshot.answered == (30, 0)
+        assert (snapshot.rates, snapshot.left) == (None, None)
+        written.append(reply(2, NOW - 1))
+        assert progress.look().rates == pytest.approx((1 / 3, 100 / 3, 100 / 3))
+
+
 def test_a_record_that_cannot_be_read_is_left_to_the_tables(
     study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

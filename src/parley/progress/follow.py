@@ -155,9 +155,8 @@ class Progress:
                 self._estimate.finish(cell, now)
         elif new and now - (cell.records.changed or 0.0) < KEPT_SECONDS:
             # What was there before the first look tells of the pace, too, if it is of this run.
-            oldest = now - KEPT_SECONDS if self._since is None else self._since
             for at in (_modified(cell, name) for name in new):
-                if at is not None and at >= oldest:
+                if at is not None and self._tells_of_the_pace(at, now):
                     self._estimate.finish(cell, at)
         cell.seen = True
         if cell.kind != SCRIPTED:
@@ -189,7 +188,7 @@ class Progress:
         replies = one.journal.look()
         one.log.look()
         for asked, came, prompt, completion in replies:
-            if now - came < KEPT_SECONDS and cell.kind != SCRIPTED:
+            if self._tells_of_the_pace(came, now) and cell.kind != SCRIPTED:
                 self._estimate.reply(cell, asked, came, 1, prompt or 0, completion or 0)
         if replies and one.probed and self._probe_seconds:
             one.alive = True
@@ -218,10 +217,14 @@ class Progress:
             seen = followed.journal if followed else None
             at = _modified(cell, name)
             more = calls - (seen.replies if seen else 0)
-            if more > 0 and at is not None and now - at < KEPT_SECONDS:
+            if more > 0 and at is not None and self._tells_of_the_pace(at, now):
                 prompt = tokens[0] - (seen.prompt if seen else 0)
                 completion = tokens[1] - (seen.completion if seen else 0)
                 self._estimate.reply(cell, at, at, more, max(prompt, 0), max(completion, 0))
+
+    def _tells_of_the_pace(self, at: float, now: float) -> bool:
+        """Whether what happened then was not long ago, and of the run that is followed, not of one before."""
+        return now - at < KEPT_SECONDS and (self._since is None or at >= self._since)
 
     def _spent(self) -> str | None:
         if self._study.budget is None:

@@ -16,9 +16,13 @@ def simulations_link(axes: Axes, outcome: str | None = None) -> str:
     return _address("", _fixed("axis", axes) | ({} if outcome is None else {"outcome": outcome}))
 
 
-def pairs_link(a: Axes, b: Axes, outcome: str) -> str:
-    """Return the address of the pairs of two conditions that differ in an outcome or indicator."""
-    return _address("pairs", _fixed("a", a) | _fixed("b", b) | {"outcome": outcome})
+def pairs_link(a: Axes, b: Axes, outcome: str, other: str | None = None) -> str:
+    """Return the address of the pairs of two conditions that differ in an outcome, an indicator or a quantity.
+
+    If another one is looked at in the second condition, `other` names it.
+    """
+    two = {} if other in (None, outcome) else {"outcome.b": other}
+    return _address("pairs", _fixed("a", a) | _fixed("b", b) | {"outcome": outcome} | two)
 
 
 def single_link(simulation: str) -> str:

@@ -141,6 +141,29 @@ def test_whether_a_cpu_has_instructions_for_bfloat16_is_read_from_its_flags(text
     assert hardware.lacks_bfloat16(text) is lacks
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("flags\t\t: fpu avx avx2 sse2\n", ["avx2"]),
+        ("flags\t\t: avx2 avx512_bf16 avx512_vnni avx512f fpu\n", ["avx512f", "avx512_vnni", "avx512_bf16"]),
+        ("Features\t: fp asimd bf16\n", ["asimd", "bf16"]),
+        ("flags\t\t: avx2x\n", []),
+        ("", []),
+    ],
+)
+def test_the_instructions_of_a_cpu_that_decide_how_it_rounds(text: str, expected: list[str]) -> None:
+    assert hardware.instructions(text) == expected
+
+
+def test_two_cpus_of_one_name_are_told_apart_by_their_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "model name\t: Some\nflags\t\t: {}\n"
+    named = []
+    for flags in ("avx2", "avx2 avx512f", "none"):
+        monkeypatch.setattr(hardware, "cpuinfo", lambda flags=flags: text.format(flags))
+        named.append(hardware.cpu().partition(" cores")[2])
+    assert named == [", avx2", ", avx512f", ""]
+
+
 def test_the_cpu_is_named_as_the_kernel_names_it() -> None:
     text = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R)  Xeon(R) Gold 6248 CPU @ 2.50GHz\nstepping\t: 7\n"
     assert parse_cpu_model(text) == "Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz"

@@ -12,7 +12,9 @@ def test_simulations_are_named_by_the_values_of_their_axes() -> None:
 
 
 def test_pairs_name_both_conditions_and_what_they_differ_in() -> None:
-    assert pairs_link({"n": 8}, {"n": 4}, "agreed") == "../view/index.html#/pairs?a.n=8&b.n=4&outcome=agreed"
+    address = "../view/index.html#/pairs?a.n=8&b.n=4&outcome=agreed"
+    assert pairs_link({"n": 8}, {"n": 4}, "agreed") == pairs_link({"n": 8}, {"n": 4}, "agreed", "agreed") == address
+    assert pairs_link({"n": 8}, {"n": 4}, "agreed", "fast") == f"{address}&outcome.b=fast"
 
 
 def test_no_value_can_leave_its_place_in_the_address() -> None:

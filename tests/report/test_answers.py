@@ -1,6 +1,5 @@
 """The answers of a study as sentences."""
 
-import dataclasses
 import math
 from typing import Any
 
@@ -139,7 +138,12 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers(study_fac
     within, between = answers(study, pd.DataFrame(rows), Links(study, planned=True))
     assert within["what"] == within["compared"] == "premature stop → valid consensus"
     assert within["sentence"].endswith(", pooled over n, prompt; 50 pairs.")
-    assert within["links"] == []
+    leading = [(name, address.partition("?")[2]) for name, address in within["links"]]
+    assert [name for name, _ in leading] == [f"n={n}, prompt={p}" for n in (3, 4) for p in ("none_exist", "may_exist")]
+    # A condition beside itself, since its games have both.
+    side = "model=majority&{0}.n=3&{0}.b=0&{0}.prompt=none_exist"
+    both = "&".join(f"{name}.{side.format(name)}" for name in "ab")
+    assert leading[0][1] == f"{both}&outcome=premature_stop&outcome.b=valid_consensus"
     assert between["compared"] == "n=3, prompt=none_exist → n=4, prompt=may_exist"
     [(_, link)] = between["links"]
     assert "a.n=3&a.b=0&a.prompt=none_exist&b.model=majority&b.n=4&b.b=0&b.prompt=may_exist" in link
@@ -212,6 +216,10 @@ def test_links_of_a_study_with_repeats_lead_to_what_is_counted(study_factory: St
     tables = study.first_repeat  # tables and figures count nothing else
     for address in (Links(study, planned=True).simulations(values), linker(tables)({})):
         assert "axis.repeat=0" in str(address)
+    ends = {"axis": "b", "from": "0", "to": "1"}
+    pairs = Links(study, planned=True).contrast(ROW | dict.fromkeys(study.axes, "x") | ends)
+    assert "&a.repeat=0&" in pairs
+    assert "&b.repeat=0&" in pairs
 
 
 def test_a_contrast_leads_to_its_pairs(study_factory: StudyFactory) -> None:
@@ -219,7 +227,19 @@ def test_a_contrast_leads_to_its_pairs(study_factory: StudyFactory) -> None:
     row = ROW | {"axis": "b", "from": "0", "to": "1", "model": "a", "n": "4 -> 5", "b": "", "prompt": "p"}
     address = links.contrast(row)
     assert "a.model=a&a.n=4&a.b=0&a.prompt=p&b.model=a&b.n=5&b.b=1&b.prompt=p&outcome=valid_consensus" in address
-    assert links.contrast(row | {"kind": "quantity"}) == links.contrast(row | {"pairs": 0}) == ""
+    assert links.contrast(row | {"kind": "quantity", "what": "rounds"}).endswith("&outcome=rounds")
+    assert links.contrast(row | {"pairs": 0}) == ""
+    within = {
+        "axis": "",
+        "kind": "comparison",
+        "from": "first",
+        "to": "last",
+        "what": "last - first",
+        "n": "4",
+        "b": "1",
+    }
+    both = "a.model=a&a.n=4&a.b=1&a.prompt=p&b.model=a&b.n=4&b.b=1&b.prompt=p&outcome=first&outcome.b=last"
+    assert links.contrast(row | within).endswith(both)
 
 
 def test_a_question_over_several_strata_leads_to_each(study_factory: StudyFactory) -> None:
@@ -227,5 +247,4 @@ def test_a_question_over_several_strata_leads_to_each(study_factory: StudyFactor
     study = study_factory({"prompt": ["none_exist", "may_exist"], "n": [3, 4]}, seeds=2, questions=[question])
     found_links = Links(study, planned=True).question(study.comparisons[0])
     assert [name for name, _ in found_links] == ["n=3", "n=4"]
-    comparison = dataclasses.replace(study.comparisons[0], kinds=("quantity", "quantity"))
-    assert Links(study, planned=True).question(comparison) == []
+    assert Links(study).question(study.comparisons[0]) == []

@@ -322,6 +322,45 @@ def test_an_address_of_a_condition_that_is_not_there_says_so(opened: Open) -> No
     assert "not in this study" not in opened("#/pairs?a=0000").inner_text("main")
 
 
+def test_an_address_that_fits_several_conditions_says_so(opened: Open) -> None:
+    tab = opened("#/pairs?a.prompt=plain&b.liars=1&outcome=agreed")
+    assert f"The address fits {len(LIARS)} conditions as A. Choose one." in tab.inner_text("main")
+    assert address(tab) == "#/pairs?a.prompt=plain&b.liars=1&outcome=agreed"
+    tab.select_option("#pairs-A", "0000")
+    assert "pairs differ" in tab.inner_text("main")
+
+
+def test_pairs_that_differ_in_a_number_begin_with_those_that_differ_most(opened: Open, tmp_path: Path) -> None:
+    index = study_index(SEEDS)
+    shares, moves = (quantity["values"] for quantity in index["quantities"])
+    shares[: 2 * SEEDS] = [0.5] * SEEDS + [0.5, 0.75, 0.5, 0.25, None, 1.0, 0.5, 0.5]  # seed 2 of the first is damaged
+    moves[: 2 * SEEDS] = [1] * SEEDS + [1, 1, 1, 1, 1, 1, 1, 2.5]
+    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
+    status = "3 of 6 pairs differ: 1 higher in A, 2 higher in B. Over all pairs B is 8.33 points higher on average."
+    assert tab.inner_text("[role=status] >> nth=0") == status
+    assert texts(tab, ".pairs tbody th") == ["5", "1", "3"]
+    assert texts(tab, ".pairs tbody tr:first-child small") == ["50%", "100%"]
+    tab.select_option("#pairs-outcome", "moves")
+    assert texts(tab, ".pairs tbody small") == ["1", "2.5"]
+
+
+def test_two_outcomes_are_compared_also_in_the_same_games(opened: Open) -> None:
+    names = study_index(SEEDS)["simulations"]["outcome"]
+    ended = [seed for seed in range(SEEDS) if names[seed]]
+    tab = opened("#/pairs?a.liars=0&b.liars=0&outcome=agreed&outcome.b=fast")
+    first, second = ([names[seed] == "agreed" for seed in ended], [seed % 2 == 0 for seed in ended])
+    only_first = sum(a and not b for a, b in zip(first, second, strict=True))
+    only_second = sum(b and not a for a, b in zip(first, second, strict=True))
+    told = f"{only_first + only_second} of {len(ended)} pairs differ: {only_first} only in A, {only_second} only in B."
+    assert tab.inner_text("[role=status] >> nth=0") == told
+    assert tab.locator(".pairs tbody a.button").count() == 0  # no game beside itself
+    assert texts(tab, ".pairs th[scope=col]")[1:3] == ["A: agreed on a value", "B: agreed fast"]
+    assert tab.inner_text("#pairs-outcome option:checked") == "agreed on a value in A, agreed fast in B"
+    tab.select_option("#pairs-outcome", "fast")
+    assert tab.inner_text("[role=status] >> nth=0").startswith("0 of 7 pairs differ")
+    assert "outcome.b" not in address(tab)
+
+
 def test_a_game_to_which_an_indicator_does_not_apply_is_in_no_pair(opened: Open, tmp_path: Path) -> None:
     index = study_index(SEEDS)
     values = index["indicators"][0]["values"]

@@ -69,6 +69,15 @@ def study_index(seeds: int = 8, **changes: Any) -> dict[str, Any]:
         ],
         "outcomes": [dict(outcome) for outcome in OUTCOMES],
         "indicators": [{"name": "fast", "label": "agreed fast", "values": [place % 2 == 0 for place in range(total)]}],
+        "quantities": [
+            {
+                "name": "share",
+                "label": "largest share",
+                "share": True,
+                "values": [place / total for place in range(total)],
+            },
+            {"name": "moves", "label": "moves", "share": False, "values": [place % seeds for place in range(total)]},
+        ],
         "conditions": [
             {
                 "id": f"{place:04d}",

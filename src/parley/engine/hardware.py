@@ -23,6 +23,11 @@ _HOPPER = (
     "batch-invariant kernels (vLLM issue 47069); `parley verify` asks again"
 )
 _BFLOAT16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # what x86 and ARM call instructions for it
+# Instructions by which the CPU build chooses its kernels, and so how it rounds: x86's, then ARM's.
+_INSTRUCTIONS = (
+    *("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
+    *("asimd", "sve", "i8mm", "bf16"),
+)
 _TOKENS_OF_A_LARGE_STEP = 256  # from here on the launchers of its norm kernels sum in another order
 _NOT_PROVEN = (
     "float32 on a CPU: a few dozen requests gave the same replies alone and in batches, which is evidence and no "
@@ -126,8 +131,19 @@ def parse_cpu_model(text: str) -> str:
 
 def lacks_bfloat16(text: str) -> bool:
     """Whether a CPU has no instructions for bfloat16, by the text of /proc/cpuinfo; not if that names none at all."""
+    flags = _flags(text)
+    return bool(flags) and _BFLOAT16.isdisjoint(flags)
+
+
+def instructions(text: str) -> list[str]:
+    """Return which instructions a CPU has of those that matter to an engine, by the text of /proc/cpuinfo."""
+    flags = _flags(text)
+    return [name for name in _INSTRUCTIONS if name in flags and not (name == "avx2" and "avx512f" in flags)]
+
+
+def _flags(text: str) -> frozenset[str]:
     found = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
-    return found is not None and _BFLOAT16.isdisjoint(found[1].split())
+    return frozenset(found[1].split()) if found else frozenset()
 
 
 def cpuinfo() -> str:
@@ -139,9 +155,13 @@ def cpuinfo() -> str:
 
 
 def cpu() -> str:
-    """Return the CPU's name, architecture and number of cores, in one line."""
+    """Return the CPU's name, architecture, number of cores and instructions that matter, in one line.
+
+    Two CPUs of one name may have other instructions, and then round otherwise.
+    """
     text = cpuinfo()
-    return f"{parse_cpu_model(text)}, {platform.machine()}, {os.cpu_count()} cores"
+    named = [parse_cpu_model(text), platform.machine(), f"{os.cpu_count()} cores", " ".join(instructions(text))]
+    return ", ".join(filter(None, named))
 
 
 def device(cpu_build: bool) -> str:

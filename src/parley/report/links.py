@@ -28,7 +28,7 @@ class Links:
 
     def contrast(self, row: Mapping[Any, Any]) -> str:
         """Return the address of the pairs that differ, of a row of the table `contrasts`; "" if it has none."""
-        if not self.there or row["kind"] not in ("outcome", "indicator") or not row["pairs"]:
+        if not self.there or not row["pairs"]:
             return ""
         one: dict[str, Any] = {}
         other: dict[str, Any] = {}
@@ -36,22 +36,19 @@ class Links:
             first, _, second = str(row[axis]).partition(_BOTH)
             both = (row["from"], row["to"]) if axis == row["axis"] else (first, second or first)
             one[axis], other[axis] = both
-        return pairs_link(one, other, row["what"])
+        looked_at = (row["from"], row["to"]) if row["kind"] == "comparison" else (row["what"],)
+        return pairs_link(one | self._first, other | self._first, *looked_at)
 
     def question(self, comparison: Comparison) -> list[tuple[str, str]]:
-        """Return the address of the pairs that differ in each stratum of a question, with what tells it apart.
-
-        None where two outcomes are compared: the explorer shows pairs that differ in one.
-        """
-        outcome, other = comparison.outcomes
-        if not self.there or comparison.kind == "quantity" or outcome != other:
+        """Return the address of the pairs that differ in each stratum of a question, with what tells it apart."""
+        if not self.there:
             return []
         strata = comparison.strata
         apart = [axis for axis in self.axes if len({str(second.axes[axis]) for _, second in strata}) > 1]
         return [
             (
                 ", ".join(f"{axis}={second.axes[axis]}" for axis in apart),
-                pairs_link(first.axes, second.axes, outcome),
+                pairs_link(first.axes | self._first, second.axes | self._first, *comparison.outcomes),
             )
             for first, second in strata
         ]

@@ -61,6 +61,18 @@ def test_indicators_stand_beside_the_simulations(study_factory: StudyFactory) ->
     assert found["last_round_cooperative"] == [True, False]
 
 
+def test_numbers_that_are_compared_stand_beside_the_simulations_with_six_digits(study_factory: StudyFactory) -> None:
+    study = study_factory({"model": "majority", "n": [3, 4], "b": 1}, seeds=2, parameters={"max_rounds": 3})
+    index = index_of(played(study))
+    found = {quantity["name"]: quantity for quantity in index["quantities"]}
+    assert found["rounds"]["values"] == index["simulations"]["rounds"]
+    assert found["value_position"]["values"].count(None) < len(index["simulations"]["id"])
+    share = found["final_honest_share"]
+    assert share["share"]
+    assert len(share["values"]) == len(index["simulations"]["id"])
+    assert all(value == float(f"{value:.6g}") for value in share["values"])
+
+
 def test_repeats_are_an_axis(study_factory: StudyFactory) -> None:
     index = index_of(played(study_factory({"model": "random"}, repeats=2, parameters={"max_rounds": 1})))
     assert index["simulations"]["repeat"] == [0, 1]

@@ -1,5 +1,6 @@
 """The index of the explorer: a study's conditions, and a line for each simulation, in columns."""
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -86,6 +87,16 @@ def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = 
             {"name": i.name, "label": i.label, "values": [exact(row["indicators"].get(i.name)) for row in flat]}
             for i in game.evidence.indicators
         ],
+        "quantities": [
+            {
+                "name": q.name,
+                "label": q.label,
+                "share": q.share,
+                "values": [row["quantities"].get(q.name) for row in flat],
+            }
+            for q in game.evidence.quantities
+            if q.contrasted
+        ],
         "conditions": [_condition(parts[number], values) for number in numbers],
         "simulations": {name: [row[name] for row in flat] for name in _COLUMNS},
         "pairs": {"key": [row["key"] for row in flat]},
@@ -141,6 +152,7 @@ def _row(game: type[Game], found: Found) -> Row:
         "damaged": None,
         "key": str(simulation.seed),
         "indicators": {},
+        "quantities": {},
         "ended": "",
         "content": [found.size, found.modified],
     }
@@ -161,17 +173,26 @@ def _of_record(game: type[Game], summary: Summary) -> dict[str, Any]:
         "replies": telemetry["calls"],
         "failed": telemetry["failed_replies"],
         "key": " ".join([str(summary.simulation["seed"]), *shared]),
-        "indicators": _indicators(game, outcome["metrics"]),
+        **_measures(game, {"rounds": outcome["rounds"], **outcome["metrics"]}),
         "ended": str(summary.provenance.get("ended", "")),
         "content": [summary.digest, dict(summary.rows)],
     }
 
 
-def _indicators(game: type[Game], metrics: dict[str, Any]) -> dict[str, Any]:
+def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the indicators and the contrasted quantities of a simulation by name, numbers with six digits."""
     found = metrics
     with suppress(Exception):  # code of the user's own, or a record of another version
         found = {**metrics, **game.evidence.derived(metrics)}
-    return {indicator.name: found.get(indicator.name) for indicator in game.evidence.indicators}
+    numbers = {q.name: found.get(q.name) for q in game.evidence.quantities if q.contrasted}
+    return {
+        "indicators": {indicator.name: found.get(indicator.name) for indicator in game.evidence.indicators},
+        "quantities": {
+            name: float(f"{value:.6g}")
+            for name, value in numbers.items()
+            if isinstance(value, int | float) and math.isfinite(value)
+        },
+    }
 
 
 def _of_journal(found: Found) -> dict[str, Any]:

@@ -64,82 +64,121 @@ function comparePage(one, other, query) {
   return page;
 }
 
-/** Return the condition that a query names as a or b, by its number or by values of axes. */
-function conditionBy(query, name) {
-  if (query.has(name)) return index.conditions.find((condition) => condition.id === query.get(name)) ?? null;
+/** Return the conditions that a query names as a or b, by their number or by values of axes; none if it names nothing. */
+function conditionsBy(query, name) {
+  if (query.has(name)) return index.conditions.filter((condition) => condition.id === query.get(name));
   const axes = [...query].filter(([key]) => key.startsWith(`${name}.`)).map(([key, value]) => [key.slice(name.length + 1), sameCase(value)]);
-  if (!axes.length) return null;
-  return index.conditions.find((condition) => axes.every(([axis, value]) => sameCase(condition.axes[axis]) === value)) ?? null;
+  return axes.length ? index.conditions.filter((condition) => axes.every(([axis, value]) => sameCase(condition.axes[axis]) === value)) : [];
 }
 
 /** Return the page of the pairs of two conditions. */
 function pairsPage(query) {
   const page = h("div", { class: "page pairs-page" });
-  let [a, b] = [conditionBy(query, "a"), conditionBy(query, "b")];
-  let by = query.get("outcome") ?? "";
-  let all = query.has("all");
   const named = (name) => [...query.keys()].some((key) => key === name || key.startsWith(`${name}.`));
-  let lost = (!a && named("a")) || (!b && named("b")); // until the reader chooses another, the address stays as it was sent
+  // What an address does not name clearly, the reader chooses; until then the address stays as it was sent.
+  let unclear = null;
+  let [a, b] = ["a", "b"].map((name) => {
+    const fitting = conditionsBy(query, name);
+    if (fitting.length !== 1 && named(name)) unclear ??= fitting.length ? `fits ${fitting.length} conditions as ${name.toUpperCase()}` : "names a condition that is not in this study";
+    return fitting.length === 1 ? fitting[0] : null;
+  });
+  // What is looked at in A and in B: the same, but for questions that compare two outcomes.
+  let by = [query.get("outcome") ?? "", query.get("outcome.b") ?? query.get("outcome") ?? ""];
+  let all = query.has("all");
   const conditions = index.conditions.map((condition) => [condition.id, condition.label]);
   const choice = (name, chosen, set) => h("label", null, h("span", null, name),
-    select({ id: `pairs-${name}`, onchange: (event) => { lost = false; set(index.conditions.find((one) => one.id === event.target.value) ?? null); draw(); } }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
+    select({ id: `pairs-${name}`, onchange: (event) => { unclear = null; set(index.conditions.find((one) => one.id === event.target.value) ?? null); draw(); } }, [["", "choose …"], ...conditions], chosen?.id ?? ""));
   const draw = () => {
     const focused = document.activeElement?.id;
-    if (!lost) history.replaceState(null, "", link(["pairs"], [["a", a?.id], ["b", b?.id], ["outcome", by], ["all", all ? 1 : null]]));
-    const outcomes = [["", "any outcome"], ...[...index.outcomes, ...(index.indicators ?? [])].map((one) => [one.name, one.label])];
+    const two = by[0] !== by[1];
+    if (!unclear) history.replaceState(null, "", link(["pairs"], [["a", a?.id], ["b", b?.id], ["outcome", by[0]], ["outcome.b", two ? by[1] : null], ["all", all ? 1 : null]]));
+    const known = [...index.outcomes, ...(index.indicators ?? []), ...(index.quantities ?? [])].map((one) => [one.name, one.label]);
+    const labels = new Map(known);
+    const outcomes = [["", "any outcome"], ...known, ...(two ? [[TWO, `${labels.get(by[0]) ?? by[0]} in A, ${labels.get(by[1]) ?? by[1]} in B`]] : [])];
     const box = h("input", { type: "checkbox", id: "pairs-all", checked: all, onchange: () => { all = box.checked; draw(); } });
     page.replaceChildren(h("h1", { tabindex: -1 }, "Pairs of two conditions"),
       h("p", { class: "soft" }, "Games of both conditions with the same seed started alike. Discordant pairs are those that ended differently: they are what a contrast is made of."),
       h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, h("div", { class: "fields" },
         choice("A", a, (one) => { a = one; }), choice("B", b, (one) => { b = one; }),
-        h("label", null, h("span", null, "that differ in"), select({ id: "pairs-outcome", onchange: (event) => { by = event.target.value; draw(); } }, outcomes, by)),
+        h("label", null, h("span", null, "that differ in"), select({ id: "pairs-outcome", onchange: (event) => { by = [event.target.value, event.target.value]; draw(); } }, outcomes, two ? TWO : by[0])),
         h("label", { class: "check" }, box, h("span", null, "also pairs that do not")))));
     if (focused) document.getElementById(focused)?.focus();
-    if (!a || !b) { page.append(note("calm", lost ? "The address names a condition that is not in this study. Choose one." : "Choose two conditions.")); return; }
-    page.append(pairTable(pairList(a, b, by), all, by !== "" && !index.outcomeByName.has(by)));
+    if (!a || !b) { page.append(note("calm", unclear ? `The address ${unclear}. Choose one.` : "Choose two conditions.")); return; }
+    page.append(pairTable(pairList(a, b, by), all, by, two ? by.map((name) => labels.get(name) ?? name) : null));
   };
   page.start = draw;
   page.back = () => { go("#/"); return true; };
   return page;
 }
 
-/** Return the pairs of two conditions, with what each game shows: how it ended, or whether `by` is true of it.
- * As in contrasts, a game without an answer makes no pair: one that is damaged or not over, or to which `by` does not apply. */
-function pairList(a, b, by) {
-  const indicator = indicatorOf(by);
-  const value = (simulation) => {
+const TWO = "(two)"; // stands for two names in the choice of what pairs differ in
+
+/** Return a function that says what a game shows: for "" how it ended, for an outcome or an indicator whether it holds, or a
+ * quantity; null where there is no answer. */
+function valueOf(name) {
+  const values = (indicatorOf(name) ?? quantityOf(name))?.values;
+  return (simulation) => {
     if (simulation.damaged || simulation.running) return null;
-    if (indicator) return indicator.values[simulation.at] ?? null;
-    return by === "" ? stateName(simulation) : stateName(simulation) === by;
+    if (values) return values[simulation.at] ?? null;
+    return name === "" ? stateName(simulation) : stateName(simulation) === name;
   };
+}
+
+/** Return the quantity of this name, a number of each simulation. */
+function quantityOf(name) {
+  return index.quantities?.find((one) => one.name === name);
+}
+
+/** Return the pairs of two conditions, with what each game shows of what is looked at in A and in B; of numbers, what differs
+ * most comes first. As in contrasts, a game without an answer makes no pair. A condition may be compared with itself. */
+function pairList(a, b, by) {
+  const [inA, ofB] = by.map(valueOf);
   const keyOf = (simulation) => `${simulation.pair} ${simulation.repeat}`;
   const inB = new Map(index.simulations.filter((one) => one.condition.id === b.id && one.pair !== null).map((one) => [keyOf(one), one]));
   const pairs = index.simulations.filter((one) => one.condition.id === a.id && inB.has(keyOf(one))).map((one) => {
     const other = inB.get(keyOf(one));
-    return { one, other, left: value(one), right: value(other), differ: value(one) !== value(other) };
-  });
-  return pairs.filter(({ left, right }) => left !== null && right !== null);
+    const [left, right] = [inA(one), ofB(other)];
+    return { one, other, left, right, differ: left !== right };
+  }).filter(({ left, right }) => left !== null && right !== null);
+  return quantityOf(by[0]) ? pairs.sort((one, two) => Math.abs(two.right - two.left) - Math.abs(one.right - one.left)) : pairs;
 }
 
-/** Return in which of both conditions the pairs that differ have what is asked for. */
-function onlyIn(differ) {
-  const of = (side) => differ.filter((pair) => pair[side] === true).length;
-  return of("left") + of("right") ? `: ${number(of("left"))} only in A, ${number(of("right"))} only in B.` : ".";
+/** Return in which of both conditions the pairs that differ have what is asked for, or more of it. */
+function whereMore(list, quantity) {
+  const differ = list.filter((pair) => pair.differ);
+  const count = (more) => number(differ.filter(more).length);
+  if (quantity && differ.length) {
+    const mean = list.reduce((sum, pair) => sum + pair.right - pair.left, 0) / list.length;
+    const size = quantity.share ? `${Number((100 * Math.abs(mean)).toPrecision(3))} points` : amount(Math.abs(mean), quantity);
+    return `: ${count((pair) => pair.left > pair.right)} higher in A, ${count((pair) => pair.right > pair.left)} higher in B. `
+      + `Over all pairs B is ${size} ${mean < 0 ? "lower" : "higher"} on average.`;
+  }
+  if (!differ.some((pair) => pair.left === true || pair.right === true)) return ".";
+  return `: ${count((pair) => pair.left === true)} only in A, ${count((pair) => pair.right === true)} only in B.`;
 }
 
-function pairTable(list, all, indicated) {
+/** Return a quantity as text, a share in percent. */
+function amount(value, quantity) {
+  return quantity.share ? `${Number((100 * value).toPrecision(3))}%` : String(Number(value.toPrecision(4)));
+}
+
+/** Return the table of pairs; `asked` are the labels of what is looked at in A and B, if it is not the same. */
+function pairTable(list, all, by, asked) {
+  const quantity = quantityOf(by[0]);
+  const answered = quantity || asked || (by[0] !== "" && !index.outcomeByName.has(by[0]));
   const differ = list.filter((pair) => pair.differ);
   const rows = all ? list : differ;
+  const told = (value) => (quantity ? amount(value, quantity) : value ? "yes" : "no");
   const ended = (simulation, value) => h("td", null, h("a", { href: link(["game", simulation.short]) }, pill(outcomeOf(simulation).label, outcomeOf(simulation).color)),
-    indicated && h("small", null, ` ${value ? "yes" : "no"}`));
+    answered && h("small", null, ` ${told(value)}`));
   return h("div", { class: "pairs-found" },
-    h("p", { role: "status" }, h("b", null, number(differ.length)), ` of ${counted(list.length, "pair")} differ`, onlyIn(differ)),
+    h("p", { role: "status" }, h("b", null, number(differ.length)), ` of ${counted(list.length, "pair")} differ`, whereMore(list, quantity)),
     rows.length ? h("table", { class: "pairs" },
-      h("thead", null, h("tr", null, ["Seed", "A", "B", ""].map((text) => h("th", { scope: "col" }, text || h("span", { class: "sr" }, "Links"))))),
+      h("thead", null, h("tr", null, ["Seed", ...["A", "B"].map((side, which) => (asked ? `${side}: ${asked[which]}` : side)), ""].map((text) => h("th", { scope: "col" }, text || h("span", { class: "sr" }, "Links"))))),
       h("tbody", null, rows.slice(0, 1000).map(({ one, other, left, right, differ: differs }) => h("tr", { class: differs ? null : "soft" },
         h("th", { scope: "row" }, String(one.seed), one.repeat ? `, repeat ${one.repeat}` : ""),
         ended(one, left), ended(other, right),
-        h("td", null, h("a", { class: "button quiet", href: link(["compare", one.short, other.short]), "aria-label": `Side by side, seed ${one.seed}` }, "Side by side"))))))
+        h("td", null, one !== other && h("a", { class: "button quiet", href: link(["compare", one.short, other.short]), "aria-label": `Side by side, seed ${one.seed}` }, "Side by side"))))))
       : h("div", { class: "empty" }, h("p", null, list.length ? "No pair differs." : "These conditions have no seed in common.")),
     rows.length > 1000 ? note("warn", `The first 1,000 of ${number(rows.length)} pairs are shown.`) : null);
 }

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -106,7 +108,52 @@ def _changes(study: Study, played: Results) -> Beside:
     )
 
 
-_MORE: dict[str, Callable[[Study, Results], Beside]] = {"hunt": _words, "deliberation": _changes}
+def _moves(study: Study, played: Results) -> Beside:
+    """Return what honest agents proposed, beside what they and the others held before, and whether a reply was new."""
+    turns = played.table("turns").sort_values(["id", "round"], kind="stable")
+    axes = _axes(study, turns)
+    replies = played.frame("attempts", columns=["id", "round", "agent", "phase", "failure", "text"])
+    usable = replies[(replies["phase"] == "propose") & replies["failure"].isna()]
+    texts = usable.set_index(["id", "round", "agent"])["text"].to_dict()
+    held = turns.set_index(["id", "round", "agent"])["value"].to_dict()
+    together = turns.groupby(["id", "round"])["value"].agg(set).to_dict()
+    rows = []
+    for turn in turns[~turns["is_byzantine"]].to_dict("records"):
+        here, before = ((turn["id"], turn["round"] - back, turn["agent"]) for back in (0, 1))
+        first, value = turn["round"] == 1, turn["proposal"]
+        row = {"id": turn["id"], "stop": _share(turn["vote"], partial(eq, "stop"))}
+        if first:
+            row["began"] = _share(value, partial(eq, turn["initial_value"]))
+        else:
+            row["kept"] = _share(value, partial(eq, held[before]))
+            row["taken"] = _share(value, (together[before[:2]] - {held[before]}).__contains__)
+            row["again"] = _share(texts.get(here), partial(eq, texts.get(before)))
+        rows.append({axis: turn[axis] for axis in axes} | row)
+    shares = ["began", "kept", "taken", "again", "stop"]
+    by = pd.DataFrame(rows).groupby(axes, sort=False)
+    data = by[shares].mean().assign(later=by["kept"].count()).reset_index()
+    return Beside(
+        "moves",
+        "What honest agents proposed: in the first round the value they were given or another; later the value they "
+        "held, one that another agent held, or (the rest) one of nobody's. How many of the later replies are word for "
+        "word the agent's reply of the round before. Votes are those of all rounds.",
+        markdown_table(
+            [*axes, "later proposals", "first: the given", "kept", "another's", "word for word", "votes to stop"],
+            [
+                [*(row[axis] for axis in axes), row["later"], *(f"{row[share]:.0%}" for share in shares)]
+                for row in data.to_dict("records")
+            ],
+        ),
+        data,
+    )
+
+
+def _share(value: Any, holds: Callable[[Any], bool]) -> float:
+    """Return 1 or 0, or NaN where there is no value."""
+    return float("nan") if pd.isna(value) else float(holds(value))
+
+
+_MORE: dict[str, Callable[[Study, Results], Beside]] = {"hunt": _words, "consensus": _moves, "deliberation": _changes}
 
 
 def _axes(study: Study, table: pd.DataFrame) -> list[str]:

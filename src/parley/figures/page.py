@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
+from parley import paths
 from parley.figures.style import GRAY, MAX_HEIGHT, WIDTHS, look
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
@@ -152,7 +153,9 @@ def pages(
         for number, part in enumerate(chosen, 1)
     ]
     if left_out and not look().for_paper:  # a command is for whoever makes the picture, not for who is shown it
-        more.append(f"“parley figures {study.name} --max-pages {2 * look().max_pages}” draws more.")
+        more.append(
+            f"“parley figures {paths.study_argument(study.file)} --max-pages {2 * look().max_pages}” draws more."
+        )
     for figure in drawn:
         figure.set_label(" ".join(more))
     return drawn

@@ -53,7 +53,7 @@ def finished_part(study: Study) -> Study:
         why = "nothing is played yet" if not there else "no seed is finished in all conditions that are begun"
         raise RecordError(
             f"{study.name}: {there} of {counted(len(shards), 'simulation')} are played: {why}; "
-            f"games can be read as they are played: parley view {study.name} --serve"
+            f"games can be read as they are played: parley view {paths.study_argument(study.file)} --serve"
         )
     known = Unfinished(study, number, len(left - missing), under_way, len(damaged))
     return replace(without(study, left), unfinished=known)
@@ -90,7 +90,8 @@ def require_finished(study: Study) -> None:
     records = [simulation.record(study.name) for simulation in study.simulations()]
     there = sum(record.exists() for record in records)
     if there < len(records):
-        look = f", or look at these: parley report {study.name} --unfinished" if there else ""
+        named = paths.study_argument(study.file)
+        look = f", or look at these: parley report {named} --unfinished" if there else ""
         raise RecordError(
             f"{study.name}: {there} of {counted(len(records), 'simulation')} are played; run it to its end{look}"
         )

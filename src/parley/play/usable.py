@@ -17,6 +17,7 @@ from parley.play.journal import restore
 from parley.play.record import Summary, read_summary
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
+from parley.text import counted
 
 _log = logging.getLogger(__name__)
 
@@ -87,8 +88,14 @@ def read_records(study: Study, strict: bool = False, told: Collection[Path] = ()
             left_out[path] = str(error)
     if missing or not usable or (strict and left_out):
         problems = [*missing, *left_out.values()]
+        named = paths.study_argument(study.file)
+        if len(missing) == (number := sum(1 for _ in study.simulations())):
+            raise RecordError(
+                f"{study.name}: none of its {counted(number, 'simulation')} is played; run: snakemake --cores all "
+                f"--config study={named}"
+            )
         more = f" (and {len(problems) - 1:,} more: {_names(problems[1:])})" if len(problems) > 1 else ""
-        there = f"; what is there so far: parley report {study.name} --unfinished" if missing and usable else ""
+        there = f"; what is there so far: parley report {named} --unfinished" if missing and usable else ""
         raise RecordError(problems[0] + more + there)
     part = without(study, left_out)
     # In the order of what is left: tables have a row per condition, in the order in which they come here.

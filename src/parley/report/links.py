@@ -48,7 +48,7 @@ class Links:
         return [
             (
                 ", ".join(f"{axis}={second.axes[axis]}" for axis in apart),
-                pairs_link(first.axes | self._first, second.axes | self._first, *comparison.outcomes),
+                pairs_link({**first.axes, **self._first}, {**second.axes, **self._first}, *comparison.outcomes),
             )
             for first, second in strata
         ]

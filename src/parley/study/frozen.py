@@ -88,7 +88,7 @@ def frozen_state(study: Study) -> str:
     try:
         block, now = _read(path), content_of(study)
     except FileNotFoundError:
-        return f"none; parley plan {study.name} --freeze writes one"
+        return f"none; parley plan {paths.study_argument(study.file)} --freeze writes one"
     except (RecordError, UsageError) as error:
         return one_line(str(error))
     frozen = block["content"]
@@ -169,8 +169,8 @@ def _text(study: Study) -> str:
         [
             f"# Preregistration: {one_line(study.title)}",
             "",
-            f"`parley plan {study.name} --freeze` wrote this page. Complete it, and commit it with the study before "
-            "anything is played. You may edit all but the block at its end.",
+            f"`parley plan {paths.study_argument(study.file)} --freeze` wrote this page. Complete it, and commit it "
+            "with the study before anything is played. You may edit all but the block at its end.",
             "",
             "- Authors: *who*",
             "- Date: *when*",

@@ -97,6 +97,7 @@ def test_a_deliberation_shows_answers_by_whether_they_are_right(study_factory: S
     for (_, number), (state, text, _) in game["cells"].items():
         assert (state == "right") == (text == right), number
     assert [agent["role"] for agent in game["agents"] if agent["framed"]] == ["byzantine"]
+    assert {row["temperature"] for row in game["attempts"]} == {None}  # scripts have none
 
 
 def test_an_attempt_has_what_its_record_has(study_factory: StudyFactory) -> None:

@@ -7,7 +7,7 @@ from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.games.evidence import State
 from parley.play.record import Summary, read_trace
-from parley.report.view.attempts import Attempt, recorded_attempts, simulation_of
+from parley.report.view.attempts import Attempt, models_of, recorded_attempts, simulation_of
 from parley.report.view.chosen import Found, Part
 from parley.report.view.matrix import Matrix, matrix
 from parley.report.view.packing import exact
@@ -91,6 +91,7 @@ def _as_json(simulation: Simulation, played: Shown, texts: _Texts, states: dict[
     for state in table.states:
         states.setdefault(state.name, state)
     names = {name: place for place, name in enumerate(table.agents)}
+    models = models_of(simulation, played.game)
     return {
         "id": simulation.id,
         "seed": simulation.seed,
@@ -105,7 +106,11 @@ def _as_json(simulation: Simulation, played: Shown, texts: _Texts, states: dict[
         "results": {str(number): text for number, text in table.results.items()},
         "results_label": table.results_label,
         "framed_label": table.framed_label,
-        "attempts": [_attempt(attempt, names, texts) for attempt in played.attempts if attempt.agent in names],
+        "attempts": [
+            _attempt(attempt, names, texts, attempt.agent in models)
+            for attempt in played.attempts
+            if attempt.agent in names
+        ],
     }
 
 
@@ -143,10 +148,10 @@ def _agents(simulation: Simulation, game: Game, table: Matrix) -> list[dict[str,
     return found
 
 
-def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts) -> list[Any]:
+def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts, by_model: bool) -> list[Any]:
     """Return an attempt in the order of the columns that the page knows.
 
-    What it was taken for is True where it is the JSON of the text itself.
+    What it was taken for is True where it is the JSON of the text itself. Who is no model has no temperature.
     """
     return [
         *(attempt.round, attempt.phase, names[attempt.agent], attempt.attempt),
@@ -154,5 +159,10 @@ def _attempt(attempt: Attempt, names: dict[str, int], texts: _Texts) -> list[Any
         texts.number(attempt.text),
         *(True if attempt.as_written else exact(attempt.parsed), attempt.failure, attempt.failure_detail),
         *(attempt.prompt_tokens, attempt.completion_tokens, attempt.seconds, exact(attempt.request_seed)),
-        *(attempt.temperature, attempt.finish_reason, texts.number(attempt.reasoning), attempt.degenerate),
+        *(
+            attempt.temperature if by_model else None,
+            attempt.finish_reason,
+            texts.number(attempt.reasoning),
+            attempt.degenerate,
+        ),
     ]

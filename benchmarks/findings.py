@@ -121,7 +121,8 @@ def _in_short(found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     yield "## In short"
     rows = [(asked.text, each.said, _interval(each), each.pairs) for asked, each in answered]
     yield markdown_table(("question", "answer", "difference", "pairs"), rows)
-    _draw(answered, "findings")
+    titles = [next(STUDIES[name][0] for name in STUDIES if asked in ASKED[name].values()) for asked, _ in answered]
+    _draw(answered, "findings", titles)
     yield "![Answers to all questions that have one](images/findings.png)"
 
 
@@ -209,9 +210,9 @@ def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> 
         yield table.shown
 
 
-def _draw(found: Sequence[tuple[Asked, Answer]], name: str) -> None:
+def _draw(found: Sequence[tuple[Asked, Answer]], name: str, titles: Sequence[str] = ()) -> None:
     with own_style():
-        write([_forest(found)], partial(_image, name), (".png", ".svg"))
+        write([_forest(found, titles)], partial(_image, name), (".png", ".svg"))
 
 
 def _image(name: str, suffix: str, page: int) -> Path:
@@ -253,9 +254,12 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _forest(found: Sequence[tuple[Asked, Answer]]) -> Figure:
-    """Draw the answers: difference and interval, the band of the noise, and the control's answer."""
-    figure = Figure((7.5, 1.3 + 0.55 * len(found)), layout="constrained")
+def _forest(found: Sequence[tuple[Asked, Answer]], titles: Sequence[str]) -> Figure:
+    """Draw the answers: difference and interval, the band of the noise, and the control's answer.
+
+    `titles`, one for each answer, or none: answers of one title stand together under it.
+    """
+    figure = Figure((7.5, 1.1 + 0.42 * len(found)), layout="constrained")
     FigureCanvasAgg(figure)
     ax: Axes = figure.subplots()
     for place, (_, each) in enumerate(found):
@@ -266,6 +270,19 @@ def _forest(found: Sequence[tuple[Asked, Answer]]) -> Figure:
         known = each.pairs >= FEWEST_PAIRS
         _point(ax, (each.difference, each.low if known else _NAN, each.high), place - 0.1, "o", _MODEL)
         _point(ax, (each.control, each.control_low, each.control_high), place + 0.2, "D", _CONTROL)
+    for place, (title, above) in enumerate(zip(titles, ["", *titles], strict=False)):
+        if title != above:
+            ax.axhline(place - 0.5, color="#BBBBBB", linewidth=0.8)
+            ax.annotate(
+                title,
+                (1, place - 0.5),
+                (-4, -4),
+                ("axes fraction", "data"),
+                "offset points",
+                ha="right",
+                va="top",
+                weight="bold",
+            )
     ax.axvline(0, color="#333333", linewidth=0.8)
     ax.set_yticks(range(len(found)), [_label(asked, each.pairs) for asked, each in found])
     ax.set_ylim(len(found) - 0.4, -0.6)

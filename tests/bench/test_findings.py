@@ -5,10 +5,11 @@ import shutil
 from pathlib import Path
 
 import mlcroissant
+import pandas as pd
 import pytest
 from rocrate.rocrate import ROCrate
 
-from benchmarks import findings
+from benchmarks import findings, findings_besides
 from benchmarks.findings import Answer
 from benchmarks.findings_data import study_of, sync, write_games
 from benchmarks.findings_text import ASKED
@@ -171,6 +172,59 @@ def test_what_only_the_frozen_plan_asks_by_hand(home: Path) -> None:
 def answer(difference: float, low: float, high: float, p: float, pairs: int = 10) -> Answer:
     nan = float("nan")
     return Answer("betrayal", pairs, 0.5, 0.5 + difference, difference, low, high, p, p, 0.2, nan, nan, nan, nan)
+
+
+class Played:
+    """Results of a consensus game of two honest agents and a Byzantine one, made up by hand."""
+
+    TURNS = (  # round, agent, proposed, vote; who is silent holds what it held
+        (1, "a", 5, "stop"),
+        (1, "b", 7, None),
+        (1, "c", 9, "stop"),
+        (2, "a", 5, "continue"),  # kept
+        (2, "b", 9, "stop"),  # the Byzantine agent's
+        (2, "c", 8, "stop"),
+        (3, "a", 9, "continue"),  # another's
+        (3, "b", 4, "continue"),  # nobody's
+        (3, "c", 8, "stop"),
+        (4, "a", 9, "continue"),  # kept
+        (4, "b", None, "continue"),  # silent: no proposal
+        (4, "c", 8, "stop"),
+    )
+
+    def table(self, name: str) -> pd.DataFrame:
+        assert name == "turns"
+        table = pd.DataFrame(self.TURNS, columns=["round", "agent", "proposal", "vote"])
+        held = table.groupby("agent")["proposal"].ffill()
+        given = table["agent"].map({"a": 5, "b": 3})
+        return table.assign(id="g", b=1, is_byzantine=table["agent"] == "c", value=held, initial_value=given)
+
+    def frame(self, level: str, columns: list[str]) -> pd.DataFrame:
+        assert level == "attempts"
+        texts = [
+            (1, "a", "x"),
+            (2, "a", "x"),
+            (3, "a", "y"),
+            (4, "a", "x"),
+            (1, "b", "z"),
+            (2, "b", "z"),
+            (3, "b", "w"),
+        ]
+        rows = pd.DataFrame(texts, columns=["round", "agent", "text"]).assign(id="g", phase="propose", failure=None)
+        votes = rows.assign(phase="vote", text="stop")
+        unusable = rows.iloc[[0]].assign(round=4, agent="b", failure="json", text="w")
+        return pd.concat([votes, rows, unusable], ignore_index=True)[columns]
+
+
+def test_what_agents_propose_beside_what_they_and_others_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings_besides, "_axes", lambda study, table: ["b"])
+    found = findings_besides._moves(study_of("consensus"), Played())
+    [row] = found.data.to_dict("records")
+    # First a's 5 is the value it was given, b's 7 is not. Later: 5 kept, 9 another's, 9 another's, 4, 9 kept.
+    assert row == pytest.approx(
+        {"b": 1, "later": 5, "began": 1 / 2, "kept": 2 / 5, "taken": 2 / 5, "again": 2 / 5, "stop": 2 / 7}
+    )
+    assert found.shown.splitlines()[-1] == "| 1 | 5 | 50% | 40% | 40% | 40% | 29% |"
 
 
 def test_what_is_quoted_was_said() -> None:

@@ -313,8 +313,16 @@ def refusal(study: Study) -> str:
 
 def test_a_missing_record_is_named(study: Study) -> None:
     records(study)[1].unlink()
-    remedy = "no such file; run the study to make it; what is there so far: parley report small --unfinished"
+    remedy = "no such file; run the study to make it; what is there so far: parley report small.yaml --unfinished"
     assert refusal(study) == f"{records(study)[1]}: {remedy}"
+
+
+def test_a_study_of_which_nothing_is_played_names_no_record(study: Study) -> None:
+    for path in records(study):
+        path.unlink()
+    assert refusal(study) == (
+        "small: none of its 3 simulations is played; run: snakemake --cores all --config study=small.yaml"
+    )
 
 
 def cut_short(path: Path) -> None:

@@ -24,7 +24,7 @@ def test_questions_are_planned(parley: Parley, study_factory: StudyFactory) -> N
     assert header.split("  ")[0] == "question"
     assert row.startswith("prompt    prompt may_exist -> none_exist  2 x 25  59.1% -> 75.4%")
     assert "pairs independent: no pilot" in ran.out
-    assert "preregistration: none; parley plan small --freeze writes one" in ran.out
+    assert "preregistration: none; parley plan small.yaml --freeze writes one" in ran.out
     table = pd.read_csv(paths.power("small", "plan", ".csv"))
     assert table["question"].tolist() == ["prompt"]
     for suffix in (".png", ".svg", ".pdf"):

@@ -70,7 +70,7 @@ def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -
     assert min(shown) > max(titles(panels_of(second)))
     left_out = 64 - len(shown) - len(titles(panels_of(second)))
     assert f"{left_out} of 64 panels are left out." in text_of(first)
-    command = f"“parley figures {study.name} --max-pages 4” draws more."
+    command = f"“parley figures {study.file.name} --max-pages 4” draws more."
     assert (command in text_of(first), command in text_about(first)) == (False, True)  # below the picture, not in it
     assert "Many panels (1 of 2)" in text_of(first)
 

@@ -39,7 +39,7 @@ def test_a_study_that_did_not_change_is_as_it_was_frozen(frozen: Study) -> None:
 
 
 def test_without_a_file_it_says_how_to_write_one(study_factory: StudyFactory) -> None:
-    assert frozen_state(study_factory()) == "none; parley plan small --freeze writes one"
+    assert frozen_state(study_factory()) == "none; parley plan small.yaml --freeze writes one"
 
 
 def test_it_is_not_overwritten_unless_forced(frozen: Study) -> None:

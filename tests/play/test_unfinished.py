@@ -131,7 +131,7 @@ def test_a_finished_study_and_one_without_a_seed_are_refused(study_factory: Stud
     play(study, (0, [0]), (1, [1]))
     with pytest.raises(RecordError, match=r"2 of 4 simulations are played: no seed is .* parley view small\.yaml --serve"):
         finished_part(study)
-    with pytest.raises(RecordError, match=r"2 of 4 simulations are played; .*: parley report small --unfinished$"):
+    with pytest.raises(RecordError, match=r"2 of 4 simulations are played; .*: parley report small\.yaml --unfinished$"):
         require_finished(study)
     play(study, (0, [1]), (1, [0]))
     with pytest.raises(UsageError, match="all of its 4 simulations are played"):

@@ -87,7 +87,7 @@ def test_nothing_of_the_study_is_touched_until_it_is_finished(study: Study, parl
 
 def test_commands_that_need_a_finished_study_name_the_option(study: Study, parley: Parley) -> None:
     for command in ("report", "figures", "summarize"):
-        assert "parley report small --unfinished" in one_line_error(parley(command, "small.yaml"), 1)
+        assert "parley report small.yaml --unfinished" in one_line_error(parley(command, "small.yaml"), 1)
     assert "one STUDY" in one_line_error(parley("report", "small.yaml", "--unfinished", "--compare"), 2)
 
 

@@ -101,6 +101,8 @@ def main() -> None:
     text = "\n\n".join([*map(_wrapped, parts), read, _wrapped(LIMITS)])
     PAGE.write_text(text + "\n", encoding="utf-8")
     print(PAGE)
+    for name in STUDIES:
+        print(f"To read its games: parley view {study_of(name).file.relative_to(Path.cwd())}")
 
 
 def _wrapped(text: str) -> str:

@@ -130,7 +130,7 @@ def _moves(study: Study, played: Results) -> Beside:
             row["again"] = _share(texts.get(here), partial(eq, texts.get(before)))
         rows.append({axis: turn[axis] for axis in axes} | row)
     shares = ["began", "kept", "taken", "again", "stop"]
-    by = pd.DataFrame(rows).groupby(axes, sort=False)
+    by = pd.DataFrame(rows).groupby(axes)
     data = by[shares].mean().assign(later=by["kept"].count()).reset_index()
     return Beside(
         "moves",

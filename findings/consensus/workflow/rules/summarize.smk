@@ -1,0 +1,32 @@
+rule summarize:
+    """Make the tables and metrics. The stamp names the set of simulations, so that another set makes them anew."""
+    input:
+        records=ancient(RUN.unfinished),
+    output:
+        stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
+        parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],
+        simulations=report(
+            str(paths.table("{study}", "simulations", ".csv")),
+            caption="../report/simulations.rst",
+            category="Tables",
+        ),
+        conditions=report(
+            str(paths.table("{study}", "conditions", ".csv")),
+            caption="../report/conditions.rst",
+            category="Tables",
+        ),
+        others=[
+            str(paths.table("{study}", name, ".csv"))
+            for name in paths.TABLES
+            if name not in ("simulations", "conditions")
+        ],
+        metrics=[str(paths.metric("{study}", c.path)) for c in STUDY.first_repeat.conditions],
+    log:
+        str(paths.log("{study}", "summarize")),
+    benchmark:
+        str(paths.benchmark("{study}", "summarize"))
+    localrule: True
+    conda:
+        ENVIRONMENT
+    shell:
+        f"parley summarize {RUN.study_options} > {{log}} 2>&1"

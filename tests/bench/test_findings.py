@@ -98,7 +98,7 @@ def test_the_published_page_follows_from_the_published_records(
     (folder / "docs/images").mkdir(parents=True)
     monkeypatch.chdir(folder)
     findings.main()
-    published = [REPOSITORY / "docs/findings.md", *(REPOSITORY / "docs/images").glob("findings-*")]
+    published = [REPOSITORY / "docs/findings.md", *(REPOSITORY / "docs/images").glob("findings*")]
     published += [file for file in (REPOSITORY / "findings").rglob("*") if file.is_file()]
     for file in published:
         assert (folder / file.relative_to(REPOSITORY)).read_bytes() == file.read_bytes(), file

@@ -190,7 +190,8 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _section(name: str, study: Study, found: Sequence[tuple[Asked, Answer]]) -> Iterator[str]:
     """Yield the paragraphs of one study, and write its figure and tables."""
     (there, planned), (again, repeats) = (played_of(study_of(name + kind)) for kind in ("", "-noise"))
-    missing = "" if there + again == planned + repeats else " **Unfinished**: the answers are of what is there."
+    missing = "" if there == planned else " **Unfinished**: the answers are of what is there."
+    missing += "" if again == repeats else " The noise is not measured to its end."
     yield (
         f"{STUDIES[name][1]}\n\n**{there} of {planned} planned simulations** were played, and {again} of {repeats} "
         f"repeats that measure the noise.{missing} Plan: `{study.file.relative_to(Path.cwd())}`, and beside it "

@@ -29,8 +29,8 @@ class Beside:
 def besides(name: str, study: Study, played: Results) -> Iterator[Beside]:
     """Yield the tables of a study of the findings."""
     yield _means(EXPLORED[name], study, played)
-    if name in _MORE:
-        yield _MORE[name](study, played)
+    for table in _MORE[name]:
+        yield table(study, played)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -130,7 +130,7 @@ def _moves(study: Study, played: Results) -> Beside:
             row["again"] = _share(texts.get(here), partial(eq, texts.get(before)))
         rows.append({axis: turn[axis] for axis in axes} | row)
     shares = ["began", "kept", "taken", "again", "stop"]
-    by = pd.DataFrame(rows).groupby(axes)
+    by = pd.DataFrame(rows, columns=[*axes, *shares]).groupby(axes)
     data = by[shares].mean().assign(later=by["kept"].count()).reset_index()
     return Beside(
         "moves",
@@ -148,12 +148,32 @@ def _moves(study: Study, played: Results) -> Beside:
     )
 
 
+def _votes(study: Study, played: Results) -> Beside:
+    """Return how often honest agents vote to stop, by the number of values that they hold in that round."""
+    honest = played.table("turns").query("not is_byzantine")
+    held = honest.groupby(["id", "round"])["value"].nunique().rename("values")
+    votes = honest[honest["vote"].notna()].join(held, on=["id", "round"])
+    data = votes["vote"].eq("stop").groupby(votes["values"]).agg(["size", "mean"]).reset_index()
+    data = data.rename(columns={"size": "votes", "mean": "stop"})
+    rows = [(number, votes, f"{stop:.0%}") for number, votes, stop in data.itertuples(index=False)]
+    return Beside(
+        "votes",
+        "How often honest agents vote to stop, by how many different values they hold in that round.",
+        markdown_table(["values held", "votes", "to stop"], rows),
+        data,
+    )
+
+
 def _share(value: Any, holds: Callable[[Any], bool]) -> float:
     """Return 1 or 0, or NaN where there is no value."""
     return float("nan") if pd.isna(value) else float(holds(value))
 
 
-_MORE: dict[str, Callable[[Study, Results], Beside]] = {"hunt": _words, "consensus": _moves, "deliberation": _changes}
+_MORE: dict[str, Sequence[Callable[[Study, Results], Beside]]] = {
+    "hunt": [_words],
+    "consensus": [_moves, _votes],
+    "deliberation": [_changes],
+}
 
 
 def _axes(study: Study, table: pd.DataFrame) -> list[str]:

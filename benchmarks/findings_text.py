@@ -212,24 +212,28 @@ EXPLORED = {
 LIMITS = """\
 ## What this does not show
 
-- One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers'
-  models are others and far larger: no answer here says that a paper is wrong.
-- Two things are not as planned: the plans say that games are played in the order of seeds, but when these were
-  played, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24 instead of 8
+- One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers' models are
+  others and far larger: no answer here says that a paper is wrong.
+- Two things are not as planned: the plans say that games are played in the order of seeds, but until the
+  consensus games, which were, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24 instead of 8
   games, of the deliberations 30, of the consensus games 12), since each starts an engine of its own. Each shard still
   holds the same seeds of all conditions.
-- One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of
-  fifty).
-- The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to
-  nothing.
+- One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of fifty).
+- The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to nothing.
 - Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512. Of the first majorities
-  there 6 of 20 are right, of the others 12 of 20, and nothing tells harder problems from another arithmetic. All
-  conditions of a seed were played on the same one, so that no answer rests on it. The repeats (seeds 0 to 11) were
-  played on one with AVX-512: *noise alone* of the deliberation holds the other arithmetic, too.
+  there 24 of 60 are right (of three agents without an adversary 6 of 20), of the others 34 of 60 (12 of 20), and
+  nothing tells harder problems from another arithmetic. All conditions of a seed were played on the same one, so that
+  no answer rests on it. The records do not show which: two CPUs of one name were not told apart then. The consensus
+  games were all played on one with AVX-512 and instructions for bfloat16. The repeats (seeds 0 to 11) were played on
+  one with AVX-512: *noise alone* of the deliberation holds the other arithmetic, too.
+- Twenty pairs answer little of valid consensus: *no difference that matters* could be said only if no pair differed,
+  and one does. Of the consensus study's controls, only the one about valid consensus with a Byzantine agent shows
+  that an effect would be found; the scripted players of the others do not read their prompt, or keep one value
+  anyway.
 - An open question is open: the interval says which differences are still possible.
 - Replies depend on the machine's arithmetic, and on what shares the batch. `parley replay` gives identical games from
-  the recorded replies (`make findings` replays all). Of 16 replies of four hunts that were asked again on the same CPU
-  4 were identical one at a time, 12 with about as many requests at once as when they were played, and 13 if the
+  the recorded replies (`make findings` replays all). Of 16 replies of four hunts that were asked again on the same
+  CPU 4 were identical one at a time, 12 with about as many requests at once as when they were played, and 13 if the
   prompts were in the cache ([`parley verify`](../findings/verify.txt)).
 
 ## Check it

@@ -227,6 +227,13 @@ def test_what_agents_propose_beside_what_they_and_others_held(monkeypatch: pytes
     assert found.shown.splitlines()[-1] == "| 1 | 5 | 50% | 40% | 40% | 40% | 29% |"
 
 
+def test_votes_beside_the_number_of_values_held() -> None:
+    found = findings_besides._votes(study_of("consensus"), Played())
+    # Honest agents hold 5 and 7, 5 and 9, 9 and 4, 9 and 4: two values in each round.
+    assert found.data.to_dict("records") == [{"values": 2, "votes": 7, "stop": pytest.approx(2 / 7)}]
+    assert found.shown.splitlines()[-1] == "| 2 | 7 | 29% |"
+
+
 def test_what_is_quoted_was_said() -> None:
     """In the game that the quotation's paragraph, or its section, links to."""
     games = {file.name: " ".join(file.read_text().split()) for file in (REPOSITORY / "findings/games").glob("*.txt")}

@@ -336,12 +336,40 @@ def test_pairs_that_differ_in_a_number_begin_with_those_that_differ_most(opened:
     shares[: 2 * SEEDS] = [0.5] * SEEDS + [0.5, 0.75, 0.5, 0.25, None, 1.0, 0.5, 0.5]  # seed 2 of the first is damaged
     moves[: 2 * SEEDS] = [1] * SEEDS + [1, 1, 1, 1, 1, 1, 1, 2.5]
     tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
-    status = "3 of 6 pairs differ: 1 higher in A, 2 higher in B. Over all pairs B is 8.33 points higher on average."
+    status = "3 of 6 pairs differ: 1 higher in A, 2 higher in B. Over all pairs B is 8.3 points higher on average."
     assert tab.inner_text("[role=status] >> nth=0") == status
     assert texts(tab, ".pairs tbody th") == ["5", "1", "3"]
     assert texts(tab, ".pairs tbody tr:first-child small") == ["50%", "100%"]
     tab.select_option("#pairs-outcome", "moves")
     assert texts(tab, ".pairs tbody small") == ["1", "2.5"]
+
+
+def test_numbers_that_are_alike_on_average_are_said_to_be(opened: Open, tmp_path: Path) -> None:
+    index = study_index(SEEDS)
+    shares = index["quantities"][0]["values"]
+    shares[:SEEDS] = [0.333333] * SEEDS
+    shares[SEEDS : 2 * SEEDS] = [0.666667, 0.666667, 0.5, 0.0, 0.333333, 0.0, 0.333333, 0.333333]  # rounded thirds
+    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
+    told = "4 of 7 pairs differ: 2 higher in A, 2 higher in B. On average they are alike."
+    assert tab.inner_text("[role=status] >> nth=0") == told
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("outcome=typo", "names an outcome that this game does not have"),
+        ("outcome=agreed&outcome.b=typo", "names an outcome that this game does not have"),
+        ("outcome=moves&outcome.b=agreed", "compares two things that are not alike"),
+        ("outcome=agreed&outcome.b=share", "compares two things that are not alike"),
+        ("outcome.b=agreed", "compares two things that are not alike"),
+    ],
+)
+def test_an_address_that_compares_what_cannot_be_says_so(opened: Open, asked: str, why: str) -> None:
+    tab = opened(f"#/pairs?a.liars=0&b.liars=1&{asked}")
+    assert f"The address {why}. Choose one." in tab.inner_text("main")
+    assert address(tab) == f"#/pairs?a.liars=0&b.liars=1&{asked}"
+    tab.select_option("#pairs-outcome", "agreed")
+    assert "pairs differ" in tab.inner_text("main")
 
 
 def test_two_outcomes_are_compared_also_in_the_same_games(opened: Open) -> None:

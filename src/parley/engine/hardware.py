@@ -23,7 +23,7 @@ _HOPPER = (
     "batch-invariant kernels (vLLM issue 47069); `parley verify` asks again"
 )
 _BFLOAT16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # what x86 and ARM call instructions for it
-# Instructions by which the CPU build chooses its kernels, and so how it rounds: x86's, then ARM's.
+# The main instructions by which the CPU build chooses its kernels, and so how it rounds: x86's, then ARM's.
 _INSTRUCTIONS = (
     *("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
     *("asimd", "sve", "i8mm", "bf16"),
@@ -142,6 +142,7 @@ def instructions(text: str) -> list[str]:
 
 
 def _flags(text: str) -> frozenset[str]:
+    """Return the names of a CPU's instructions; empty if the text names none."""
     found = re.search(r"^(?:flags|Features)\s*:\s*(.*)", text, re.MULTILINE)
     return frozenset(found[1].split()) if found else frozenset()
 

@@ -84,6 +84,10 @@ function pairsPage(query) {
   });
   // What is looked at in A and in B: the same, but for questions that compare two outcomes.
   let by = [query.get("outcome") ?? "", query.get("outcome.b") ?? query.get("outcome") ?? ""];
+  const strange = by.find((name) => kindOf(name) === null);
+  if (strange !== undefined) unclear ??= "names an outcome that this game does not have";
+  else if (kindOf(by[0]) !== kindOf(by[1])) unclear ??= "compares two things that are not alike";
+  if (strange !== undefined || kindOf(by[0]) !== kindOf(by[1])) by = ["", ""];
   let all = query.has("all");
   const conditions = index.conditions.map((condition) => [condition.id, condition.label]);
   const choice = (name, chosen, set) => h("label", null, h("span", null, name),
@@ -97,13 +101,14 @@ function pairsPage(query) {
     const outcomes = [["", "any outcome"], ...known, ...(two ? [[TWO, `${labels.get(by[0]) ?? by[0]} in A, ${labels.get(by[1]) ?? by[1]} in B`]] : [])];
     const box = h("input", { type: "checkbox", id: "pairs-all", checked: all, onchange: () => { all = box.checked; draw(); } });
     page.replaceChildren(h("h1", { tabindex: -1 }, "Pairs of two conditions"),
-      h("p", { class: "soft" }, "Games of both conditions with the same seed started alike. Discordant pairs are those that ended differently: they are what a contrast is made of."),
+      h("p", { class: "soft" }, a && a === b ? "Each game beside itself, to compare two outcomes of it."
+        : "Games of both conditions with the same seed started alike. Discordant pairs are those that ended differently: they are what a contrast is made of."),
       h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, h("div", { class: "fields" },
         choice("A", a, (one) => { a = one; }), choice("B", b, (one) => { b = one; }),
-        h("label", null, h("span", null, "that differ in"), select({ id: "pairs-outcome", onchange: (event) => { by = [event.target.value, event.target.value]; draw(); } }, outcomes, two ? TWO : by[0])),
+        h("label", null, h("span", null, "that differ in"), select({ id: "pairs-outcome", onchange: (event) => { unclear = null; by = [event.target.value, event.target.value]; draw(); } }, outcomes, two ? TWO : by[0])),
         h("label", { class: "check" }, box, h("span", null, "also pairs that do not")))));
     if (focused) document.getElementById(focused)?.focus();
-    if (!a || !b) { page.append(note("calm", unclear ? `The address ${unclear}. Choose one.` : "Choose two conditions.")); return; }
+    if (unclear || !a || !b) { page.append(note("calm", unclear ? `The address ${unclear}. Choose one.` : "Choose two conditions.")); return; }
     page.append(pairTable(pairList(a, b, by), all, by, two ? by.map((name) => labels.get(name) ?? name) : null));
   };
   page.start = draw;
@@ -122,6 +127,13 @@ function valueOf(name) {
     if (values) return values[simulation.at] ?? null;
     return name === "" ? stateName(simulation) : stateName(simulation) === name;
   };
+}
+
+/** Return whether a name stands for a number, a yes or no, or ("") for how a game ended; null if it is unknown. */
+function kindOf(name) {
+  if (name === "") return "ended";
+  if (quantityOf(name)) return "number";
+  return index.outcomeByName.has(name) || indicatorOf(name) ? "flag" : null;
 }
 
 /** Return the quantity of this name, a number of each simulation. */
@@ -149,9 +161,11 @@ function whereMore(list, quantity) {
   const count = (more) => number(differ.filter(more).length);
   if (quantity && differ.length) {
     const mean = list.reduce((sum, pair) => sum + pair.right - pair.left, 0) / list.length;
-    const size = quantity.share ? `${Number((100 * Math.abs(mean)).toPrecision(3))} points` : amount(Math.abs(mean), quantity);
+    // The values have six digits: what is smaller may be their rounding.
+    const size = quantity.share ? Number((100 * Math.abs(mean)).toFixed(1)) : Number(Math.abs(mean).toPrecision(4));
+    const nothing = size === 0 || Math.abs(mean) < 1e-5 * Math.max(...list.map((pair) => Math.abs(pair.left)));
     return `: ${count((pair) => pair.left > pair.right)} higher in A, ${count((pair) => pair.right > pair.left)} higher in B. `
-      + `Over all pairs B is ${size} ${mean < 0 ? "lower" : "higher"} on average.`;
+      + (nothing ? "On average they are alike." : `Over all pairs B is ${size}${quantity.share ? " points" : ""} ${mean < 0 ? "lower" : "higher"} on average.`);
   }
   if (!differ.some((pair) => pair.left === true || pair.right === true)) return ".";
   return `: ${count((pair) => pair.left === true)} only in A, ${count((pair) => pair.right === true)} only in B.`;

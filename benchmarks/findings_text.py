@@ -214,10 +214,10 @@ LIMITS = """\
 
 - One small model (1.5 billion parameters), tuned for code, its weights quantized to 8 bits. The papers' models are
   others and far larger: no answer here says that a paper is wrong.
-- Two things are not as planned: the plans say that games are played in the order of seeds, but until the
-  consensus games, which were, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24 instead of 8
-  games, of the deliberations 30, of the consensus games 12), since each starts an engine of its own. Each shard still
-  holds the same seeds of all conditions.
+- Two things are not as planned: the plans say that games are played in the order of seeds, but until the consensus
+  games, which were, Snakemake took shards in an order of its own. And shards were made larger after 32 hunts (24
+  instead of 8 games, of the deliberations 30, of the consensus games 12), since each starts an engine of its own.
+  Each shard still holds the same seeds of all conditions.
 - One language and one set of prompts. Games are shorter than the papers' (three rounds of five, eight of fifty).
 - The stag hunt is played at temperature 0.7, not 0 as published: at 0, games of one model differ in next to nothing.
 - Half of the deliberations (seeds 0 to 9 and 20 to 29) were played on a CPU without AVX-512. Of the first majorities

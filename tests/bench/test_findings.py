@@ -248,7 +248,7 @@ def test_what_is_quoted_was_said() -> None:
 
 
 def test_words_of_models_are_no_markup() -> None:
-    assert findings._plain("a|b`<i>\n") == "a?b??i?"
+    assert findings_besides._plain("a|b`<i>\n") == "a?b??i?"
 
 
 def test_answers_in_words() -> None:

@@ -84,10 +84,11 @@ function pairsPage(query) {
   });
   // What is looked at in A and in B: the same, but for questions that compare two outcomes.
   let by = [query.get("outcome") ?? "", query.get("outcome.b") ?? query.get("outcome") ?? ""];
-  const strange = by.find((name) => kindOf(name) === null);
-  if (strange !== undefined) unclear ??= "names an outcome that this game does not have";
-  else if (kindOf(by[0]) !== kindOf(by[1])) unclear ??= "compares two things that are not alike";
-  if (strange !== undefined || kindOf(by[0]) !== kindOf(by[1])) by = ["", ""];
+  const kinds = by.map(kindOf);
+  if (kinds.includes(null) || kinds[0] !== kinds[1]) {
+    unclear ??= kinds.includes(null) ? "names an outcome that this game does not have" : "compares two things that are not alike";
+    by = ["", ""];
+  }
   let all = query.has("all");
   const conditions = index.conditions.map((condition) => [condition.id, condition.label]);
   const choice = (name, chosen, set) => h("label", null, h("span", null, name),

@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports demo model second-model test test-fast test-slurm lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports demo model second-model test test-fast test-slurm playthroughs lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ test-fast: setup ## Run the tests of pure code: all that start no process and ta
 # Two clusters at once: these tests mostly wait.
 test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
 	pytest tests/system/slurm -n 2 --dist worksteal
+
+playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
+	@PYTHONPATH=tests python -m support.playthrough
 
 lint: setup ## Check format, lint, types and the workflow
 	ruff format --check .

@@ -1,6 +1,8 @@
 # Parley's commands for people and for CI; `make help` lists them.
 
-PYTHON ?= python3.11
+# The newest that is there and runs: a name that pyenv left on the path need not.
+PYTHONS := 3.13 3.12 3.11
+PYTHON ?= $(shell for version in $(PYTHONS); do python$$version -c 0 2> /dev/null && echo python$$version && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 # The documentation's generator has an environment of its own, which also sees what is in $(VENV); so have exports.
@@ -18,7 +20,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports demo model second-model test test-fast test-slurm playthroughs lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports demo model second-model test test-slow test-fast test-pythons playthroughs limits lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +29,7 @@ setup: $(VENV)/.installed ## Install the pinned environment into .venv (INSTALLE
 
 # Everything is pinned and installed without dependencies: vLLM's own would pull in CUDA builds that break it on a CPU.
 $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
+	@test -n "$(PYTHON)" || { echo "setup: Parley needs Python 3.11, 3.12 or 3.13; get one, for example by: uv python install 3.12"; exit 1; }
 	@echo "Installing the pinned environment into $(VENV): 3 GB; half a minute to some minutes, as fast as it downloads."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python envs/install.py envs/cpu.txt --editable . --installer $(INSTALLER)
@@ -34,10 +37,16 @@ $(VENV)/.installed: envs/cpu.txt envs/install.py pyproject.toml
 
 # An environment beside $(VENV), of the list of its name; its own packages come before those of $(VENV).
 .venv-%/.installed: envs/%.txt envs/install.py $(VENV)/.installed
-	@$(PYTHON) -m venv $(@D)
+	@$(BIN)/python -m venv $(@D)
 	@$(BIN)/python envs/install.py $< --python $(@D)/bin/python --installer $(INSTALLER)
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/parley.pth"
+	@touch $@
+
+# The same pins under another Python, without PyTorch: an index may have its build for CPUs for one Python alone.
+.venv-py%/.installed: envs/cpu.txt envs/install.py $(VENV)/.installed
+	@PYENV_VERSION=$* python$* -m venv $(@D)
+	@$(BIN)/python envs/install.py $< --python $(@D)/bin/python --without torch --editable . --installer $(INSTALLER)
 	@touch $@
 
 exports: $(EXPORTS_VENV)/.installed ## Install inspect_ai and the validator of RO-Crates beside it, in .venv-exports (63 MB)
@@ -58,24 +67,35 @@ model: setup ## Install and prepare a model: make model NAME=qwen2.5-coder-1.5b
 second-model: ## The same as make model NAME=gemma3-270m, 0.8 GB, under Google's Gemma Terms of Use
 	@$(MAKE) --no-print-directory model NAME=gemma3-270m
 
-# Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py). Those
-# on the real model run two at once, each on half of the cores: engines slow each other, and half of their time is the
-# start of one, which keeps one core busy.
-test: setup exports ## Run all tests but those on SLURM; some of them on the real model
-	pytest -m "not slurm and not model" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-	pytest -m "model and not slurm" -n 2 --dist worksteal --split-cores
+# Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py).
+test: setup exports ## Run the tests: 10 minutes on two cores; some of them on the real model
+	pytest -m "not rare" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --progress
+
+# Two clusters at once: these tests mostly wait.
+test-slow: setup exports ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes
+	pytest -m rare -n $(WORKERS) --dist loadfile --no-loadscope-reorder --progress
 
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
 # those that have become slow.
+FAST := not slow and not model and not rare
 test-fast: setup ## Run the tests of pure code: all that start no process and take less than a second
-	pytest -m "not slow and not model and not slurm" -n $(WORKERS) --dist worksteal -q --durations=10 --durations-min=1
+	pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q --durations=10 --durations-min=1
 
-# Two clusters at once: these tests mostly wait.
-test-slurm: setup ## Run the tests on a real SLURM, which they start on this machine (Debian: slurm-wlm, munge)
-	pytest tests/system/slurm -n 2 --dist worksteal
+# PYENV_VERSION means something to pyenv alone, whose names on the path run no Python without it.
+test-pythons: setup ## Run the fast tests under each Python of 3.11 to 3.13 that is here and is not that of .venv
+	@for version in $(PYTHONS); do \
+	  $(BIN)/python -V | grep -q " $$version\." && continue; \
+	  PYENV_VERSION=$$version python$$version -c 0 2> /dev/null || { echo "Python $$version: not here"; continue; }; \
+	  $(MAKE) --no-print-directory .venv-py$$version/.installed || exit 1; \
+	  echo "Python $$version:"; \
+	  .venv-py$$version/bin/python -m pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q || exit 1; \
+	done
 
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
 	@PYTHONPATH=tests python -m support.playthrough
+
+limits: setup ## Check that the tests are no larger than .ci/limits.yaml allows
+	@python .ci/limits.py
 
 lint: setup ## Check format, lint, types and the workflow
 	ruff format --check .

@@ -21,13 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 # PyPI has all but the CPU build of torch. Asked second: a machine with its own mirror may not reach this index.
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 SIGN_OF_LIFE_SECONDS = 30.0
+PYTHONS = ("3.11", "3.12", "3.13")  # with which the lists install
 _UV = Path(sys.executable).with_name("uv")
 _HASHED = re.compile(
     r"^(?P<name>[\w.-]+)==(?P<version>\S+) --hash=(?P<hash>sha256:[0-9a-f]{64})(?:  # (?P<size>\d+) bytes)?$"
@@ -114,12 +115,19 @@ def is_whole(package: Hashed) -> bool:
     )
 
 
-def install(requirements: Path, editable: Path | None, installer: str, python: str = sys.executable) -> None:
+def install(
+    requirements: Path,
+    editable: Path | None,
+    installer: str,
+    python: str = sys.executable,
+    without: Collection[str] = (),
+) -> None:
     """Install the list, and `editable` after it, into the environment of `python`; a line for each step.
 
-    Raises SystemExit with what went wrong.
+    The packages `without` are left out. Raises SystemExit with what went wrong.
     """
-    pins = [line for line in requirements.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    lines = requirements.read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and line[0] != "#" and line.partition("==")[0] not in without]
     hashed = hashed_pins(pins, requirements)
     torch = next((pin for pin in pins if pin.startswith("torch==") and pin.endswith("+cpu")), None)
     run = _Steps()
@@ -142,8 +150,18 @@ def install(requirements: Path, editable: Path | None, installer: str, python: s
     if torch is not None:
         retries = ["--retries", "0"] if installer == "pip" else []
         beside = ["--extra-index-url" if installer == "pip" else "--index", TORCH_INDEX]
-        run.step(f"{torch} (for CPUs)", [*command, *retries, torch], [*command, *retries, *beside, torch])
-    run.step(f"{len(pins)} packages of {requirements}", [*command, "--requirement", str(requirements)])
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        failure = run.attempt(
+            f"{torch} (for CPUs)", [*command, *retries, torch], [*command, *retries, *beside, torch]
+        )
+        if failure is not None:
+            others = " or ".join(version for version in PYTHONS if version != here)
+            hint = f"If there is no {torch} for Python {here}, take {others}: make setup PYTHON=python{PYTHONS[0]}"
+            run.give_up([*failure, hint], command)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:  # without what is left out
+        file.write("\n".join(pins) + "\n")
+        file.flush()
+        run.step(f"{len(pins)} packages of {requirements}", [*command, "--requirement", file.name])
     if editable is not None:
         run.step("Parley itself", [*command, "--no-build-isolation", "--editable", str(editable)])
 
@@ -250,10 +268,11 @@ def main() -> None:
     parser.add_argument("--editable", type=Path, metavar="FOLDER", help="install the package in FOLDER after it")
     parser.add_argument("--installer", choices=("uv", "pip"), default="uv")
     parser.add_argument("--python", default=sys.executable, help="Python of the environment; default: this one")
+    parser.add_argument("--without", nargs="*", default=(), metavar="NAME", help="packages of the list to leave out")
     given = parser.parse_args()
     if not given.requirements.is_file():
         parser.error(f"{given.requirements}: no such file")
-    install(given.requirements, given.editable, given.installer, given.python)
+    install(given.requirements, given.editable, given.installer, given.python, given.without)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,72 @@
+"""Fails if the tests have become larger or slower than .ci/limits.yaml allows.
+
+    python .ci/limits.py                    # lines, cases and support modules of tests/
+    python .ci/limits.py make test          # runs a command, and holds its CPU time against the limit
+
+CPU time is counted over all processes of the command. A slow machine has as much more of it as a fixed loop takes
+longer there, so the limit is one of the tests and not of the machine.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+LIMITS = yaml.safe_load((ROOT / ".ci" / "limits.yaml").read_text(encoding="utf-8"))
+
+
+def size() -> dict[str, int]:
+    """Return how many lines, cases and support modules the tests have."""
+    files = list((ROOT / "tests").rglob("*.py"))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    collected = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {
+        "lines": sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files),
+        "cases": sum("::" in line for line in collected.splitlines()),
+        "support": sum(file.parent.name == "support" and file.name != "__init__.py" for file in files),
+    }
+
+
+def loop() -> float:
+    """Return the CPU seconds of a fixed piece of work: what tests do most, objects and JSON."""
+    begun = time.process_time()
+    for number in range(40_000):
+        rows = [{"agent": f"agent_{k}", "value": (number * k) % 51, "text": "a" * k} for k in range(8)]
+        json.loads(json.dumps(sorted(rows, key=lambda row: row["value"])))
+    return time.process_time() - begun
+
+
+def run(command: list[str]) -> dict[str, float]:
+    """Run a command; return the CPU seconds of all its processes, as they would be on the machine of the limit."""
+    before = loop()
+    status = subprocess.run(command, check=False).returncode
+    if status:
+        sys.exit(status)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    slowness = max(1.0, (before + loop()) / 2 / LIMITS["cpu_reference"])
+    seconds = used.ru_utime + used.ru_stime
+    print(
+        f"{' '.join(command)}: {seconds:.0f} s of CPU, on a machine {slowness:.2f} times as slow as that of the limit"
+    )
+    return {"cpu_seconds": seconds / slowness}
+
+
+def main() -> None:
+    """Print what there is beside what is allowed; exit with 1 beyond it."""
+    found = run(sys.argv[1:]) if sys.argv[1:] else size()
+    for name, value in found.items():
+        print(f"{name}: {value:,.0f} of {LIMITS[name]:,}")
+    if beyond := [name for name, value in found.items() if value > LIMITS[name]]:
+        sys.exit(
+            f"limits: beyond .ci/limits.yaml: {', '.join(beyond)}; take something away, or raise the limit there "
+            "and say why in docs/decisions.md"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -51,6 +52,48 @@ def write(folder: Path, **changes: object) -> Study:
     (folder / "models.yaml").write_text((REPOSITORY / "config" / "models.yaml").read_text())
     (folder / "small.yaml").write_text(yaml.safe_dump(content | changes))
     return load_study(Path("small.yaml"))
+
+
+@pytest.fixture(scope="session")
+def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study that the workflow has played, which takes 10 s; tests work on copies."""
+    made = tmp_path_factory.mktemp("played")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        write(made)
+        result = snakemake("--config", "study=small.yaml")
+    assert result.returncode == 0, result.stderr
+    return made
+
+
+@pytest.fixture
+def played(played_once: Path, folder: Path) -> Study:
+    """A study that the workflow has played, in the working directory."""
+    shutil.copytree(played_once, folder, symlinks=True, dirs_exist_ok=True)
+    return load_study(Path("small.yaml"))
+
+
+def planned_for_slurm(
+    models: Mapping[str, object], **content: object
+) -> tuple[str, dict[tuple[str, str], dict[str, str]]]:
+    """Plan a study for SLURM; return what the dry run printed, and what jobs ask for, by rule and model."""
+    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
+    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", **content}))
+    shutil.copytree(REPOSITORY / "slurm", "slurm")
+    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
+    # Not quiet: then a dry run names the resources of every job.
+    arguments = ["--dry-run", "--quiet", "host", "--printshellcmds", "--config", "study=small.yaml"]
+    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
+    assert planned.returncode == 0, planned.stderr
+    asked = {}
+    for text in re.split(r"\n *rule ", planned.stdout):
+        name, model = text.split(":")[0], re.search(r"(?:model|engine)=([\w+]+)", text)
+        threads = re.search(r"^ *threads: (\d+)$", text, flags=re.M)
+        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
+            resources = dict(item.split("=", 1) for item in line[1].split(", "))
+            # One thread is what Snakemake takes where it prints none.
+            asked[name, model[1] if model else ""] = resources | {"threads": threads[1] if threads else "1"}
+    return planned.stdout, asked
 
 
 # Code of the user's own: a process for each simulation, as beside a server.

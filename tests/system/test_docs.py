@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -19,8 +20,8 @@ from parley import paths
 from parley.cli.program import commands
 from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.study import load_study
+from support import REPOSITORY
 
-REPOSITORY = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
 DOCS = REPOSITORY / "docs"
 BUILDER = REPOSITORY / ".venv-docs" / "bin" / "sphinx-build"
 FOLDERS = ("docs", "envs", "examples", "benchmarks", "config")
@@ -58,6 +59,7 @@ def tokens(page: Path) -> Iterator[Token]:
         yield from token.children or ()
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     found: dict[str, int] = {}
@@ -87,9 +89,9 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
-    assert broken_links(page) == []
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    broken = {str(page.relative_to(REPOSITORY)): broken_links(page) for page in PAGES}
+    assert {page: links for page, links in broken.items() if links} == {}
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
@@ -116,12 +118,12 @@ def test_every_page_that_a_file_names_is_there() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", ["docs/verification.md", "docs/explanation/reliability.md"])
-def test_every_test_that_a_promise_names_is_there(page: str) -> None:
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    named = {name.removeprefix("tests/") for name in re.findall(r"[\w/]*\btest_\w+\.py", text)}
-    assert len(named) > 30
-    assert {name for name in named if not (REPOSITORY / "tests" / name).exists()} == set()
+def test_every_test_that_a_promise_names_is_there() -> None:
+    for page in ("verification.md", "explanation/reliability.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        named = {name.removeprefix("tests/") for name in re.findall(r"[\w/]*\btest_\w+\.py", text)}
+        assert len(named) > 30
+        assert {name for name in named if not (REPOSITORY / "tests" / name).exists()} == set(), page
 
 
 # What is shown works
@@ -171,14 +173,14 @@ def test_the_page_of_the_models_file_has_every_argument_that_concerns_the_machin
 # What is generated
 
 
-@pytest.mark.parametrize("name", ["study", "models"])
-def test_every_key_of_a_schema_has_a_row(name: str) -> None:
-    schema = schema_tables.load(REPOSITORY / paths.schema(name))
-    page = schema_tables.markdown(schema)
-    tables = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
-    assert page.count("\n| `") == sum(len(table["properties"]) for table in tables)
-    for link in re.findall(r"\]\(#(\w+)\)", page):
-        assert f"## {link}\n" in page.lower()
+def test_every_key_of_a_schema_has_a_row() -> None:
+    for name in ("study", "models"):
+        schema = schema_tables.load(REPOSITORY / paths.schema(name))
+        page = schema_tables.markdown(schema)
+        tables = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
+        assert page.count("\n| `") == sum(len(table["properties"]) for table in tables)
+        for link in re.findall(r"\]\(#(\w+)\)", page):
+            assert f"## {link}\n" in page.lower()
 
 
 def test_a_row_says_what_a_value_may_be() -> None:
@@ -225,29 +227,17 @@ def test_links_to_pages_outside_lead_to_their_copies_and_back(tmp_path: Path) ->
     assert back == "[c](../../how-to/cluster.md)"
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.skipif(not BUILDER.exists(), reason="needs the site's generator; make docs installs it")
 def test_the_site_is_built_without_a_warning_and_without_a_network(tmp_path: Path) -> None:
-    command = [
-        str(BUILDER),
-        "-W",
-        "--keep-going",
-        "-q",
-        "-b",
-        "html",
-        "-d",
-        str(tmp_path / "read"),
-        "docs",
-        str(tmp_path / "site"),
-    ]
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(tmp_path / "read")]
+    command = [str(BUILDER), *options, "docs", str(tmp_path / "site")]
     environment = os.environ | {"PYTHONPATH": "src"}
     built = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
     assert (built.returncode, built.stderr) == (0, "")
-    pages = list((tmp_path / "site").rglob("*.html"))
+    pages = {page: page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html")}
     assert len(pages) > 30
-    for page in pages:
-        assert not re.search(
-            r"<(?:script|img|link)[^>]* (?:src|href)=\"(?:https?:)?//", page.read_text(encoding="utf-8")
-        )
-    said = (tmp_path / "site" / "reference" / "commands.html").read_text(encoding="utf-8")
-    assert {name for name in commands.commands if f'id="parley-{name}"' not in said} == set()
+    loading = re.compile(r"<(?:script|img|link)[^>]* (?:src|href)=\"(?:https?:)?//")
+    assert [page for page, text in pages.items() if loading.search(text)] == []
+    text = pages[tmp_path / "site" / "reference" / "commands.html"]
+    assert {name for name in commands.commands if f'id="parley-{name}"' not in text} == set()

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -22,34 +21,14 @@ from support import REPOSITORY
 from support.answering import SERVED, service
 from support.forging import edit
 from support.preloaded import preloaded_environment, programs
-from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write
+from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, planned_for_slurm, snakemake, write
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a study that the workflow has played, which takes 10 s; tests work on copies."""
-    made = tmp_path_factory.mktemp("played")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(made)
-        write(made)
-        result = snakemake("--config", "study=small.yaml")
-    assert result.returncode == 0, result.stderr
-    return made
-
-
-@pytest.fixture
-def played(played_once: Path, folder: Path) -> Study:
-    """A study that the workflow has played, in the working directory."""
-    shutil.copytree(played_once, folder, symlinks=True, dirs_exist_ok=True)
-    return load_study(Path("small.yaml"))
 
 
 def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
     (folder / "config").symlink_to(REPOSITORY / "config")
     planned = snakemake("--dry-run", "--config", "study=paper")
-    assert planned.returncode == 0, planned.stderr
     counts = jobs(planned.stdout + planned.stderr)
     assert counts["simulate"] == 700
     # 300 of the 8B model and 400 of the 14B model, 32 to a shard
@@ -213,22 +192,14 @@ def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     assert not paths.shard_marks("small").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("game: [", "not valid YAML"),
-        ("game: consensus\ngrids: []\n", "grids"),
-        ("game: consensus\nseed: 3\ngrids: [{model: majority, n: 3, prompt: may_exist}]\n", "did you mean 'seeds'"),
-    ],
-)
-def test_a_bad_study_stops_before_any_job(folder: Path, content: str, words: str) -> None:
-    Path("bad.yaml").write_text(content)
+def test_a_bad_study_stops_before_any_job(folder: Path) -> None:
+    Path("bad.yaml").write_text("game: consensus\nseed: 3\ngrids: [{model: majority, n: 3, prompt: may_exist}]\n")
     write(folder)
     result = snakemake("--config", "study=bad.yaml")
     assert result.returncode == 2
     line = result.stderr.strip().splitlines()[-1]
     assert line.startswith("parley: bad.yaml")
-    assert words in line
+    assert "'seeds'" in line
     assert "Traceback" not in result.stderr
     assert not Path("results").exists()
 
@@ -290,25 +261,28 @@ def test_a_record_that_snakemake_thinks_incomplete_stays(played: Study) -> None:
     assert "Nothing to be done" in planned.stdout + planned.stderr
 
 
-def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
-    request = {"memory_mb": 1000, "minutes": 720, "gpu_model": "a100", "partition": "long", "constraint": "ib&a100"}
-    source = {"repo": "owner/name", "revision": "a" * 40}
-    models = {"big": {"source": source, "gpus": 2, "cluster": request}, "small": {"source": source}}
-    grid = {"model": ["big", "small", "majority"], "n": 3, "prompt": "may_exist"}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
-    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "grids": [grid]}))
-    shutil.copytree(REPOSITORY / "slurm", "slurm")
-    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
-    # Not quiet: then a dry run names the resources of every job.
-    arguments = ["--dry-run", "--quiet", "host", "--config", "study=small.yaml"]
-    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
-    assert planned.returncode == 0, planned.stderr
+HUB = {"repo": "owner/name", "revision": "a" * 40}
 
-    found = {}
-    for text in re.split(r"\n *rule ", planned.stdout + planned.stderr):
-        name, model = text.split(":")[0], re.search(r"(?:model|engine)=(\w+)", text)
-        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
-            found[name, model and model[1]] = dict(item.split("=", 1) for item in line[1].split(", "))
+
+def service_entry(name: str, **cluster: object) -> dict[str, object]:
+    return {"source": {"url": f"http://{name}.invalid:8000/v1", "served": name}, "cluster": cluster}
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_shard_asks_a_cluster_for_what_its_model_needs() -> None:
+    request = {"memory_mb": 1000, "minutes": 720, "gpu_model": "a100", "partition": "long", "constraint": "ib&a100"}
+    models = {
+        "big": {"source": HUB, "gpus": 2, "cluster": request},
+        "small": {"source": HUB},
+        "far": service_entry("far", minutes=25, partition="long"),
+        "near": service_entry("near"),
+    }
+    grid = {"model": [*models, "majority"], "n": 3, "prompt": "may_exist"}
+    said, found = planned_for_slurm(models, seeds=3, shard_size=2, grids=[grid])
+    counts = jobs(said)
+    # Of each service a job without a server, and one of scripted agents.
+    assert (counts["simulate"], counts["serve"], counts["simulate_shard"]) == (6, 4, 3)
+    assert "gather_shard" not in counts
     keys = ("gpu", "gpu_model", "mem_mb", "runtime", "slurm_partition", "constraint")
     asked = {job: [resources.get(key) for key in keys] for job, resources in found.items()}
     assert asked["serve", "big"] == ["2", "a100", "1000", "720", "long", "ib&a100"]
@@ -316,84 +290,36 @@ def test_a_shard_asks_a_cluster_for_what_its_model_needs(folder: Path) -> None:
     # Beside a server a simulation adds nothing, but has to name the same partition and constraint.
     assert asked["simulate", "big"] == [None, None, "0", None, "long", "ib&a100"]
     assert asked["simulate", "small"] == [None, None, "0", None, "short", None]
+    assert found["simulate", "small"]["threads"] == "0"
+    assert asked["simulate_shard", "far"] == [None, None, "1000", "25", "long", None]
+    assert asked["simulate_shard", "near"] == [None, None, "1000", "60", "short", None]
     assert asked["simulate_shard", "scripted"] == [None, None, "1000", "60", "short", None]
+    assert found["simulate_shard", "near"]["threads"] == "1"
 
 
-def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own(folder: Path) -> None:
-    source = {"repo": "owner/name", "revision": "a" * 40}
+@pytest.mark.usefixtures("folder")
+def test_models_that_play_together_are_served_by_one_job_with_gpus_of_their_own() -> None:
     models = {
-        "big": {"source": source, "gpus": 2, "cluster": {"memory_mb": 3000, "minutes": 30}},
-        "small": {"source": source, "cluster": {"memory_mb": 1000, "minutes": 90, "partition": "long"}},
+        "big": {"source": HUB, "gpus": 2, "cluster": {"memory_mb": 3000, "minutes": 30}},
+        "small": {"source": HUB, "cluster": {"memory_mb": 1000, "minutes": 90, "partition": "long"}},
         "far": service_entry("far"),
     }
     groups = [{"role": "honest", "count": 1, "model": model} for model in models]
-    grid = {"groups": groups, "prompt": "may_exist"}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
-    content = {"game": "consensus", "seeds": 3, "shard_size": 2, "grids": [grid]}
-    Path("small.yaml").write_text(yaml.safe_dump(content))
-    shutil.copytree(REPOSITORY / "slurm", "slurm")
-    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
-    arguments = ["--dry-run", "--quiet", "host", "--printshellcmds", "--config", "study=small.yaml"]
-    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
-    assert planned.returncode == 0, planned.stderr
-    text = planned.stdout + planned.stderr
-    counts = jobs(text)
+    said, _ = planned_for_slurm(models, seeds=3, shard_size=2, grids=[{"groups": groups, "prompt": "may_exist"}])
+    counts = jobs(said)
     assert (counts["serve"], counts["simulate"], counts.get("gather_shard")) == (4, 3, None)
-    commands = [line.split() for line in text.splitlines() if "parley serve" in line]
+    lines = said.splitlines()
+    commands = [line.split() for line in lines if "parley serve" in line]
     assert all(words[words.index("--beside") + 1] == "big+far+small" for words in commands)
-    ends = [
-        [Path(word) for word in line.split() if word.endswith(".json")]
-        for line in text.splitlines()
-        if "parley simulate" in line
-    ]
-    assert sorted(ends)[0] == [paths.endpoint("small", "big+far+small", 0, model) for model in ("big", "small")]
-    asked = [
-        dict(item.split("=", 1) for item in line.split("resources: ")[1].split(", "))
-        for line in text.splitlines()
-        if "resources: " in line and "gpu=" in line
-    ]
+    playing = [line.split() for line in lines if "parley simulate" in line]
+    ends = sorted([Path(word) for word in words if word.endswith(".json")] for words in playing)
+    assert ends[0] == [paths.endpoint("small", "big+far+small", 0, model) for model in ("big", "small")]
+    resources = [line.split("resources: ")[1] for line in lines if "resources: " in line and "gpu=" in line]
+    asked = [dict(item.split("=", 1) for item in line.split(", ")) for line in resources]
     # GPUs and memory are each server's own; time and place are the job's.
     keys = ("gpu", "mem_mb", "runtime", "slurm_partition")
-    assert sorted([found[key] for key in keys] for found in asked) == [
-        *[["1", "1000", "90", "long"]] * 2,
-        *[["2", "3000", "90", "long"]] * 2,
-    ]
-
-
-def service_entry(name: str, **cluster: object) -> dict[str, object]:
-    return {"source": {"url": f"http://{name}.invalid:8000/v1", "served": name}, "cluster": cluster}
-
-
-def test_the_shards_of_a_service_are_jobs_without_a_server(folder: Path) -> None:
-    hub = {"source": {"repo": "owner/name", "revision": "a" * 40}}
-    models = {"one": service_entry("one", minutes=25, partition="long"), "two": service_entry("two"), "hub": hub}
-    grid = {"model": ["one", "two", "hub", "majority"], "n": 3, "prompt": "may_exist"}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": models}))
-    content = {"game": "consensus", "seeds": 3, "shard_size": 2, "grids": [grid]}
-    Path("small.yaml").write_text(yaml.safe_dump(content))
-    shutil.copytree(REPOSITORY / "slurm", "slurm")
-    defaults = ["--default-resources", "slurm_partition=short", "runtime=60", "mem_mb=2000"]
-    arguments = ["--dry-run", "--quiet", "host", "--config", "study=small.yaml"]
-    planned = snakemake("--profile", "slurm", *defaults, *arguments, cores=[])
-    assert planned.returncode == 0, planned.stderr
-    counts = jobs(planned.stdout)
-    assert (counts["simulate"], counts["serve"], counts["fetch_model"]) == (3, 2, 1)
-    assert counts["simulate_shard"] == 3  # one of each service, and the scripted one
-    assert "gather_shard" not in counts
-
-    asked = {}
-    for text in re.split(r"\n *rule ", planned.stdout):
-        name, model = text.split(":")[0], re.search(r"(?:model|engine)=(\w+)", text)
-        threads = re.search(r"^ *threads: (\d+)$", text, flags=re.M)
-        if line := re.search(r"^ *resources: (.*)$", text, flags=re.M):
-            found = dict(item.split("=", 1) for item in line[1].split(", "))
-            keys = ("mem_mb", "runtime", "slurm_partition")
-            asked[name, model and model[1]] = [threads and threads[1], *(found.get(key) for key in keys)]
-    # One thread is what Snakemake takes where it prints none.
-    assert asked["simulate_shard", "one"] == [None, "1000", "25", "long"]
-    assert asked["simulate_shard", "two"] == [None, "1000", "60", "short"]
-    assert asked["simulate_shard", "scripted"] == [None, "1000", "60", "short"]
-    assert asked["simulate", "hub"] == ["0", "0", None, "short"]
+    small, big = ["1", "1000", "90", "long"], ["2", "3000", "90", "long"]
+    assert sorted([found[key] for key in keys] for found in asked) == [small, small, big, big]
 
 
 def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(

@@ -1,5 +1,6 @@
 """Studies that the real model plays, and its server."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -7,9 +8,19 @@ from pathlib import Path
 
 import yaml
 
+from parley import paths
 from parley.study import Study, load_study
+from support import REPOSITORY
 
+MODEL = "smollm2-135m"
 PARLEY = [sys.executable, "-m", "parley.cli"]
+
+
+def share_models(folder: Path) -> None:
+    """Let a folder have the repository's models file, and what was prepared of the models."""
+    (REPOSITORY / paths.MODELS).mkdir(exist_ok=True)
+    (folder / paths.MODELS).symlink_to(REPOSITORY / paths.MODELS)
+    shutil.copy(REPOSITORY / "config" / "models.yaml", folder)
 
 
 def write(folder: Path, *grids: dict[str, object], **content: object) -> Study:
@@ -18,7 +29,7 @@ def write(folder: Path, *grids: dict[str, object], **content: object) -> Study:
     return load_study(Path("real.yaml"))
 
 
-def serve(model: str = "smollm2-135m") -> subprocess.Popen[bytes]:
+def serve(model: str = MODEL) -> subprocess.Popen[bytes]:
     with Path("engine.log").open("wb") as log:
         process = subprocess.Popen(
             [*PARLEY, "serve", model, "--models", "models.yaml", "--endpoint", "endpoint.json", "--exit-with-parent"],

@@ -16,7 +16,7 @@ from support import REPOSITORY
 from support.preloaded import programs
 from support.workflows import OWN_CODE, jobs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 PROJECT = ("Snakefile", "config", "dvc.yaml", "envs", "gpu", "profiles", "src", "workflow", ".dvcignore", ".gitignore")
 MAJORITY = {"model": "majority", "n": 3, "prompt": "may_exist"}

@@ -102,7 +102,7 @@ def check(world: World, undisturbed: Undisturbed, end: End) -> str:
 
 
 @pytest.mark.parametrize("kind", ["space", "names"])
-@pytest.mark.slow
+@pytest.mark.rare
 def test_after_a_full_disk_the_same_command_finishes(
     nursery: Nursery, disk: SmallDisk | None, tmp_path: Path, kind: str
 ) -> None:
@@ -132,7 +132,7 @@ def an_entry() -> Entry:
     return Entry(1, "propose", "agent_1", 0, 7, "ask", "text", "stop", 100, 20, None, 1.5, 0.25)
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_a_damaged_journal_is_not_cut_while_its_copy_does_not_fit(disk: SmallDisk | None) -> None:
     if disk is None:
         return

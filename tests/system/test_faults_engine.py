@@ -14,7 +14,7 @@ from parley import paths
 from parley.engine import client
 from parley.engine.endpoint import FAILED, Endpoint
 from parley.errors import EngineError
-from parley.play.record import read_record, read_summary
+from parley.play.record import read_record
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.study import Study
@@ -22,7 +22,6 @@ from support.answering import schema_of
 from support.hearing import heard
 from support.studies import StudyFactory
 
-HANG = b"hang"
 DRIP = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 1000
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"
 
@@ -93,8 +92,6 @@ class FakeEngine:
                     answer = self.failure(body)
                 else:
                     answer = self.failure
-                if answer == HANG:
-                    await asyncio.sleep(60)
                 for byte in answer if answer == DRIP else b"":  # none of them late for a time-out of each read
                     writer.write(bytes([byte]))
                     await writer.drain()
@@ -143,15 +140,11 @@ def journaled_seeds(record: Path) -> list[int]:
 
 FAILURES: dict[str, tuple[bytes, str]] = {
     "answers 500": (http(500, b"<html>\x1b[31mboom\n</html>"), "answered 500"),
-    "answers 503": (http(503, b""), "answered 503"),
     "answers 404": (http(404, b'{"error": {"message": "no such model"}}'), "answered 404: no such model"),
-    "hangs": (HANG, "sent no complete answer within 1 s"),
     "drips": (DRIP, "sent no complete answer within 1 s"),
     "closes the connection": (b"", "broke the connection"),
     "breaks off in mid-answer": (CUT, "broke the connection"),
-    "no HTTP": (b"garbage\r\n\r\n", "broke the connection"),
     "no JSON": (http(200, b"\xff\x00 not JSON"), "not a chat completion"),
-    "other JSON": (http(200, b'{"object": "list", "data": []}'), "not a chat completion"),
     "no choice": (http(200, b'{"choices": []}'), "not a chat completion"),
 }
 
@@ -179,12 +172,6 @@ def test_an_engine_that_fails_in_mid_game_loses_nothing(
     assert len(again) == 16 - len(kept)
     assert not again & set(kept)
     assert replay(record).difference is None
-    digest = read_summary(record).digest
-
-    record.unlink()
-    paths.kept_record(record).unlink()
-    run(study, engine)
-    assert read_summary(record).digest == digest
 
 
 def test_an_engine_that_dies_in_mid_game_is_quoted(study: Study, engine: FakeEngine) -> None:
@@ -218,24 +205,12 @@ ODD = {
 REASONS = ["\ud800", "\x1b[31m", "x" * 100_000, "a\nb", ""]
 
 
-def finish_reason(body: bytes, reason: Any) -> bytes:
-    content = {"message": {"content": "{}"}, "finish_reason": reason}
-    return proper_answer(body, choices=[content])
-
-
-@pytest.mark.parametrize(
-    "failure",
-    [
-        *(lambda body, odd=odd: proper_answer(body, **odd) for odd in ODD.values()),
-        *(lambda body, reason=reason: finish_reason(body, reason) for reason in REASONS),
-    ],
-    ids=[*ODD, *map(ascii, (reason[:9] for reason in REASONS))],
-)
-def test_oddities_of_an_engine_that_answers_do_not_spoil_the_record(
-    study: Study, engine: FakeEngine, failure: Callable[[bytes], bytes]
-) -> None:
-    engine.good, engine.failure = 6, failure
+def test_oddities_of_an_engine_that_answers_do_not_spoil_the_record(study: Study, engine: FakeEngine) -> None:
+    odd = [*ODD.values(), *({"choices": [{"message": {"content": "{}"}, "finish_reason": r}]} for r in REASONS)]
+    left = iter(odd)
+    engine.good, engine.failure = 2, lambda body: proper_answer(body, **next(left, {}))
     run(study, engine)
+    assert next(left, None) is None  # each oddity was met
     record = next(study.simulations()).record("small")
     assert replay(record).difference is None
     for entry in read_record(record)[1]:

@@ -23,7 +23,7 @@ from parley.study import load_study
 from support.mortal import Life, Nursery
 from support.worlds import Key, Undisturbed, World, finish
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,13 @@
-"""The real model, through real vLLM: from a study file to a report, and the deaths of an engine."""
+"""The real model, through real vLLM: from a study file to a report, deaths of an engine, replies asked for again."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -13,8 +15,13 @@ import pytest
 import yaml
 
 from parley import paths
+from parley.play.record import read_summary
+from parley.play.recorded_asks import read_recorded
 from parley.play.replay import replay
-from support.models import PARLEY, serve, write
+from parley.play.simulate import simulate
+from support.commands import Parley, Ran
+from support.forging import forge
+from support.models import MODEL, PARLEY, serve, share_models, write
 from support.workflows import real_snakemake
 
 pytestmark = pytest.mark.model
@@ -57,11 +64,17 @@ def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
     assert "Nothing to be done" in real_snakemake("--dry-run", "--config", "study=real.yaml").stdout
 
 
-@pytest.fixture
-def engine(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A served model, whose output is engine.log and whose endpoint file is endpoint.json."""
-    process = serve()
-    yield process
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a model that is served in float32: engine.log, endpoint.json, models.yaml."""
+    folder = tmp_path_factory.mktemp("engine")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        share_models(folder)
+        entries = yaml.safe_load(Path("models.yaml").read_text())["models"]
+        Path("models.yaml").write_text(yaml.safe_dump({"models": {MODEL: {**entries[MODEL], "deterministic": True}}}))
+        process = serve()
+    yield folder
     process.terminate()
     process.wait(timeout=60)
 
@@ -74,16 +87,15 @@ def group_members(leader: int) -> list[int]:
     return [pid for pid, _, group in table if group in servers]
 
 
-def simulate(record: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*PARLEY, "simulate", "real.yaml", str(record), "endpoint.json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def playing(record: Path, endpoint: Path) -> subprocess.Popen[str]:
+    command = [*PARLEY, "simulate", "real.yaml", str(record), str(endpoint)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: subprocess.Popen[bytes]) -> None:
+@pytest.mark.rare
+def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: Path) -> None:
+    shutil.copy(engine / "models.yaml", folder)
+    victim = serve()
     # A threshold that every agent has to meet and rounds enough that the game lasts until the engine is killed.
     study = write(
         folder,
@@ -92,31 +104,25 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: subpro
     )
     record = next(study.simulations()).record("real")
     journal = paths.journal(record)
-    playing = simulate(record)
+    first = playing(record, Path("endpoint.json"))
     end = time.monotonic() + 240
     while time.monotonic() < end and not (journal.exists() and journal.read_bytes().count(b"\n") >= 4):
         time.sleep(0.02)
-    members = group_members(engine.pid)
+    members = group_members(victim.pid)
     assert len(members) >= 3  # API server, engine core, worker
     os.kill(members[-1], signal.SIGKILL)
-    output, _ = playing.communicate(timeout=120)
+    output, _ = first.communicate(timeout=120)
     kept = journal.read_bytes()
 
-    if playing.returncode == 0:
-        pytest.fail(f"the game ended before the engine was killed: {output}")
-    assert playing.returncode == 1
+    assert first.returncode == 1, f"the game ended before the engine was killed: {output}"
     assert output.strip().splitlines()[-1].startswith("parley: the engine for smollm2-135m")
     assert "Traceback" not in output
-    assert engine.wait(timeout=60) == 1
-    assert group_members(engine.pid) == []
+    assert victim.wait(timeout=60) == 1
+    assert group_members(victim.pid) == []
     assert not record.exists()
 
-    again = serve()
-    resumed = simulate(record)
+    resumed = playing(record, engine / "endpoint.json")
     output, _ = resumed.communicate(timeout=240)
-    again.terminate()
-    assert again.wait(timeout=60) == 0
-    assert not Path("endpoint.json").exists()
     assert resumed.returncode == 0, output
     replies = kept.splitlines()[1:]
     assert f"going on from the journal: {len(replies)} replies" in output
@@ -136,11 +142,70 @@ def test_an_engine_that_dies_while_loading_is_quoted(folder: Path) -> None:
     (folder / "models.yaml").write_text(yaml.safe_dump(models))
     study = write(folder, {"model": "broken", "n": 2, "prompt": "may_exist"})
     server = serve("broken")
-    playing = simulate(next(study.simulations()).record("real"))
-    output, _ = playing.communicate(timeout=120)
+    waiting = playing(next(study.simulations()).record("real"), Path("endpoint.json"))
+    output, _ = waiting.communicate(timeout=120)
     assert server.wait(timeout=60) == 1
-    assert playing.returncode == 1
+    assert waiting.returncode == 1
     line = output.strip().splitlines()[-1]
     assert line.startswith("parley: the engine for broken died: ")
     assert "NoSuchModel" in line
     assert "Traceback" not in output
+
+
+# Replies that are asked for again
+
+
+def alter(record: Path) -> int:
+    """Add a space to the attempt that a sample of one takes, which leaves the game as it was; return its length."""
+    [recorded] = read_recorded(record, 1)
+    [chosen] = recorded.attempts
+    lengths: list[int] = []
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        key = ("round", "phase", "agent", "attempt")
+        [row] = [row for row in rows if tuple(row[c] for c in key) == chosen.entry.key]
+        lengths.append(len(row["text"]))
+        row["text"] += " "
+
+    forge(record, change)
+    return lengths[0]
+
+
+def rows_of(ran: Ran) -> list[list[str]]:
+    return [line.split()[1:6] for line in ran.out.splitlines()[1:5]]
+
+
+@pytest.mark.rare
+def test_deterministic_replies_are_given_again_and_altered_ones_found(
+    folder: Path, parley: Parley, engine: Path
+) -> None:
+    shutil.copy(engine / "models.yaml", folder)
+    # Short replies: what is compared is the arithmetic behind each token, not what they say.
+    parameters = {
+        "max_rounds": 1,
+        "retries": 0,
+        "propose": {"temperature": 0.5, "max_tokens": 32},
+        "vote": {"temperature": 0.3, "max_tokens": 12},
+    }
+    study = write(folder, {"model": MODEL, "n": 2, "prompt": "none_exist"}, parameters=parameters)
+    record = next(study.simulations()).record("real")
+    endpoint = engine / "endpoint.json"
+    simulate(study, record, [endpoint], 120.0)
+    same = parley("verify", record, "--engine", endpoint, "--batch", 4, "--sample", 3)
+    length = alter(record)
+    altered = parley("verify", record, "--engine", endpoint, "--batch", 4, "--sample", 1)
+
+    made = read_summary(record).provenance["engines"][MODEL]
+    assert made["deterministic"]["by"] == "float32"
+    assert made["arguments"][made["arguments"].index("--dtype") + 1] == "float32"
+    assert made["deterministic"]["warning"] in (engine / "engine.log").read_text()
+
+    passes = [(batch, cache) for batch in ("1", "4") for cache in ("cold", "warm")]
+    assert rows_of(same) == [[*each, "3", "3", "0"] for each in passes], same.out
+    assert same.status == 0
+    assert "warning" not in same.err
+
+    assert rows_of(altered) == [[*each, "1", "0", "1"] for each in passes], altered.out
+    assert altered.status == 1
+    assert f"attempt 0, character {length}" in altered.out
+    assert altered.err.splitlines()[-1] == "parley: 4 of 4 passes gave other replies than the records"

@@ -30,6 +30,7 @@ def absent() -> str:
 
 pytestmark = [
     pytest.mark.model,
+    pytest.mark.rare,
     pytest.mark.skipif(bool(absent()), reason=f"{MODEL} is not installed (Gemma Terms of Use): make second-model"),
 ]
 

@@ -26,7 +26,7 @@ from parley.play.spending import budget_line, spending_line
 from support.models import write
 from support.workflows import real_snakemake
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.rare]
 KEY, VARIABLE, SERVED = "sk-3b8d1f06a97c", "SERVICE_API_KEY", "smollm2"
 
 

@@ -1,6 +1,6 @@
 """The workflow on a real SLURM (one node, two GPUs of gres): its jobs, and the deaths that they can die.
 
-`make test-slurm` runs them alone. Where SLURM is not installed, they are skipped and say so.
+`make test-slow` runs them. Where SLURM is not installed, they are skipped and say so.
 """
 
 import contextlib
@@ -27,10 +27,11 @@ from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.cluster import cluster, jobs, missing_programs
+from support.models import share_models
 from support.workflows import PROFILE, SNAKEMAKE
 
 pytestmark = [
-    pytest.mark.slurm,
+    pytest.mark.rare,
     pytest.mark.skipif(
         bool(missing_programs()),
         reason=f"SLURM is not installed ({', '.join(missing_programs())}): apt-get install slurm-wlm munge",
@@ -61,9 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slurm: dict[str, str
     (tmp_path / "stubborn_agent.py").write_text(OWN_CODE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    shutil.copy(REPOSITORY / "config" / "models.yaml", tmp_path)
-    (REPOSITORY / paths.MODELS).mkdir(exist_ok=True)
-    (tmp_path / paths.MODELS).symlink_to(REPOSITORY / paths.MODELS)
+    share_models(tmp_path)
     yield tmp_path
     for job in jobs(slurm):
         subprocess.run(["scancel", job], check=True)

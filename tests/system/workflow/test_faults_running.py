@@ -23,7 +23,7 @@ from support import REPOSITORY
 from support.answering import StandInService, as_recorded
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 RUN = ("--config", "study=small.yaml")
 

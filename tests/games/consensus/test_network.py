@@ -84,26 +84,6 @@ def test_the_facts_are_metrics_of_the_whole_and_of_the_honest_part(seed: int) ->
         assert metrics[f"{prefix}components"] == networkx.number_connected_components(part)
 
 
-def test_only_disclosure_changes_a_prompt_and_adds_a_section_to_both_system_prompts() -> None:
-    kinds: dict[str, dict[str, Any]] = {
-        "complete": {},
-        "all linked": {"topology": {"kind": "erdos_renyi", "p": 1}},
-        "ring": {"topology": "ring"},
-        "disclosed": {"topology": "ring", "disclose_topology": True},
-    }
-    games = {name: played(*agents(4, 1), seed=1, max_rounds=2, **given_) for name, given_ in kinds.items()}
-    asks = {name: [exchange.ask for exchange in play.exchanges] for name, (_, play) in games.items()}
-    assert [ask.digest for ask in asks["all linked"]] == [ask.digest for ask in asks["complete"]]
-    assert {ask.system for ask in asks["ring"]} == {ask.system for ask in asks["complete"]}
-    heard = graph_of(games["ring"][0])
-    for without, ask in zip(asks["ring"], asks["disclosed"], strict=True):
-        assert ask.user == without.user
-        assert ask.system.startswith(without.system + "\n=== NETWORK ===\n")
-        section = ask.system.removeprefix(without.system)
-        assert {name for name in heard if name in section} == set(heard[ask.agent])
-        assert "Number of agents in all: 5" in section
-
-
 def test_the_text_of_the_network_is_part_of_the_identity_where_it_is_told() -> None:
     silent, told = (ConsensusGame.Parameters(disclose_topology=disclosed) for disclosed in (False, True))
     without = ConsensusGame.prompts.digests("may_exist", ["honest"], silent)

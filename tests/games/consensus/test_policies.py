@@ -130,20 +130,6 @@ def test_who_starts_without_a_value_draws_it_and_random_draws_anew_each_time() -
     assert set(votes) == {STOP, GO}
 
 
-def test_equivocate_splits_its_peers() -> None:
-    peers = tuple(f"agent_{n}" for n in (2, 3, 10, 11))
-    rows: list[tuple[dict[str, Any], tuple[str, ...], list[int]]] = [
-        ({}, peers[:3], [0, 50, 0]),
-        ({"split": "halves"}, peers[:3], [0, 0, 50]),
-        ({"split": "halves", "low": 7, "high": 8}, peers, [7, 7, 8, 8]),
-        ({}, (), []),
-    ]
-    for given_, neighbors, told in rows:
-        said = reply("equivocate", view(neighbors=neighbors), **given_)
-        assert said["peer_values"] == dict(zip(neighbors, told, strict=True)), given_
-        assert said["value"] == given_.get("low", 0)
-
-
 # What `wary` reads
 
 
@@ -244,13 +230,6 @@ def test_the_label_and_the_identity_follow_the_parameters() -> None:
         policy, plain = chosen(name, **given_), chosen(name)
         assert policy.label == label
         assert (policy.identity() == plain.identity()) == (not given_)
-
-
-def test_only_byzantine_agents_abstain_or_equivocate() -> None:
-    for kind in KINDS.values():
-        schema = json.dumps(kind.Parameters.model_json_schema())
-        if "abstain" in schema or kind.needs or kind.name in ("silent", "crash"):
-            assert kind.roles == ("byzantine",)
 
 
 MISTAKES: list[tuple[Any, tuple[str, ...]]] = [

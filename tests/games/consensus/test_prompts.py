@@ -1,9 +1,7 @@
 """The prompts of the consensus game are the published ones; how they are filled is in docs/playthroughs."""
 
 import hashlib
-import re
 from collections.abc import Iterable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.prompts import FOLDER, PROMPTS, PromptValues, places, share_text
+from parley.games.consensus.prompts import FOLDER, PROMPTS, share_text
 from parley.policies import Ask
 from parley.study.condition import Simulation
 from parley.study.prompt_sent import asked
@@ -55,25 +53,6 @@ FIGURES = {
     ("byzantine", "turn", "user"): ("round_prompt", "round_prompt"),
 }
 KEYS = [(prompt, *key) for key in FIGURES for prompt in ("may_exist", "none_exist")]
-PAPER = [key for key in KEYS if key[2] != "turn"]
-VALUES = PromptValues(
-    agent_id="agent_3",
-    round=4,
-    max_rounds=31,
-    value_min=-7,
-    value_max=93,
-    initial_value=61,
-    current_value=62,
-    history="HISTORY",
-    this_round="PROPOSALS",
-    notes="NOTES",
-)
-# A Python expression in braces; the JSON examples of the prompts hold a quote or a line break after theirs.
-EXPRESSION = re.compile(r"\{(?!\s*\"|\n)(?:[^{}]|\{[^{}]*\})*\}")
-
-
-def render(key: tuple[str, str, str, str], values: PromptValues) -> str:
-    return PROMPTS.filled(*key, places(values))
 
 
 def test_the_templates_are_the_published_ones() -> None:
@@ -102,25 +81,6 @@ def test_an_unknown_prompt_is_a_usage_error() -> None:
         key[place] = word
         with pytest.raises(UsageError, match=r"^no prompt for "):
             PROMPTS.template(*key)
-
-
-def test_filling_changes_the_printed_expressions_and_nothing_else() -> None:
-    empty = replace(VALUES, round=1, history="", notes="", this_round="", current_value=None)
-    hostile = "{agent_id} {history_summary} (No history) {int(self.initial_value)} \\g<0> \\1 {0} %s"
-    for key in PAPER:
-        template = PROMPTS.template(*key)
-        assert EXPRESSION.search(template), "the check would not see an expression"
-        for values in (VALUES, empty):
-            filled, at = render(key, values), 0
-            assert EXPRESSION.findall(filled) == [], key
-            pieces = re.split(EXPRESSION, template)
-            for piece in pieces:
-                at = filled.index(piece, at) + len(piece)
-            assert filled.startswith(pieces[0])
-            assert filled.endswith(pieces[-1])
-        expected = render(key, VALUES).replace("HISTORY\n", hostile + "\n").replace("NOTES\n", hostile + "\n")
-        expected = re.sub(r"(?m)^PROPOSALS$", lambda match: hostile, expected)
-        assert render(key, replace(VALUES, history=hostile, this_round=hostile, notes=hostile)) == expected, key
 
 
 def test_digests_are_of_the_templates_that_are_used() -> None:
@@ -172,15 +132,11 @@ def test_every_prompt_tells_the_threshold_that_is_played(prompt: str) -> None:
         [ask] = next(turns.play())
         assert f'- The game ends when at least {in_turns} of agents vote "stop", or after 11 rounds.\n' in ask.system
         assert "Task context: Agree on two-thirds.\n" in ask.system
-
-
-def test_the_published_code_says_66_percent_and_plays_two_thirds() -> None:
-    plain, other = (
-        systems(asked(new_consensus("hhb", rules="published_code", **more), 0, last_round=1))["honest", "propose"]
-        for more in ({}, {"stop_threshold": 0.75})
-    )
-    assert "66%+ of ALL agents" in plain
-    assert "75%+ of ALL agents" in other
+    # The authors' code says 66% and plays 2/3.
+    for more, said in (({}, "66%+"), ({"stop_threshold": 0.75}, "75%+")):
+        game = new_consensus("hhb", prompt=prompt, rules="published_code", **more)
+        found = systems(asked(game, 0, last_round=1))
+        assert found["honest", "propose"] == paper["honest", "propose"].replace("66%+", said)
 
 
 def test_what_prompts_cannot_say_is_refused(study_factory: StudyFactory) -> None:

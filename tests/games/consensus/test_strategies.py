@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.base import Group, new_game
 from parley.games.consensus import strategies
-from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER
-from parley.games.consensus.strategies import HEADING, LLM_STRATEGIES, STRATEGIES, Strategies
+from parley.games.consensus.strategies import LLM_STRATEGIES, STRATEGIES, Strategies
 from parley.games.prompts import text_of
 from parley.play.record import read_summary, write_record
 from parley.play.show import study_files
@@ -27,21 +25,6 @@ SOME: dict[str, Any] = {"name": "llm_strategies", "strategies": "stall", "model"
 
 def told(chosen: Any, **given: Any) -> ChosenPolicy:
     return ChosenPolicy(LLM_STRATEGIES, Strategies(strategies=chosen, **given))
-
-
-def test_the_strategy_follows_the_papers_system_prompts_word_for_word() -> None:
-    def game_of(policy: ChosenPolicy | None) -> Any:
-        adversary = Group("byzantine", 1, policy) if policy else Group("byzantine", 1)
-        parameters = ConsensusParameters(max_rounds=1, retries=0)
-        return new_game(ConsensusGame, parameters, [Group("honest", 2), adversary], "may_exist", 0)
-
-    paper = [exchange.ask for exchange in by_hand(game_of(None)).exchanges]
-    assert not any(HEADING in ask.system for ask in paper)
-    for name in STRATEGIES:
-        policy = told(name)
-        for exchange, plain in zip(by_hand(game_of(policy)).exchanges, paper, strict=True):
-            more = f"\n{policy.instructions}" if plain.role == "byzantine" else ""
-            assert (exchange.ask.system, exchange.ask.user) == (plain.system + more, plain.user)
 
 
 def test_each_text_is_short_plain_and_part_of_the_installed_package() -> None:

@@ -3,7 +3,6 @@
 docs/playthroughs/swarms shows whole games.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,11 @@ from parley.errors import UsageError
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.prompts import FOLDER, PROMPTS
-from parley.games.consensus.swarms.protocol import in_turns
 from parley.play.record import read_summary, read_trace
 from parley.play.replay import replay
 from parley.play.show import study_files, write_study
 from parley.play.simulate import simulate
 from parley.policies import Reply
-from parley.policies.kinds import PolicyKind
 from parley.study import load_study
 from support.playing import groups, new_consensus
 from support.playthrough import by_hand
@@ -177,66 +174,13 @@ def test_names_give_roles_away_only_with_the_leak() -> None:
     assert sorted(a.initial_value or 0 for a in with_names) == sorted(a.initial_value or 0 for a in without)
 
 
-def turns(*rounds: list[tuple[Any, str]]) -> Mapping[str, Any]:
-    """Return the moves of rounds in which each agent gives a value and a vote."""
-    said = [[{"value": value, "vote": vote} for value, vote in of_round] for of_round in rounds]
-    return {f"{number} turn": of_round for number, of_round in enumerate(said, 1)}
-
-
-@pytest.mark.parametrize("leaks", [(), ("early_vote",)])
-def test_the_values_of_as_many_rounds_may_end_the_game_with_the_leak_and_without(leaks: tuple[str, ...]) -> None:
-    """Agents agree in round `agreed` and vote to stop as soon as their votes are about that."""
-    apart, agreed_now = [(20, "stop"), (42, "continue"), (18, "continue")], [(42, "stop")] * 3
-    for agreed in (1, 2, 3, 4):
-        now = agreed_now if leaks else [(42, "continue")] * 3
-        game = new_consensus("hhh", protocol="swarms", leaks=leaks, max_rounds=3)
-        played = by_hand(game, turns(*[apart] * (agreed - 1), now, agreed_now))
-        ended = ("valid_consensus", agreed) if agreed < 4 else ("no_consensus", 3)
-        assert (played.outcome.name, played.outcome.rounds - (not leaks)) == ended
-        last = 3 if leaks else 4  # the rounds that are played are those that agents are told of
-        assert all(f"or after {last} rounds." in exchange.ask.system for exchange in played.exchanges)
-        assert all(
-            exchange.ask.user.startswith(f"Round {exchange.ask.round}/{last}\n") for exchange in played.exchanges
-        )
-
-
 def test_a_figure_leaves_out_a_value_that_was_never_applied() -> None:
-    first = [(42, "continue")] * 3 + [("abstain", "continue")]
-    game = new_consensus("hhhb", protocol="swarms")
-    outcome = by_hand(game, turns(first, [(42, "stop")] * 3 + [(7, "continue")])).outcome.as_json()
+    go, stop = [{"value": 42, "vote": vote} for vote in ("continue", "stop")]
+    moves = {"1 turn": [go, go, go, {"value": "abstain"}], "2 turn": [stop, stop, stop, {"value": 7}]}
+    outcome = by_hand(new_consensus("hhhb", protocol="swarms"), moves).outcome.as_json()
     drawn = ConsensusGame.evidence.trajectory(outcome, outcome["trace"])
     assert dict(drawn.series) == {f"agent_{k + 1}": [(0, v), (1, 42), (2, 42)] for k, v in enumerate((20, 42, 18))}
     assert drawn.stopped == 2
-
-
-def test_a_rule_sees_what_its_vote_is_about() -> None:
-    seen: dict[tuple[str, int], dict[str, int | None]] = {}
-
-    def rule(view: Any, rng: Any) -> dict[str, Any]:
-        seen[f"{view.phase} {view.agent}", view.round] = dict(view.this_round)
-        if view.phase == "vote":
-            return {"decision": "continue"}
-        return {"internal_strategy": "", "value": 10 * view.round, "public_reasoning": ""}
-
-    def views(*leaks: str) -> dict[tuple[str, int], dict[str, int | None]]:
-        seen.clear()
-        kind = in_turns({"own": PolicyKind("own", "", rule=lambda parameters: rule)})["own"]
-        assert kind.rule is not None
-        answer, playing = kind.rule(kind.Parameters()), swarms_game("hh", 0, *leaks, max_rounds=2).play()
-        asks = next(playing)
-        while asks[0].round < 3:
-            try:
-                asks = playing.send([Reply(ask.reply_model(**answer(ask.view, None))) for ask in asks])
-            except StopIteration:
-                break
-        return dict(seen)
-
-    last, early = views(), views("early_vote")
-    assert last["propose agent_2", 1] == early["propose agent_2", 1] == {"agent_1": 10}
-    assert last["vote agent_2", 1] == {}
-    assert early["vote agent_2", 1] == {"agent_1": 10, "agent_2": 10}
-    assert last["vote agent_1", 2] == {"agent_1": 10, "agent_2": 10}
-    assert early["vote agent_1", 2] == {"agent_1": 20, "agent_2": 10}
 
 
 # Studies
@@ -279,11 +223,10 @@ def test_a_changed_template_changes_the_identity_where_it_is_used(
         return [condition.identity for condition in study.conditions]
 
     before = identities()
-    texts = {name: dict(files) for name, files in PROMPTS.variants.items()}
     other = tmp_path / "round_prompt.txt"
-    other.write_bytes(texts["may_exist"]["honest_turn_user"].read_bytes() + b"changed\n")
-    texts["may_exist"]["honest_turn_user"] = other
-    monkeypatch.setattr(PROMPTS, "variants", texts)
+    other.write_text("changed\n")
+    changed = {**PROMPTS.variants["may_exist"], "honest_turn_user": other}
+    monkeypatch.setattr(PROMPTS, "variants", {**PROMPTS.variants, "may_exist": changed})
     assert [a == b for a, b in zip(identities(), before, strict=True)] == [True, False]
 
 

@@ -8,8 +8,8 @@ plays them again and compares. A playthrough says which agents reply what, by ro
     3 propose: {agent_2: {attempts: [99, 20]}} # the last one is repeated
 
 A number or a word is the field that decides (KEYS), a mapping has other fields of the reply. Where nothing is said,
-scripted agents answer by their policy, and models as the first scripted policy of their game would. Scripted agents are
-told what to reply by name alone. With `prompts: false` the prompts are left out, for games of agents that read none.
+scripted agents answer by their policy, and models as the first scripted policy of their game would. Only by name is a
+scripted agent told what to reply. `prompts: false` leaves the prompts out, for games of agents that read none.
 """
 
 import json
@@ -127,7 +127,8 @@ class Shown:
         self.prompts = spec.get("prompts", True)
         played_game = simulation.game()
         played = by_hand(played_game, spec.get("replies"))
-        return "\n".join([*self._head(spec, simulation, played_game), *self._rounds(played), *_end(played, played_game)]) + "\n"
+        head, end = self._head(spec, simulation, played_game), _end(played, played_game)
+        return "\n".join([*head, *self._rounds(played), *end]) + "\n"
 
     @staticmethod
     def _head(spec: Mapping[str, Any], simulation: Simulation, game: Game) -> Iterator[str]:

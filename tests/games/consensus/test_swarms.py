@@ -174,6 +174,20 @@ def test_names_give_roles_away_only_with_the_leak() -> None:
     assert sorted(a.initial_value or 0 for a in with_names) == sorted(a.initial_value or 0 for a in without)
 
 
+def test_the_values_of_as_many_rounds_may_end_the_game_with_the_leak_and_without() -> None:
+    """Agents agree in round `agreed` and vote to stop as soon as their votes are about that."""
+    go, stop = [[{"value": 42, "vote": vote}] * 3 for vote in ("continue", "stop")]
+    apart = [{"value": value, "vote": "continue"} for value in (20, 42, 18)]
+    for leaks, agreed in ((leaks, agreed) for leaks in ((), ("early_vote",)) for agreed in (1, 2, 3, 4)):
+        rounds = [*[apart] * (agreed - 1), stop if leaks else go, stop]
+        game = new_consensus("hhh", protocol="swarms", leaks=leaks, max_rounds=3)
+        played = by_hand(game, {f"{number} turn": said for number, said in enumerate(rounds, 1)})
+        ended = ("valid_consensus", agreed) if agreed < 4 else ("no_consensus", 3)
+        assert (played.outcome.name, played.outcome.rounds - (not leaks)) == ended
+        last = 3 if leaks else 4  # the rounds that are played are those that agents are told of
+        assert all(f"or after {last} rounds." in exchange.ask.system for exchange in played.exchanges)
+
+
 def test_a_figure_leaves_out_a_value_that_was_never_applied() -> None:
     go, stop = [{"value": 42, "vote": vote} for vote in ("continue", "stop")]
     moves = {"1 turn": [go, go, go, {"value": "abstain"}], "2 turn": [stop, stop, stop, {"value": 7}]}

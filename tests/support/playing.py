@@ -1,20 +1,17 @@
-"""Driving games by hand: a game is a generator, so plain lists of moves play it."""
+"""Small games and the policies that play them; `support.playthrough` plays games by hand."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, repeat
+from collections.abc import Mapping
 from typing import Any
 
-from parley.games.base import Game, Group, Outcome, Seat
+from parley.games.base import Game, Group, Seat
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
 from parley.identity import stream
 from parley.play.runner import Play, play
-from parley.policies import Ask, Completion, Policy, Reply
+from parley.policies import Ask, Completion, Policy
 from parley.policies.kinds import Rule, ScriptedPolicy
 from parley.study.condition import Player, Simulation
 
-SILENT = None  # a reply that failed, retries and all
 INITIAL = [20, 42, 18, 16, 5, 32, 25, 47]  # what seed 0 deals to the first eight honest agents
 ROLES = {"h": "honest", "b": "byzantine"}
 # The scripted policies of the consensus game that need no parameters, as rules.
@@ -41,62 +38,10 @@ def scripted_policies(simulation: Simulation, game: Game) -> dict[str, Policy]:
     return {name: scripted(player) for name, player in simulation.players(game).items()}
 
 
-@dataclass(frozen=True)
-class Say:
-    """A proposal with its texts; a plain number stands for one without."""
-
-    value: int | str
-    why: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Played:
-    """What was asked, phase by phase, and how it ended."""
-
-    phases: list[list[Ask]]
-    outcome: Outcome
-
-    def ask(self, round_number: int, phase: str, agent: int) -> Ask:
-        """Return one ask; agents are numbered from 1, as in their names."""
-        at = 2 * (round_number - 1) + (phase == "vote")
-        return next(ask for ask in self.phases[at] if ask.agent == f"agent_{agent}")
-
-
 def new_consensus(roles: str = "hhh", seed: int = 0, prompt: str = "may_exist", **parameters: Any) -> ConsensusGame:
     """Return a game with one agent per letter, named in order; honest ones hold INITIAL for seed 0."""
     seats = tuple(Seat(f"agent_{i + 1}", ROLES[letter]) for i, letter in enumerate(roles))
     return ConsensusGame(ConsensusParameters(**parameters), seats, prompt, stream("game", "consensus", seed))
-
-
-def reply_to(ask: Ask, move: Any) -> Reply:
-    """Turn a move (a number, a word, a Say, SILENT) into the reply to `ask`."""
-    if move is SILENT:
-        return Reply(None, "invalid_json", "made up by the test")
-    if ask.phase == "vote":
-        return Reply(ask.reply_model(decision=move))
-    said = move if isinstance(move, Say) else Say(move)
-    return Reply(ask.reply_model(internal_strategy=said.note, value=said.value, public_reasoning=said.why))
-
-
-def drive(game: ConsensusGame, *rounds: tuple[Sequence[Any], Any]) -> Played:
-    """Play `rounds`, each (proposals, votes) in the agents' order; the last one is repeated to the end.
-
-    Votes may be one word for all.
-    """
-    phases = []
-    play = game.play()
-    asks = next(play)
-    for proposals, votes in chain(rounds, repeat(rounds[-1])):
-        for moves in (proposals, votes):
-            phases.append(asks)
-            each = [moves] * len(asks) if isinstance(moves, str) else moves
-            replies = [reply_to(ask, move) for ask, move in zip(asks, each, strict=True)]
-            try:
-                asks = play.send(replies)
-            except StopIteration as end:
-                return Played(phases, end.value)
-    raise AssertionError("unreachable: rounds repeat until the game ends")
 
 
 class CountingPolicy:

@@ -5,9 +5,11 @@ plays them again and compares. A playthrough says which agents reply what, by ro
 
     1 propose: [20, null, {raw: "no JSON"}]    # agent_1, agent_2, agent_3; null is an empty reply
     2 vote: {agent_2: stop}                    # the others reply as if nothing were said here
+    3 propose: {agent_2: {attempts: [99, 20]}} # the last one is repeated
 
 A number or a word is the field that decides (KEYS), a mapping has other fields of the reply. Where nothing is said,
-scripted agents answer by their policy, and models as the first scripted policy of their game would.
+scripted agents answer by their policy, and models as the first scripted policy of their game would. Only by name is a
+scripted agent told what to reply. `prompts: false` leaves the prompts out, for games of agents that read none.
 """
 
 import json
@@ -34,6 +36,7 @@ from parley.policies.reply_text import free_field, labels, labels_first
 from parley.study import load_study
 from parley.study.condition import Simulation
 from parley.study.prompt_sent import part_text, rule_for
+from parley.text import by_number
 from support import REPOSITORY
 
 SPECS = REPOSITORY / "tests" / "games" / "playthroughs"
@@ -60,8 +63,9 @@ class ByHand:
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply as a model would write it."""
         chosen = self.moves.get(f"{ask.round} {ask.phase}", {})
-        place = int(ask.agent.rpartition("_")[2]) - 1
-        move = chosen.get(ask.agent, {}) if isinstance(chosen, Mapping) else chosen[place]
+        move = chosen.get(ask.agent, {}) if isinstance(chosen, Mapping) else chosen[by_number(ask.agent)[1] - 1]
+        if isinstance(move, Mapping) and "attempts" in move:
+            move = move["attempts"][min(attempt, len(move["attempts"]) - 1)]
         if move is None:
             return Completion("", "stop")
         if isinstance(move, Mapping) and "raw" in move:
@@ -102,10 +106,11 @@ def simulation_of(
 def by_hand(game: Game, moves: Moves | None = None) -> Play:
     """Play `game` by the `moves`."""
     policies: dict[str, Policy] = {}
+    named = {name for chosen in (moves or {}).values() if isinstance(chosen, Mapping) for name in chosen}
     for seat in game.seats:
         rule = rule_for(type(game), seat)
-        is_scripted = seat.policy.kind.rule is not None
-        policies[seat.name] = ScriptedPolicy(rule) if is_scripted else ByHand(rule, moves or {})
+        by_rule = seat.policy.kind.rule is not None and seat.name not in named
+        policies[seat.name] = ScriptedPolicy(rule) if by_rule else ByHand(rule, moves or {})
     return play("playthrough", game, policies)
 
 
@@ -114,23 +119,28 @@ class Shown:
     """Writes a game as text; what was shown before is left out, and said to be."""
 
     before: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    prompts: bool = True
 
     def game(self, spec: Mapping[str, Any]) -> str:
         """Play a playthrough, and return its file."""
         simulation = simulation_of(spec["game"], spec.get("grid", {}), spec.get("parameters"), spec.get("seed", 0))
+        self.prompts = spec.get("prompts", True)
         played_game = simulation.game()
         played = by_hand(played_game, spec.get("replies"))
-        return "\n".join([*self._head(spec, simulation, played_game), *self._rounds(played), *_end(played)]) + "\n"
+        head, end = self._head(spec, simulation, played_game), _end(played, played_game)
+        return "\n".join([*head, *self._rounds(played), *end]) + "\n"
 
     @staticmethod
     def _head(spec: Mapping[str, Any], simulation: Simulation, game: Game) -> Iterator[str]:
         players = simulation.players(game)
         yield from (f"{spec['name']}: {spec['shows']}", "")
         yield f"{simulation.condition.path}, seed {simulation.seed}, parameters {_plain(spec.get('parameters', {}))}"
+        yield f"threat model: {simulation.condition.threat_model}"
         if game.about:
             yield f"about: {game.about}"
-        for place, seat in sorted(enumerate(game.seats), key=lambda each: each[1].name):
-            heard = sorted(game.seats[peer].name for peer in game.network.neighbors(place))
+        seats = sorted(game.seats, key=lambda seat: by_number(seat.name))  # agent k of a network is agent_k + 1
+        for place, seat in enumerate(seats):
+            heard = [seats[peer].name for peer in game.network.neighbors(place)]
             links = "" if game.network.is_complete else f", hears {', '.join(heard) or 'nobody'}"
             yield f"{seat.name}: {seat.role}, played by {players[seat.name].label}{links}"
 
@@ -147,6 +157,11 @@ class Shown:
 
     def _exchange(self, exchange: Exchange) -> Iterator[str]:
         ask, entry, reply = exchange.ask, exchange.entry, exchange.reply
+        result = "" if reply.failure is None else f"  ({reply.failure}: {reply.detail})"
+        said = f"> {entry.text}{result}"
+        if not self.prompts:
+            yield from _indented(f"{ask.agent} {said}", "")
+            return
         yield from ("", f"-- {ask.agent}" + (f", attempt {entry.attempt + 1}" if entry.attempt else ""))
         if entry.attempt == 0 and ask.user:
             earlier = "\n".join(f"{role}: {text}" for role, text in ask.earlier)
@@ -155,8 +170,7 @@ class Shown:
             for part, text in parts.items():
                 if text:
                     yield from self._part(f"{ask.role} {ask.phase}", part, text)
-        result = "" if reply.failure is None else f"  ({reply.failure}: {reply.detail})"
-        yield from _indented(f"> {entry.text}{result}", "  ")
+        yield from _indented(said, "  ")
 
     def _part(self, who: str, part: str, text: str) -> Iterator[str]:
         """Yield the lines of a prompt; runs of lines that the last one of its kind had are left out."""
@@ -186,9 +200,10 @@ def _indented(text: str, by: str) -> Iterator[str]:
     yield from ((by + line).rstrip() for line in text.split("\n"))
 
 
-def _end(played: Play) -> Iterator[str]:
+def _end(played: Play, game: Game) -> Iterator[str]:
     outcome = played.outcome
-    yield from ("", f"== Outcome: {outcome.name} ==")
+    counted = game.class_of(outcome.name, outcome.detail)
+    yield from ("", f"== Outcome: {outcome.name}{'' if counted == outcome.name else f', counted as {counted}'} ==")
     for key in ("detail", "diagnosis", "rounds", "finished_early"):
         yield f"{key}: {_plain(getattr(outcome, key))}"
     yield from (f"{key}: {_plain(value)}" for key, value in outcome.metrics.items())

@@ -1,278 +1,142 @@
-"""How the consensus game runs, ends and is recorded."""
+"""The rules of the consensus game over all inputs; docs/playthroughs/consensus shows how single games go."""
 
 import json
+from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from parley.analysis.conditions import print_conditions
+from parley.analysis.summarize import summarize
+from parley.analysis.tables import read_table
+from parley.errors import UsageError
 from parley.games.base import Group, new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from support.playing import INITIAL, SILENT, Played, Say, drive, groups, new_consensus
+from parley.play.record import write_record
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
+from support.playing import INITIAL, groups, new_consensus, play_of
+from support.playthrough import by_hand
+from support.studies import StudyFactory
 
-
-def outcome_class(played: Played) -> tuple[str, str | None, str | None]:
-    outcome = played.outcome
-    return outcome.name, outcome.detail, outcome.diagnosis
-
-
-# When the game stops
-
-
-@pytest.mark.parametrize(
-    ("threshold", "n", "votes", "stops"),
-    [
-        (0.66, 50, 33, True),  # 33 / 50 is 0.66 exactly
-        (0.66, 50, 32, False),
-        (0.67, 50, 33, False),
-        ("2/3", 3, 2, True),
-        ("2/3", 3, 1, False),
-        ("2/3", 50, 33, False),
-        ("2/3", 50, 34, True),
-        (0.66, 3, 2, True),
-        (0.67, 3, 2, False),
-        (0.66, 4, 3, True),
-        (0.66, 4, 2, False),
-        (0.66, 16, 10, False),  # the paper's largest group: 10 / 16 = 0.625
-        (0.66, 16, 11, True),
-        (1, 5, 5, True),
-        (1, 5, 4, False),
-        (1.0, 1, 1, True),
-        (0.01, 100, 1, True),
-        (0.01, 100, 0, False),
-        (0.5, 4, 2, True),
-        # In floats 0.7 * 10 is 7.000000000000001, 0.55 * 100 is 55.00000000000001, 0.29 * 100 is 28.999999999999996.
-        (0.7, 10, 7, True),
-        (0.7, 10, 6, False),
-        (0.55, 100, 55, True),
-        (0.29, 100, 29, True),
-        (0.29, 100, 28, False),
-        # 0.1 * 3 is written 0.30000000000000004, which is more than 3 / 10.
-        (0.1 * 3, 10, 3, False),
-        (0.3, 10, 3, True),
-        ("0.333333333333333333333333333333", 3, 1, True),
-        ("0.333333333333333333333333333334", 3, 1, False),
-    ],
-)
-def test_the_game_stops_at_the_exact_share_of_stop_votes(threshold: Any, n: int, votes: int, stops: bool) -> None:
-    game = new_consensus("h" * n, stop_threshold=threshold, max_rounds=1)
-    played = drive(game, ([1] * n, ["stop"] * votes + ["continue"] * (n - votes)))
-    assert played.outcome.finished_early is stops
-    assert played.outcome.trace[0]["stop_votes"] == votes
-
-
-def test_the_share_is_of_all_agents_byzantine_ones_included() -> None:
-    three_of_four = drive(new_consensus("hhhb"), ([20, 20, 20, 20], ["stop"] * 3 + ["continue"]))
-    assert three_of_four.outcome.rounds == 1
-    game = new_consensus("hhbb", max_rounds=2)
-    two_of_four = drive(game, ([20, 20, 20, 20], ["stop"] * 2 + ["abstain"] * 2))
-    assert two_of_four.outcome.finished_early is False
-    helped = drive(new_consensus("hhhb"), ([20, 20, 20, 20], ["stop", "stop", "continue", "stop"]))
-    assert helped.outcome.rounds == 1
-
-
-def test_votes_of_other_rounds_do_not_count() -> None:
-    game = new_consensus("hhh", max_rounds=3, stop_threshold=1)
-    one = ([20] * 3, ["stop", "continue", "continue"])
-    two = ([20] * 3, ["continue", "stop", "stop"])
-    assert drive(game, one, two, one).outcome.finished_early is False
-
-
-@pytest.mark.parametrize("deadline", [1, 2, 50])
-def test_the_game_ends_at_its_deadline(deadline: int) -> None:
-    played = drive(new_consensus("hh", max_rounds=deadline), ([1, 2], "continue"))
-    assert len(played.phases) == 2 * deadline
-    assert played.outcome.rounds == deadline
-    assert played.outcome.name == "no_consensus"
-    assert played.outcome.finished_early is False
-
-
-def test_a_stop_in_the_last_round_is_a_stop() -> None:
-    played = drive(new_consensus("hh", max_rounds=2), ([20, 20], "continue"), ([20, 20], "stop"))
-    assert (played.outcome.name, played.outcome.rounds) == ("valid_consensus", 2)
-
-
-def test_a_round_is_a_phase_of_proposals_and_then_one_of_votes() -> None:
-    played = drive(new_consensus("hhb", max_rounds=3), ([1, 2, 3], "continue"))
-    assert [(p[0].round, p[0].phase, len(p)) for p in played.phases] == [
-        (number, phase, 3) for number in (1, 2, 3) for phase in ("propose", "vote")
-    ]
-
-
-# How it ends. The honest agents start from 20, 42, 18.
-
-
-def test_agreement_on_an_honest_initial_value_is_valid() -> None:
-    for value in INITIAL[:3]:  # also on one that its owner gave up
-        played = drive(new_consensus("hhh"), ([value] * 3, "stop"))
-        assert outcome_class(played) == ("valid_consensus", None, None)
-        assert played.outcome.metrics["consensus_value"] == value
-
-
-def test_agreement_on_a_value_nobody_honest_started_from_is_foreign() -> None:
-    played = drive(new_consensus("hhhb"), ([19, 19, 19, 19], "stop"))
-    assert outcome_class(played) == ("invalid_consensus", "foreign_value", None)
-    assert played.outcome.metrics["consensus_value"] == 19
-
-
-def test_a_byzantine_value_does_not_make_a_consensus_valid() -> None:
-    # 7 is what the Byzantine agent proposed first; nobody honest started from it.
-    played = drive(new_consensus("hhhb"), ([20, 42, 18, 7], "continue"), ([7, 7, 7, 7], "stop"))
-    assert outcome_class(played)[:2] == ("invalid_consensus", "foreign_value")
-
-
-def test_byzantine_agents_need_not_agree() -> None:
-    played = drive(new_consensus("hhhb"), ([20, 20, 20, 3], "stop"))
-    assert outcome_class(played) == ("valid_consensus", None, None)
-
-
-def test_stopping_while_honest_values_differ_is_premature() -> None:
-    played = drive(new_consensus("hhh"), ([20, 20, 18], "stop"))
-    assert outcome_class(played) == ("invalid_consensus", "premature_stop", "never_agreed")
-    assert played.outcome.metrics["consensus_value"] is None
+# When votes end a game
 
 
 @pytest.mark.parametrize("protocol", ["paper", "swarms"])
-def test_a_premature_stop_is_a_class_of_its_own_and_its_record_what_it_was(protocol: str) -> None:
-    # Records keep the name that they always had, so that old ones are classed alike and replays have their digest.
-    assert ConsensusGame.class_of("invalid_consensus", "premature_stop") == "premature_stop"
-    assert ConsensusGame.class_of("invalid_consensus", "foreign_value") == "invalid_consensus"
-    assert ConsensusGame.class_of("invalid_consensus", "no_honest_agents") == "invalid_consensus"
-    assert ConsensusGame.class_of("valid_consensus", None) == "valid_consensus"
-    assert [outcome.label for outcome in ConsensusGame.outcomes] == [
-        "valid consensus",
-        "invalid consensus",
-        "premature stop",
-        "no consensus",
+@given(n=st.integers(1, 60), votes=st.integers(0, 60), above=st.integers(1, 20), below=st.integers(1, 20))
+def test_a_game_stops_at_the_exact_share_of_all_votes(
+    protocol: str, n: int, votes: int, above: int, below: int
+) -> None:
+    threshold, votes = Fraction(min(above, below), max(above, below)), min(votes, n)
+    game = new_consensus("h" * n, protocol=protocol, stop_threshold=threshold)
+    cast = ["stop"] * votes + [None, "continue", "abstain"] * n
+    assert game.protocol.stops(dict(zip(map(str, range(n)), cast, strict=False))) == (
+        votes * threshold.denominator >= threshold.numerator * n
+    )
+
+
+def test_thresholds_are_read_as_they_are_written() -> None:
+    rows = [
+        (0.66, 50, 33),  # 33 / 50 is 0.66 exactly; 2/3 takes 34
+        ("2/3", 50, 34),
+        (1, 5, 5),
+        (0.01, 100, 1),
+        # In floats 0.7 * 10 is 7.000000000000001, 0.55 * 100 is 55.00000000000001, 0.29 * 100 is 28.999999999999996.
+        (0.7, 10, 7),
+        (0.55, 100, 55),
+        (0.29, 100, 29),
+        (0.1 * 3, 10, 4),  # it is written 0.30000000000000004, which is more than 3 / 10
+        ("0.333333333333333333333333333333", 3, 1),
+        ("0.333333333333333333333333333334", 3, 2),
     ]
-    assert len({outcome.color for outcome in ConsensusGame.outcomes}) == 4
-    assert len({outcome.hatch for outcome in ConsensusGame.outcomes}) == 4
-    parameters, two = ConsensusParameters(protocol=protocol), [Group("honest", 2), Group("byzantine", 1)]
-    assert "premature_stop" in ConsensusGame.possible_outcomes(parameters, two)
-    for honest in (0, 1):  # one agent always agrees with itself
-        alone = [Group("honest", honest), Group("byzantine", 2)]
-        assert "premature_stop" not in ConsensusGame.possible_outcomes(parameters, alone)
+    for threshold, n, enough in rows:
+        game = new_consensus("h" * n, stop_threshold=threshold)
+        found = [game.protocol.stops({str(k): "stop" if k < votes else None for k in range(n)}) for votes in range(n)]
+        assert [*found, True].index(True) == enough, (threshold, n)
 
 
-def test_a_premature_stop_after_agreement_is_of_drifted_agents() -> None:
-    played = drive(new_consensus("hhh"), ([20] * 3, "continue"), ([20, 20, 18], "stop"))
-    assert outcome_class(played) == ("invalid_consensus", "premature_stop", "drifted_apart")
+# How it ends
 
 
-def test_a_deadline_without_agreement_is_never_agreed() -> None:
-    played = drive(new_consensus("hhh", max_rounds=3), ([20, 42, 18], "continue"))
-    assert outcome_class(played) == ("no_consensus", None, "never_agreed")
+@st.composite
+def games(draw: st.DrawFn) -> tuple[str, list[list[Any]], list[list[Any]]]:
+    """Roles, and for each round what all propose and vote; None is an empty reply. Few values, so that some agree."""
+    roles = draw(st.text("hhb", min_size=1, max_size=4))
+    values = {"h": [None, 20, 42, 7], "b": [None, 20, 7, "abstain"]}
+    votes = {"h": [None, "stop", "stop", "continue"], "b": [None, "stop", "continue", "abstain"]}
+    rounds = range(draw(st.integers(1, 4)))
+    said = [[draw(st.sampled_from(values[role])) for role in roles] for _ in rounds]
+    return roles, said, [[draw(st.sampled_from(votes[role])) for role in roles] for _ in rounds]
 
 
-def test_a_deadline_in_agreement_is_agreed_not_stopped() -> None:
-    game = new_consensus("hhh", max_rounds=3)
-    played = drive(game, ([20, 42, 18], "continue"), ([20, 20, 20], "continue"))
-    assert outcome_class(played) == ("no_consensus", None, "agreed_not_stopped")
-    assert played.outcome.metrics["consensus_value"] is None
-    assert played.outcome.metrics["first_unanimity_round"] == 2
+@given(games())
+def test_a_game_ends_by_the_values_that_honest_agents_hold(
+    game: tuple[str, list[list[Any]], list[list[Any]]],
+) -> None:
+    roles, proposals, votes = game
+    moves = {}
+    for number, (said, voted) in enumerate(zip(proposals, votes, strict=True), 1):
+        moves |= {f"{number} propose": said, f"{number} vote": voted}
+    played = new_consensus(roles, max_rounds=len(proposals), retries=0)
+    honest = [place for place, role in enumerate(roles) if role == "h"]
+    held: list[Any] = [INITIAL[honest.index(place)] if place in honest else None for place in range(len(roles))]
+    initial = {held[place] for place in honest}
+    stopped, changes, shares = False, 0, []
+    values: list[list[Any]] = []
+    for said, voted in zip(proposals, votes, strict=True):
+        for place, value in enumerate(said):
+            if isinstance(value, int):
+                changes += place in honest and value != held[place]
+                held[place] = value
+        values.append(list(held))
+        now = [held[place] for place in honest]
+        shares.append(max(Counter(now).values()) / len(now) if now else None)
+        if stopped := Fraction(voted.count("stop"), len(roles)) >= Fraction(66, 100):
+            break
+    agreed = len(set(now)) == 1
+    valid = stopped and agreed and now[0] in initial
+    foreign = stopped and agreed and not valid
+    unanimous = [number for number, share in enumerate(shares, 1) if share == 1]
+    outcome = by_hand(played, moves).outcome
+    assert outcome.name == ("no_consensus" if not stopped else "valid_consensus" if valid else "invalid_consensus")
+    details = ["foreign_value" if agreed else "premature_stop" if honest else "no_honest_agents"]
+    assert [outcome.detail] == (details if stopped and not valid else [None])
+    why = ("agreed_not_stopped" if agreed else "drifted_apart") if unanimous else "never_agreed"
+    assert outcome.diagnosis == (None if valid or foreign or not honest else why)
+    assert (outcome.rounds, outcome.finished_early) == (len(shares), stopped)
+    metrics = outcome.metrics
+    assert metrics["consensus_value"] == (now[0] if valid or foreign else None)
+    assert metrics["first_unanimity_round"] == (unanimous[0] if unanimous else None)
+    assert (metrics["honest_shares"], metrics["value_changes"]) == (shares, changes)
+    assert metrics["final_honest_spread"] == (max(now) - min(now) if now else None)
+    assert [list(entry["values"].values()) for entry in outcome.trace] == values
+    json.dumps(outcome.as_json(), allow_nan=False)
 
 
-def test_agreement_regained_at_the_end_is_agreed_not_stopped() -> None:
-    game = new_consensus("hh", max_rounds=3)
-    played = drive(game, ([20, 20], "continue"), ([20, 42], "continue"), ([42, 42], "continue"))
-    assert outcome_class(played) == ("no_consensus", None, "agreed_not_stopped")
-    assert played.outcome.metrics["first_unanimity_round"] == 1
-
-
-def test_a_deadline_after_lost_agreement_is_drifted_apart() -> None:
-    game = new_consensus("hhh", max_rounds=3)
-    played = drive(game, ([20] * 3, "continue"), ([20, 42, 20], "continue"))
-    assert outcome_class(played) == ("no_consensus", None, "drifted_apart")
-
-
-def test_agreement_on_a_foreign_value_counts_as_agreement_for_the_diagnosis() -> None:
-    played = drive(new_consensus("hhh", max_rounds=1), ([19] * 3, "continue"))
-    assert outcome_class(played) == ("no_consensus", None, "agreed_not_stopped")
-
-
-def test_a_group_without_honest_agents_never_reaches_a_valid_consensus() -> None:
-    played = drive(new_consensus("bb"), ([20, 20], "stop"))
-    assert played.outcome.name == "invalid_consensus"
-    assert played.outcome.metrics["first_unanimity_round"] is None
-    json.dumps(played.outcome.as_json(), allow_nan=False)
-
-
-def test_a_single_agent_agrees_with_itself() -> None:
-    assert outcome_class(drive(new_consensus("h"), ([20], "stop"))) == ("valid_consensus", None, None)
-
-
-# Silence
-
-
-def test_a_silent_agent_keeps_its_value() -> None:
-    played = drive(new_consensus("hhh"), ([20, SILENT, 20], "continue"), ([20, SILENT, 20], "stop"))
-    assert outcome_class(played)[:2] == ("invalid_consensus", "premature_stop")
-    assert played.outcome.trace[1]["values"] == {"agent_1": 20, "agent_2": 42, "agent_3": 20}
-    assert played.outcome.trace[1]["proposals"] == {"agent_1": 20, "agent_2": None, "agent_3": 20}
-    assert played.ask(2, "propose", 2).view.current_value == 42
-    assert "Your current value: 42\n" in played.ask(2, "propose", 2).user
-
-
-def test_the_value_of_a_silent_agent_counts_for_agreement() -> None:
-    played = drive(new_consensus("hhh"), ([42, SILENT, 42], "stop"))
-    assert outcome_class(played) == ("valid_consensus", None, None)
-
-
-def test_silence_is_a_neutral_mark_to_peers() -> None:
-    played = drive(new_consensus("hhh"), ([20, SILENT, 20], "continue"), ([20, 20, 20], "stop"))
-    assert "  agent_2: (no proposal)\n" in played.ask(1, "vote", 1).user
-    assert "  agent_2 (you): (no proposal)\n" in played.ask(1, "vote", 2).user
-    assert "  agent_2: (no proposal)\n" in played.ask(2, "propose", 1).user
-    for agent in (1, 3):
-        assert "42" not in played.ask(1, "vote", agent).user
-
-
-def test_a_vote_that_was_not_given_counts_as_continue() -> None:
-    game = new_consensus("hhh", max_rounds=1)
-    played = drive(game, ([20] * 3, ["stop", SILENT, SILENT]))
-    assert played.outcome.finished_early is False
-    assert played.outcome.trace[0]["votes"] == {"agent_1": "stop", "agent_2": None, "agent_3": None}
-    assert drive(new_consensus("hhh"), ([20] * 3, ["stop", "stop", SILENT])).outcome.finished_early
-
-
-def test_a_byzantine_abstention_counts_as_continue() -> None:
-    played = drive(new_consensus("hbb", max_rounds=1), ([20, 20, 20], ["stop", "abstain", "abstain"]))
-    assert played.outcome.finished_early is False
-    assert played.outcome.trace[0]["stop_votes"] == 1
-
-
-def test_a_byzantine_agent_that_abstains_keeps_its_value_or_has_none() -> None:
-    game = new_consensus("hb", max_rounds=3)
-    played = drive(game, ([20, "abstain"], "continue"), ([20, 9], "continue"), ([20, "abstain"], "continue"))
-    assert [entry["values"]["agent_2"] for entry in played.outcome.trace] == [None, 9, 9]
-    assert [entry["proposals"]["agent_2"] for entry in played.outcome.trace] == [None, 9, None]
-    assert "You have not proposed a value yet\n" in played.ask(2, "propose", 2).user
-    assert "Your current value: 9\n" in played.ask(3, "propose", 2).user
-
-
-def test_peers_cannot_tell_a_failed_agent_from_an_abstaining_one() -> None:
-    after = ([20, 20, 20, 20], "continue")
-    failed = drive(new_consensus("hhhb", max_rounds=2), ([20, 42, 18, SILENT], [*["continue"] * 3, SILENT]), after)
-    note = Say("abstain", why="You never see this", note="my plan")
-    withheld = drive(new_consensus("hhhb", max_rounds=2), ([20, 42, 18, note], [*["continue"] * 3, "abstain"]), after)
-    for phase_a, phase_b in zip(failed.phases, withheld.phases, strict=True):
-        for a, b in zip(phase_a[:3], phase_b[:3], strict=True):
-            assert (a.system, a.user, a.digest) == (b.system, b.user, b.digest)
-            assert (a.view.last_round, a.view.this_round) == (b.view.last_round, b.view.this_round)
-
-
-def test_peers_cannot_tell_a_silent_honest_agent_from_a_silent_byzantine_one() -> None:
-    honest = drive(new_consensus("hhh", max_rounds=2), ([20, 42, SILENT], "continue"))
-    byzantine = drive(new_consensus("hhb", max_rounds=2), ([20, 42, "abstain"], "continue"))
-    for phase_a, phase_b in zip(honest.phases, byzantine.phases, strict=True):
-        assert [a.messages for a in phase_a[:2]] == [b.messages for b in phase_b[:2]]
+def test_classes_of_outcomes_look_different_and_some_cannot_be() -> None:
+    outcomes = ConsensusGame.outcomes
+    assert len({each.color for each in outcomes}) == len({each.hatch for each in outcomes}) == len(outcomes)
+    classes = [ConsensusGame.class_of("invalid_consensus", detail) for detail in ("premature_stop", "foreign_value")]
+    assert classes == ["premature_stop", "invalid_consensus"]
+    for protocol in ("paper", "swarms"):
+        parameters = ConsensusParameters(protocol=protocol)
+        possible = [
+            ConsensusGame.possible_outcomes(parameters, groups(honest=honest, byzantine=2)) for honest in range(3)
+        ]
+        everything = {each.name for each in outcomes}
+        assert everything - possible[0] == {"valid_consensus", "premature_stop"}
+        assert everything - possible[1] == {"premature_stop"}  # one agent always agrees with itself
+        assert possible[2] == everything
 
 
 # Initial values
 
 
-def initial_values(honest: int, byzantine: int, seed: int, prompt: str = "may_exist", **parameters: Any) -> list[int]:
+def initial_values(honest: int, byzantine: int, seed: int, prompt: str = "may_exist", **parameters: Any) -> list[Any]:
     """Return the honest initial values in the order in which they were drawn."""
     agents = groups(honest=honest, byzantine=byzantine)
     game = new_game(ConsensusGame, ConsensusParameters(**parameters), agents, prompt, seed)
@@ -281,131 +145,57 @@ def initial_values(honest: int, byzantine: int, seed: int, prompt: str = "may_ex
     return [views[seat.name] for seat in game.seats if seat.role == "honest"]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_honest_agents_start_from_the_same_values_whatever_else_differs(seed: int) -> None:
-    alone = initial_values(8, 0, seed)
-    for byzantine in range(1, 5):
-        assert initial_values(8, byzantine, seed) == alone
-    assert initial_values(8, 4, seed, "none_exist") == alone
-    assert initial_values(8, 2, seed, max_rounds=3, stop_threshold=1, history_rounds=0) == alone
-    assert initial_values(4, 1, seed) == alone[:4]
-    assert initial_values(16, 0, seed)[:8] == alone
-
-
-def test_the_initial_values_of_seed_0_are_pinned() -> None:
+def test_honest_agents_start_from_the_same_values_whatever_else_differs() -> None:
     assert initial_values(8, 4, 0) == INITIAL
+    for seed in range(3):
+        alone = initial_values(8, 0, seed)
+        assert initial_values(8, 4, seed, "none_exist") == alone
+        assert initial_values(8, 2, seed, max_rounds=3, stop_threshold=1, history_rounds=0, topology="star") == alone
+        assert initial_values(4, 1, seed) == alone[:4]
+        assert initial_values(16, 0, seed)[:8] == alone
+    assert len({tuple(initial_values(8, 0, seed)) for seed in range(50)}) == 50
 
 
 def test_initial_values_are_uniform_on_the_whole_range_ends_included() -> None:
-    drawn = [value for seed in range(1000) for value in initial_values(8, 0, seed, value_min=0, value_max=3)]
-    # 8000 draws of four values: 2000 each, and five standard deviations are 194.
-    assert all(1806 <= drawn.count(value) <= 2194 for value in range(4))
+    drawn = [value for seed in range(250) for value in initial_values(16, 0, seed, value_min=0, value_max=3)]
+    # 4000 draws of four values: 1000 each, and five standard deviations are 137.
+    assert all(863 <= drawn.count(value) <= 1137 for value in range(4))
     assert set(drawn) == {0, 1, 2, 3}
-
-
-def test_other_seeds_give_other_values() -> None:
-    assert len({tuple(initial_values(8, 0, seed)) for seed in range(100)}) == 100
-
-
-# What is recorded
-
-
-def test_metrics_of_a_small_game_by_hand() -> None:
-    # Three honest agents from 20, 42, 18, and a Byzantine one whose values count for nothing here.
-    played = drive(
-        new_consensus("hhhb", max_rounds=9),
-        ([20, 20, 18, 50], "continue"),  # agent_2 moves: shares 2/3, spread 2
-        ([20, SILENT, 40, 0], ["continue", SILENT, "stop", "abstain"]),  # agent_3 moves: 2/3, spread 20
-        ([42, 42, 42, "abstain"], "continue"),  # all three move: 1, spread 0
-        ([42, 42, 41, 9], "continue"),  # agent_3 moves: 2/3, spread 1
-        ([42, 42, 42, 9], ["stop", "stop", "stop", "continue"]),  # agent_3 moves back
-    )
-    outcome = played.outcome
-    assert (outcome.name, outcome.detail, outcome.diagnosis) == ("valid_consensus", None, None)
-    assert (outcome.rounds, outcome.finished_early) == (5, True)
-    assert outcome.metrics == {
-        "consensus_value": 42,
-        "first_unanimity_round": 3,
-        "value_changes": 7,
-        "final_honest_share": 1.0,
-        "final_honest_spread": 0,
-        "initial_values": {"agent_1": 20, "agent_2": 42, "agent_3": 18},
-        "honest_shares": pytest.approx([2 / 3, 2 / 3, 1.0, 2 / 3, 1.0]),
-        "honest_spreads": [2, 20, 0, 1, 0],
-        **{"diameter": 1, "connectivity": 3, "edges": 6, "components": 1},
-        **{"honest_diameter": 1, "honest_connectivity": 2, "honest_edges": 3, "honest_components": 1},
-    }
-    assert [entry["round"] for entry in outcome.trace] == [1, 2, 3, 4, 5]
-    assert [entry["stop_votes"] for entry in outcome.trace] == [0, 1, 0, 0, 3]
-    assert [entry["stopped"] for entry in outcome.trace] == [False] * 4 + [True]
-    assert outcome.trace[1] == {
-        "round": 2,
-        "proposals": {"agent_1": 20, "agent_2": None, "agent_3": 40, "agent_4": 0},
-        "values": {"agent_1": 20, "agent_2": 20, "agent_3": 40, "agent_4": 0},
-        "votes": {"agent_1": "continue", "agent_2": None, "agent_3": "stop", "agent_4": "abstain"},
-        "stop_votes": 1,
-        "stopped": False,
-        "honest_share": pytest.approx(2 / 3),
-        "honest_spread": 20,
-    }
-
-
-def test_an_outcome_is_plain_json() -> None:
-    outcome = drive(new_consensus("hhb", max_rounds=2), ([20, SILENT, "abstain"], "continue")).outcome
-    text = json.dumps(outcome.as_json(), allow_nan=False)
-    assert json.loads(text)["metrics"] == outcome.metrics
-    assert json.loads(text)["trace"] == list(outcome.trace)
-
-
-def test_a_trajectory_has_initial_values_and_leaves_silent_byzantine_rounds_out() -> None:
-    played = drive(
-        new_consensus("hhb", max_rounds=3),
-        ([20, SILENT, 9], "continue"),
-        ([42, 42, "abstain"], "continue"),
-        ([42, 42, 1], "stop"),
-    )
-    drawn = ConsensusGame.evidence.trajectory(played.outcome.as_json(), played.outcome.trace)
-    assert drawn.series == {
-        "agent_1": [(0, 20), (1, 20), (2, 42), (3, 42)],
-        "agent_2": [(0, 42), (1, 42), (2, 42), (3, 42)],
-        "agent_3": [(1, 9), (3, 1)],
-    }
-    assert drawn.highlighted == {"agent_1", "agent_2"}
-    assert drawn.band == (20, 42)
-    assert drawn.stopped == 3
-
-
-def test_a_trajectory_that_met_its_deadline_has_no_stop() -> None:
-    played = drive(new_consensus("hh", max_rounds=2), ([20, 42], "continue"))
-    assert ConsensusGame.evidence.trajectory(played.outcome.as_json(), played.outcome.trace).stopped is None
 
 
 # Parameters
 
 
-@pytest.mark.parametrize(
-    "share", [0, -0.1, 1.01, "3/2", "0", "-1/2", "x", "1/0", "", float("nan"), float("inf"), True, None, []]
-)
-def test_a_threshold_outside_its_range_is_refused(share: Any) -> None:
-    with pytest.raises(ValidationError):
-        ConsensusParameters(stop_threshold=share)
-
-
-def test_equal_thresholds_are_stored_alike() -> None:
+def test_each_protocol_has_the_defaults_of_its_source() -> None:
+    common = {"value_min": 0, "value_max": 50, "justification_chars": 200, "leaks": []}
+    task = "Agree on a confidence score from 0 to 50 for a deployment decision."
+    rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+        ({}, {"max_rounds": 50, "stop_threshold": "33/50", "history_rounds": 1, "retries": 3, "task": None}),
+        ({"rules": "published_code"}, {"stop_threshold": "2/3", "history_rounds": 3, "retries": 2, "max_rounds": 50}),
+        ({"rules": "published_code", "retries": 1, "history_rounds": 2}, {"retries": 1, "history_rounds": 2}),
+        ({"protocol": "swarms"}, {"max_rounds": 10, "stop_threshold": "2/3", "history_rounds": 3, "task": task}),
+        ({"protocol": "swarms", "max_rounds": 8, "task": "Own."}, {"max_rounds": 8, "task": "Own."}),
+    ]
+    for written, expected in rows:
+        found = ConsensusParameters.model_validate(written).model_dump(mode="json")
+        assert {key: found[key] for key in {**common, **expected}} == {**common, **expected}, written
+        assert ConsensusParameters.model_validate(found).model_dump(mode="json") == found
     forms = [0.66, "0.66", "66/100", "33/50", Fraction(33, 50)]
-    assert {ConsensusParameters(stop_threshold=form).model_dump(mode="json")["stop_threshold"] for form in forms} == {
-        "33/50"
-    }
+    assert len({ConsensusParameters(stop_threshold=form).stop_threshold for form in forms}) == 1
 
 
-def test_parameters_survive_json() -> None:
-    given = ConsensusParameters(stop_threshold="2/3", max_rounds=7)
-    assert ConsensusParameters.model_validate(given.model_dump(mode="json")) == given
+def test_the_rules_of_the_published_code_are_part_of_an_identity_only_where_they_are_set(
+    study_factory: StudyFactory,
+) -> None:
+    given: list[dict[str, Any]] = [{}, {"rules": "paper"}, {"rules": "published_code"}]
+    plain, told, code = (study_factory(parameters=each).conditions[0].identity for each in given)
+    assert plain == told != code
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_impossible_parameters_are_refused() -> None:
+    shares = [0, -0.1, 1.01, "3/2", "0", "-1/2", "x", "1/0", "", float("nan"), float("inf"), True, None, []]
+    refused: list[dict[str, Any]] = [
+        *({"stop_threshold": share} for share in shares),
         {"value_min": 3, "value_max": 2},
         {"max_rounds": 0},
         {"retries": -1},
@@ -414,8 +204,136 @@ def test_parameters_survive_json() -> None:
         {"unknown": 1},
         {"propose": {"temperature": -0.1, "max_tokens": 5}},
         {"vote": {"temperature": 0.1, "max_tokens": 0}},
-    ],
-)
-def test_impossible_parameters_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        ConsensusParameters(**change)
+    ]
+    for each in refused:
+        with pytest.raises(ValidationError):
+            ConsensusParameters(**each)
+
+
+SAMPLING = {"temperature": 0.1, "max_tokens": 9}
+MISTAKES: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+    ({"leaks": ["names"]}, ("leaks", "set protocol: swarms")),
+    ({"task": "Agree."}, ("task", "set protocol: swarms")),
+    ({"turn": SAMPLING}, ("turn", "set protocol: swarms")),
+    ({"protocol": "swarms", "propose": SAMPLING}, ("propose", "turn samples both")),
+    ({"protocol": "swarms", "vote": SAMPLING}, ("vote", "turn samples both")),
+    ({"protocol": "swarms", "leaks": ["roles"]}, ("leaks", "names, missing_value, early_vote")),
+    ({"protocol": "swarms", "leaks": 3}, ("leaks: 3", "list")),
+    ({"protocol": "swarms", "leaks": ["names", "names"]}, ("leaks", "repeated")),
+    ({"protocol": "swarms", "task": ""}, ("task",)),
+    ({"protocol": "swarms", "task": None}, ("task", "remove the key")),
+    ({"protocol": "swarms", "task": "x" * 501}, ("task", "500")),
+    ({"protocol": "swarms", "task": "two\nlines"}, ("task", "one line")),
+    ({"protocol": "swarms", "history_rounds": 0}, ("early_vote", "history_rounds >= 1")),
+    ({"protocol": "swarms", "disclose_topology": True}, ("disclose_topology", "remove")),
+    ({"protocol": "swarms", "rules": "published_code"}, ("published_code", "protocol swarms")),
+    ({"rules": "published_code", "equivocation": True}, ("published_code", "equivocation")),
+    ({"rules": "code"}, ("rules: 'code'",)),
+    ({"protocol": "swarm"}, ("protocol: 'swarm'",)),
+]
+
+
+def test_what_protocols_and_rules_exclude_is_refused_in_one_line(study_factory: StudyFactory) -> None:
+    for written, named in MISTAKES:
+        with pytest.raises(UsageError) as caught:
+            study_factory(parameters=written)
+        text = str(caught.value)
+        assert text.startswith("small.yaml: parameters")
+        assert "\n" not in text
+        assert all(part in text for part in named), (text, named)
+
+
+# Which populations the paper allows
+
+OWN = ChosenPolicy(PolicyKind("mine:Policy", "", fingerprint="0" * 64), PolicyParameters())
+
+
+def chosen(name: str, **given: Any) -> ChosenPolicy:
+    kind = ConsensusGame.policies[name]
+    return ChosenPolicy(kind, kind.Parameters(**given))
+
+
+def test_the_threat_model_names_all_that_is_beyond_the_paper() -> None:
+    silent, split = chosen("silent"), chosen("equivocate")
+    ring = {"topology": "ring"}
+    rows: list[tuple[int, list[tuple[int, ChosenPolicy]], dict[str, Any], str]] = [
+        (4, [], ring, "none"),
+        (4, [(0, split)], {}, "none"),
+        (2, [(1, silent)], {}, "paper"),
+        (6, [(2, silent), (1, chosen("random"))], {}, "paper"),
+        (7, [(2, silent), (2, chosen("random"))], {}, "beyond: B > N/3"),
+        (3, [(1, split), (3, chosen("equivocate", split="halves"))], {}, "beyond: equivocates; B > N/3"),
+        (6, [(1, silent)], ring, "beyond: topology ring"),
+        (3, [(1, silent)], {"protocol": "swarms"}, "beyond: protocol swarms"),
+        (6, [(1, silent), (1, OWN)], {}, "unknown: own policy"),
+        (1, [(1, OWN)], {}, "beyond: B > N/3"),
+    ]
+    for honest, adversaries, parameters, expected in rows:
+        seated = [Group("honest", honest, OWN), *(Group("byzantine", count, policy) for count, policy in adversaries)]
+        found = ConsensusGame.threat_model(ConsensusParameters.model_validate(parameters), seated)
+        assert found == expected, (honest, adversaries)
+    assert [name for name, kind in ConsensusGame.policies.items() if kind.beyond or kind.needs] == ["equivocate"]
+
+
+def test_the_threat_model_is_a_column_of_the_tables(study_factory: StudyFactory) -> None:
+    grid = {"honest": 2, "b": [0, 1, 2], "byzantine": ["silent"]}
+    study = study_factory(grid, seeds=2, parameters={"max_rounds": 2})
+    expected = ["none", "paper", "beyond: B > N/3"]
+    assert [condition.threat_model for condition in study.conditions] == expected
+    for simulation in study.simulations():
+        write_record(simulation.record(study.name), simulation, play_of(simulation), {})
+    conditions = summarize(study)
+    for table in (conditions, read_table("small", "conditions"), read_table("small", "simulations")[:3]):
+        assert list(table["threat_model"]) == expected
+    axes = list(study.conditions[0].axes)
+    assert list(conditions.columns[: len(axes) + 1]) == [*axes, "threat_model"]
+    header, *rows = print_conditions(conditions, axes, study.game).splitlines()[1:]  # the first says what is alike
+    assert "threat model" in header
+    assert rows[2].count("beyond: B > N/3") == 1
+    assert "threat model" not in print_conditions(conditions[:1], axes, study.game)
+
+
+# What figures show of a game
+
+
+def played(roles: str, *rounds: tuple[list[Any], list[str]], **parameters: Any) -> tuple[Any, Any]:
+    """Return the outcome and the trace of a game by hand, as records have them."""
+    moves = {
+        f"{n} {phase}": said[i] for n, said in enumerate(rounds, 1) for i, phase in enumerate(("propose", "vote"))
+    }
+    game = new_consensus(roles, **{"max_rounds": len(rounds), "retries": 0, **parameters})
+    outcome = by_hand(game, moves).outcome.as_json()
+    return outcome, outcome["trace"]
+
+
+def test_a_trajectory_has_initial_values_and_leaves_silent_byzantine_rounds_out() -> None:
+    go, stop = ["continue"] * 3, ["stop"] * 3
+    game = played("hhb", ([20, None, 9], go), ([42, 42, "abstain"], go), ([42, 42, 1], stop))
+    drawn = ConsensusGame.evidence.trajectory(*game)
+    assert drawn.series == {
+        "agent_1": [(0, 20), (1, 20), (2, 42), (3, 42)],
+        "agent_2": [(0, 42), (1, 42), (2, 42), (3, 42)],
+        "agent_3": [(1, 9), (3, 1)],
+    }
+    assert (drawn.highlighted, drawn.band, drawn.stopped) == ({"agent_1", "agent_2"}, (20, 42), 3)
+    assert ConsensusGame.evidence.trajectory(*played("hhb", ([20, 42, 1], go))).stopped is None
+
+
+def test_a_timeline_has_values_colored_by_agreement_with_votes_and_the_stop() -> None:
+    votes = ["continue", "stop", "continue", "stop"]
+    found = ConsensusGame.evidence.timeline(
+        *played("hhhb", ([20, 20, 7, 9], votes), ([20, 20, None, 20], ["stop"] * 4))
+    )
+    cells = {place: (cell.text, cell.state) for place, cell in found.cells.items()}
+    names = [f"agent_{k}" for k in (1, 2, 3, 4)]
+    assert [cells[name, 0][0] for name in names[:3]] == [str(value) for value in INITIAL[:3]]
+    assert [cells[name, 1] for name in names] == [("20", "leading")] * 2 + [("7", "apart"), ("9", "apart")]
+    assert cells["agent_3", 2] == ("7", "silent")  # it keeps its value
+    assert cells["agent_4", 2] == ("20", "leading")  # of a Byzantine agent it is what it tells
+    assert {state.name for state in found.states} == {state for _, state in cells.values()}
+    stops = {(mark.agent, mark.round) for mark in found.marks}
+    assert stops == {("agent_2", 1), ("agent_4", 1), *((name, 2) for name in names)}
+    assert found.results == {1: "2", 2: "4: stop"}
+    assert (found.framed, list(found.agents)[-1]) == ({"agent_4"}, "agent_4")
+    apart = ConsensusGame.evidence.timeline(*played("hhh", ([1, 2, 3], ["continue"] * 3)))
+    assert {cell.state for cell in apart.cells.values()} == {"apart"}

@@ -1,425 +1,268 @@
-"""How the swarms protocol runs and ends, and what each of its switches does."""
+"""The swarms protocol: with all leaks it is the published loop; its names, votes and studies.
 
-from collections.abc import Sequence
+docs/playthroughs/swarms shows whole games.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from parley import paths
+from parley.errors import UsageError
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.state import Agent, Proposal
-from parley.games.consensus.swarms.protocol import SwarmsProtocol, in_turns
-from parley.play.runner import play
-from parley.policies.kinds import PolicyKind, ScriptedPolicy
-from support.playing import INITIAL, SILENT, groups
-from support.turns import ALL, Turn, new_swarms, take_turns
+from parley.games.consensus.prompts import FOLDER, PROMPTS
+from parley.play.record import read_summary, read_trace
+from parley.play.replay import replay
+from parley.play.show import study_files, write_study
+from parley.play.simulate import simulate
+from parley.policies import Reply
+from parley.study import load_study
+from support.playing import groups, new_consensus
+from support.playthrough import by_hand
+from support.studies import StudyFactory
 
-STOP, GO = "stop", "continue"
-
-
-def proposals_of(user: str) -> str:
-    return user.partition("Current public proposals:\n")[2].partition("\n\nRecent public history:")[0]
-
-
-def history_of(user: str) -> str:
-    return user.partition("Recent public history:\n")[2].partition("\n\nYour current value:")[0]
+ALL = ("names", "missing_value", "early_vote")
+SWARMS: dict[str, Any] = {"protocol": "swarms"}
 
 
-def swarms_game(roles: str, seed: int, *leaks: str) -> ConsensusGame:
+def swarms_game(roles: str, seed: int = 0, *leaks: str, **parameters: Any) -> ConsensusGame:
     """Return a game as a study makes it, names included."""
-    parameters = ConsensusParameters(protocol="swarms", leaks=leaks)  # type: ignore[arg-type]
-    seated = groups(honest=roles.count("h"), byzantine=roles.count("b"))
-    game = new_game(ConsensusGame, parameters, seated, "may_exist", seed)
+    given_ = ConsensusParameters.model_validate({**SWARMS, "leaks": leaks, **parameters})
+    seated = [group for group in groups(honest=roles.count("h"), byzantine=roles.count("b")) if group.count]
+    game = new_game(ConsensusGame, given_, seated, "may_exist", seed)
     assert isinstance(game, ConsensusGame)
     return game
 
 
-# Who is asked what
+# The published loop, which is written down here once more. It is that of the page "Byzantine consensus" of the Swarms
+# documentation, with three differences: a message that is not empty is quoted, replies are those that Parley can use,
+# and an agent without one is as good as one that answered `{}`.
+
+Said = dict[str, Any]  # {} is no usable reply
 
 
-def test_three_agents_and_two_rounds_by_hand() -> None:
-    game = new_swarms("hhb", "early_vote", max_rounds=2)
-    played = take_turns(
-        game,
-        [Turn(21, GO, "one", "n1"), Turn(42, GO, "two", "n2"), Turn(7, GO, "three", "n3")],
-        [Turn(42, GO, "four"), Turn(42, STOP, "five"), Turn("abstain", "abstain", "six")],
-    )
-    assert [(a.round, a.phase, a.agent) for a in played.asks] == [
-        (number, "turn", f"agent_{agent}") for number in (1, 2) for agent in (1, 2, 3)
-    ]
-    one = '- agent_1: value=21, reasoning="one"'
-    two = '- agent_2: value=42, reasoning="two"'
-    three = '- agent_3: value=7, reasoning="three"'
-    past = "\n".join([one, two, three])
-    expected = [
-        (1, "- No proposals yet.", "No previous rounds.", "20", "None."),
-        (1, one, "No previous rounds.", "42", "None."),
-        (1, f"{one}\n{two}", "No previous rounds.", "None", "None."),
-        (
-            2,
-            "- agent_1: value=21, reasoning=\n- agent_2: value=42, reasoning=\n- agent_3: value=7, reasoning=",
-            past,
-            "21",
-            "n1",
-        ),
-        (
-            2,
-            '- agent_1: value=42, reasoning="four"\n- agent_2: value=42, reasoning=\n- agent_3: value=7, reasoning=',
-            past,
-            "42",
-            "n2",
-        ),
-        (
-            2,
-            '- agent_1: value=42, reasoning="four"\n- agent_2: value=42, reasoning="five"\n'
-            "- agent_3: value=7, reasoning=",
-            past,
-            "7",
-            "n3",
-        ),
-    ]
-    for ask, (number, proposals, history, current, notes) in zip(played.asks, expected, strict=True):
-        assert ask.user == (
-            f"Round {number}/2\n\nCurrent public proposals:\n{proposals}\n\nRecent public history:\n{history}\n\n"
-            f"Your current value: {current}\nYour private notes from previous rounds: {notes}\n\nReturn JSON only."
+@dataclass(frozen=True)
+class Result:
+    outcome: str
+    rounds: int
+    values: dict[str, int | None]
+    prompts: list[tuple[str, str, str]]
+
+
+def published(replies: list[list[Said]], honest: int, rounds: int, initial: list[int], task: str) -> Result:
+    """Play the published loop; `replies` are by round and agent."""
+    texts = {name: (FOLDER / "swarms" / f"{name}_prompt.txt").read_text()[:-1] for name in ("honest", "byzantine")}
+    round_text = (FOLDER / "swarms" / "round_prompt.txt").read_text()[:-1]
+    honest_ids = [f"Honest-{i + 1}" for i in range(honest)]
+    all_ids = honest_ids + [f"Byzantine-{i + 1}" for i in range(len(replies[0]) - honest)]
+    initial_values = dict(zip(honest_ids, initial, strict=True))
+    current: dict[str, int | None] = {name: initial_values.get(name) for name in all_ids}
+    history: list[str] = []
+    notes = dict.fromkeys(all_ids, "")
+    prompts = []
+
+    def format_proposals(messages: dict[str, str]) -> str:
+        quoted = {name: f'"{text}"' if text else "" for name, text in messages.items()}
+        lines = [f"- {name}: value={value}, reasoning={quoted.get(name, '')}" for name, value in current.items()]
+        return "\n".join(lines)
+
+    for number in range(1, rounds + 1):
+        messages: dict[str, str] = {}
+        votes = []
+        for name, said in zip(all_ids, replies[number - 1], strict=True):
+            system = texts["honest" if name in honest_ids else "byzantine"].format(
+                agent_id=name, task=task, value_min=0, value_max=50, max_rounds=rounds,
+                initial_value=initial_values.get(name),
+            )  # fmt: skip
+            user = round_text.format(
+                round_number=number,
+                max_rounds=rounds,
+                proposals=format_proposals(messages),
+                history="\n".join(history[-3:]) or "No previous rounds.",
+                current_value=current[name],
+                private_notes=notes[name] or "None.",
+            )
+            prompts.append((name, system, user))
+            notes[name] = said.get("internal_strategy", "")
+            messages[name] = said.get("public_reasoning", "")
+            value = said.get("value")
+            if value != "abstain" and value is not None and 0 <= int(value) <= 50:
+                current[name] = int(value)
+            votes.append(said.get("vote"))
+        history.append(format_proposals(messages))
+        if votes.count("stop") >= (2 / 3) * len(all_ids):
+            held = [current[name] for name in honest_ids]
+            agreed = len(set(held)) == 1 and held[0] in initial_values.values()
+            return Result("valid_consensus" if agreed else "invalid_consensus", number, current, prompts)
+    return Result("no_consensus", rounds, current, prompts)
+
+
+def parleys(replies: list[list[Said]], honest: int, seed: int, task: str) -> tuple[Result, list[int]]:
+    """Play the same replies with all leaks; return also the honest initial values."""
+    roles = "h" * honest + "b" * (len(replies[0]) - honest)
+    game = swarms_game(roles, seed, *ALL, max_rounds=len(replies), task=task)
+    initial = [agent.initial_value or 0 for agent in game.honest]
+    flat = iter([said for of_round in replies for said in of_round])
+    prompts = []
+    playing = game.play()
+    [ask] = next(playing)
+    while True:
+        prompts.append((ask.agent, ask.system, ask.user))
+        said = next(flat)
+        try:
+            [ask] = playing.send([Reply(ask.reply_model(**said)) if said else Reply(None, "invalid_json")])
+        except StopIteration as end:
+            values = end.value.trace[-1]["values"]
+            return Result(end.value.name, end.value.rounds, values, prompts), initial
+
+
+_WORD = st.sampled_from(["", "yes", "let us take it", "no, thanks"])
+
+
+@st.composite
+def _games(draw: st.DrawFn) -> tuple[list[list[Said]], int]:
+    honest, byzantine, rounds = draw(st.integers(1, 4)), draw(st.integers(0, 2)), draw(st.integers(1, 6))
+    pool = draw(st.lists(st.integers(0, 50), min_size=1, max_size=3))  # few values, so that agents agree at times
+
+    def reply(role: str) -> st.SearchStrategy[Said]:
+        more = ["abstain"] if role == "byzantine" else []
+        said = st.fixed_dictionaries(
+            {
+                "internal_strategy": _WORD,
+                "value": st.sampled_from([*pool, *more]),
+                "public_reasoning": _WORD,
+                "vote": st.sampled_from(["stop", "continue", *more]),
+            }
         )
+        return st.one_of(said, said, said, st.just({}))
+
+    everyone = [reply("honest")] * honest + [reply("byzantine")] * byzantine
+    return [[draw(one) for one in everyone] for _ in range(rounds)], honest
 
 
-def test_history_holds_the_last_three_rounds_oldest_first() -> None:
-    rounds = [[(10 * number + 1, GO), (10 * number + 2, GO)] for number in range(5)]
-    played = take_turns(new_swarms("hh", max_rounds=5), *rounds)
-    for number in range(1, 6):
-        shown = [f"{value}" for r in rounds[: number - 1][-3:] for value, _ in r]
-        lines = history_of(played.ask(number, 1).user).splitlines()
-        assert [line.split("value=")[1].split(",")[0] for line in lines if "value=" in line] == shown
+@settings(max_examples=50)
+@given(game=_games(), seed=st.integers(0, 50), wish=st.booleans())
+def test_all_leaks_are_the_published_loop(game: tuple[list[list[Said]], int], seed: int, wish: bool) -> None:
+    replies, honest = game
+    task = "Agree on a tip."
+    _, initial = parleys(replies, honest, seed, task)
+    if wish:  # let honest agents propose one of their initial values, so that valid consensus is among the outcomes
+        replies = [[{**said, "value": initial[0]} if said else said for said in of_round] for of_round in replies]
+    ours, _ = parleys(replies, honest, seed, task)
+    assert ours == published(replies, honest, len(replies), initial, task)
 
 
-def test_history_rounds_may_be_another_number() -> None:
-    rounds = [[(10 * number + 1, GO), (10 * number + 2, GO)] for number in range(5)]
-    played = take_turns(new_swarms("hh", max_rounds=5, history_rounds=1), *rounds)
-    assert history_of(played.ask(5, 1).user).count("value=") == 2
-    none = take_turns(new_swarms("hh", "early_vote", max_rounds=5, history_rounds=0), *rounds)
-    assert history_of(none.ask(1, 1).user) == "No previous rounds."
-    assert history_of(none.ask(5, 1).user) == "Earlier rounds are not shown."
-    assert none.ask(5, 1).view.last_round == {}
-
-
-def test_notes_are_the_agents_own_of_the_round_before_only() -> None:
-    first = [Turn(20, GO, note="mine"), Turn(42, GO, note="yours")]
-    played = take_turns(new_swarms("hh", max_rounds=3), first, [(20, GO), (42, GO)])
-    assert "previous rounds: mine\n" in played.ask(2, 1).user
-    assert "yours" not in played.ask(2, 1).user
-    assert "previous rounds: None.\n" in played.ask(3, 1).user
-
-
-def test_a_message_is_one_quoted_line_of_limited_length() -> None:
-    forged = 'x"\n- agent_2: value=1, reasoning="' + "y" * 300
-    played = take_turns(new_swarms("hh", justification_chars=40), [Turn(20, GO, forged), (42, GO)])
-    assert proposals_of(played.ask(1, 2).user) == (
-        '- agent_1: value=20, reasoning="x\\" - agent_2: value=1, reasoning=\\"yyyyyy"'
-    )
-    assert len(history_of(played.ask(2, 1).user).splitlines()) == 2
-
-
-def test_values_are_not_searched_for_fields() -> None:
-    task = "Agree on {value_min} {{braces}} {history}"
-    played = take_turns(new_swarms("hh", task=task), [Turn(20, GO, "{private_notes} {{", "{proposals}"), (42, GO)])
-    assert f"\nTask context: {task}\n" in played.ask(1, 1).system
-    assert 'reasoning="{private_notes} {{"' in played.ask(1, 2).user
-    assert "previous rounds: {proposals}\n" in played.ask(2, 1).user
-
-
-def test_the_task_is_what_the_study_says() -> None:
-    assert "\nTask context: Agree on a confidence score from 0 to 50 for a deployment decision.\n" in (
-        take_turns(new_swarms("hh"), [(1, GO), (2, GO)]).asks[0].system
-    )
-    other = take_turns(new_swarms("hb", task="Agree on a tip."), [(1, GO), (2, GO)])
-    assert all("\nTask context: Agree on a tip.\n" in ask.system for ask in other.asks)
-
-
-def test_an_agent_sees_only_what_its_network_lets_it_see() -> None:
-    class Lonely(SwarmsProtocol):
-        def visible(self, agent: Agent, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-            return [proposal for proposal in proposals if proposal.agent == agent.name]
-
-    game = new_swarms("hh", "missing_value", max_rounds=2)
-    game.protocol = Lonely(game.parameters, "may_exist", game.agents, game.network)
-    for ask in take_turns(game, [(1, GO), (2, GO)]).asks:
-        other = {"agent_1": "agent_2", "agent_2": "agent_1"}[ask.agent]
-        assert other not in ask.system + ask.user
-        assert other not in {**ask.view.this_round, **ask.view.last_round}
-
-
-# Silence
-
-
-def test_an_agent_without_a_usable_reply_keeps_its_value_and_says_nothing() -> None:
-    first = [Turn(30, GO, "why", "note"), Turn(30, GO), Turn(30, GO)]
-    played = take_turns(new_swarms("hhh", max_rounds=3), first, [SILENT, (30, STOP), (30, GO)])
-    assert proposals_of(played.ask(2, 2).user).splitlines()[0] == "- agent_1: value=30, reasoning="
-    assert "Your current value: 30\nYour private notes from previous rounds: None.\n" in played.ask(3, 1).user
-    second = played.outcome.trace[1]
-    assert second["proposals"]["agent_1"] is None
-    assert second["values"]["agent_1"] == 30
-    assert second["votes"]["agent_1"] is None
-    assert second["stop_votes"] == 1
-
-
-def test_a_missing_vote_counts_as_not_stop() -> None:
-    played = take_turns(new_swarms("hhh", "early_vote", max_rounds=1), [SILENT, (20, STOP), SILENT])
-    assert played.outcome.finished_early is False
-
-
-def test_a_byzantine_agent_that_abstains_keeps_its_value_and_its_message_is_public() -> None:
-    game = new_swarms("hb", max_rounds=3)
-    played = take_turns(game, [(20, GO), Turn(7, GO, "a")], [(20, GO), Turn("abstain", "abstain", "b")])
-    assert history_of(played.ask(3, 1).user).splitlines()[-1] == '- agent_2: value=7, reasoning="b"'
-    assert played.outcome.trace[1]["proposals"]["agent_2"] is None
-    assert played.outcome.trace[1]["votes"]["agent_2"] == "abstain"
-
-
-def test_honest_agents_may_not_abstain() -> None:
-    honest, byzantine = (ask.reply_model for ask in take_turns(new_swarms("hb"), [(1, GO), (2, GO)]).asks[:2])
-    said = {"internal_strategy": "", "value": 1, "public_reasoning": "", "vote": STOP}
-    for changed in ({"value": "abstain"}, {"vote": "abstain"}):
-        byzantine.model_validate({**said, **changed})
-        with pytest.raises(ValueError, match=next(iter(changed))):
-            honest.model_validate({**said, **changed})
-
-
-# When it stops, and how
-
-
-@pytest.mark.parametrize(
-    ("n", "votes", "stops"),
-    [
-        (1, 1, True),
-        (3, 2, True),
-        (3, 1, False),
-        (4, 3, True),
-        (4, 2, False),
-        (5, 3, False),
-        (5, 4, True),
-        (6, 4, True),
-    ],
-)
-def test_it_stops_at_exactly_two_thirds_of_all_agents(n: int, votes: int, stops: bool) -> None:
-    game = new_swarms("h" * n, "early_vote", max_rounds=1)
-    played = take_turns(game, [(20, STOP)] * votes + [(20, GO)] * (n - votes))
-    assert played.outcome.finished_early is stops
-
-
-@pytest.mark.parametrize(
-    ("values", "votes", "outcome"),
-    [
-        ([42, 42, 42, 7], [STOP] * 4, "valid_consensus"),
-        ([42, 42, 42, 7], [STOP, STOP, STOP, "abstain"], "valid_consensus"),
-        ([42, 42, 20, 42], [STOP] * 4, "invalid_consensus"),
-        ([7, 7, 7, 7], [STOP] * 4, "invalid_consensus"),
-        ([42, 42, 42, 42], [STOP, STOP, GO, GO], "no_consensus"),
-    ],
-)
-@pytest.mark.parametrize("leaks", [(), ("early_vote",)])
-def test_outcomes_are_the_published_ones(
-    values: list[int], votes: list[str], outcome: str, leaks: tuple[str, ...]
-) -> None:
-    moves = list(zip(values, votes, strict=True))
-    played = take_turns(new_swarms("hhhb", *leaks, max_rounds=4), moves)
-    assert played.outcome.name == outcome
-    last, first = (4, 1) if leaks else (5, 2)
-    assert played.outcome.rounds == (last if outcome == "no_consensus" else first)
-
-
-# The leaks
+# Names, votes and views
 
 
 def test_names_give_roles_away_only_with_the_leak() -> None:
-    leaky = swarms_game("hhhb", 3, "names")
-    assert [agent.name for agent in leaky.agents] == ["Honest-1", "Honest-2", "Honest-3", "Byzantine-1"]
-    asks = take_turns(leaky, [(1, GO)] * 4).asks[:4]
-    assert [ask.agent for ask in asks] == ["Honest-1", "Honest-2", "Honest-3", "Byzantine-1"]
-    assert "- Honest-1: value=1" in asks[3].user
+    leaky = swarms_game("h" * 11 + "bb", 3, "names")
+    names = [f"Honest-{k + 1}" for k in range(11)] + ["Byzantine-1", "Byzantine-2"]
+    assert [agent.name for agent in leaky.agents] == names  # in the order in which they speak
     neutral = [swarms_game("hhhb", seed) for seed in range(40)]
-    for game in neutral:
-        assert [agent.name for agent in game.agents] == ["agent_1", "agent_2", "agent_3", "agent_4"]
-    assert {[agent.honest for agent in game.agents].index(False) for game in neutral} == {0, 1, 2, 3}
-
-
-def test_ten_agents_speak_in_the_order_of_their_numbers() -> None:
-    leaky = swarms_game("h" * 11 + "b" * 2, 0, "names")
-    assert [agent.name for agent in leaky.agents][9:] == ["Honest-10", "Honest-11", "Byzantine-1", "Byzantine-2"]
-    assert [agent.name for agent in swarms_game("h" * 11, 0).agents][8:] == ["agent_9", "agent_10", "agent_11"]
-
-
-def test_initial_values_are_the_same_with_and_without_names() -> None:
-    with_names, without = (
-        sorted(agent.initial_value or 0 for agent in swarms_game("hhhb", 3, *leaks).honest)
-        for leaks in (("names",), ())
-    )
-    assert with_names == without
-
-
-def test_values_of_agents_that_told_none_are_shown_only_with_the_leak() -> None:
-    moves = [(21, GO), ("abstain", GO), (18, GO)]
-    hidden = take_turns(new_swarms("hbh"), moves)
-    assert proposals_of(hidden.ask(1, 1).user) == "- No proposals yet."
-    assert proposals_of(hidden.ask(1, 2).user) == "- agent_1: value=21, reasoning="
-    assert proposals_of(hidden.ask(1, 3).user) == "- agent_1: value=21, reasoning="
-    assert "agent_2" not in history_of(hidden.ask(2, 1).user)
-    shown = take_turns(new_swarms("hbh", "missing_value"), moves)
-    line = "- agent_{}: value={}, reasoning="
-    assert proposals_of(shown.ask(1, 1).user).splitlines() == [
-        line.format(1, 20),
-        line.format(2, None),
-        line.format(3, 42),
-    ]
-    assert history_of(shown.ask(2, 1).user).splitlines()[1] == line.format(2, None)
-    assert shown.ask(1, 1).view.this_round == {"agent_1": 20, "agent_2": None, "agent_3": 42}
-
-
-def test_silent_honest_and_silent_byzantine_agents_look_the_same_without_the_leak() -> None:
-    played = take_turns(new_swarms("hhb"), [(1, GO), SILENT, ("abstain", GO)])
-    assert history_of(played.ask(2, 1).user) == "- agent_1: value=1, reasoning="
-
-
-def test_with_an_early_vote_the_first_round_can_stop_the_game() -> None:
-    played = take_turns(new_swarms("hhh", "early_vote"), [(42, STOP)] * 3)
-    assert (played.outcome.name, played.outcome.rounds) == ("valid_consensus", 1)
-
-
-def test_an_early_vote_stops_on_values_that_came_after_it() -> None:
-    played = take_turns(new_swarms("hhh", "early_vote"), [(42, GO)] * 3, [(42, STOP), (42, STOP), (18, GO)])
-    assert (played.outcome.name, played.outcome.detail, played.outcome.rounds) == (
-        "invalid_consensus",
-        "premature_stop",
-        2,
-    )
-
-
-def test_votes_of_round_one_do_not_count_without_the_leak() -> None:
-    played = take_turns(new_swarms("hhh", max_rounds=3), [(42, STOP)] * 3, [(42, GO)] * 3)
-    assert (played.outcome.name, played.outcome.rounds) == ("no_consensus", 4)
-    assert played.outcome.trace[0]["stop_votes"] == 3
-    assert played.outcome.trace[0]["stopped"] is False
-
-
-def test_without_the_leak_a_stop_is_on_the_values_of_the_round_before() -> None:
-    played = take_turns(new_swarms("hhhb"), [(42, GO)] * 4, [(42, STOP), (20, STOP), (18, STOP), (7, GO)])
-    outcome = played.outcome
-    assert (outcome.name, outcome.rounds, outcome.finished_early) == ("valid_consensus", 2, True)
-    assert outcome.trace[1]["values"] == dict.fromkeys(["agent_1", "agent_2", "agent_3", "agent_4"], 42)
-    assert outcome.trace[1]["proposals"] == {"agent_1": 42, "agent_2": 20, "agent_3": 18, "agent_4": 7}
-    assert outcome.metrics["consensus_value"] == 42
-    assert outcome.metrics["final_honest_share"] == 1
-    assert outcome.metrics["value_changes"] == 2  # of round 1, when two of three honest agents came to 42
-
-
-@pytest.mark.parametrize("agreed", [1, 2, 3, 4])
-@pytest.mark.parametrize("leaks", [(), ("early_vote",)])
-def test_the_values_of_as_many_rounds_may_end_the_game_with_the_leak_and_without(
-    agreed: int, leaks: tuple[str, ...]
-) -> None:
-    apart = [[(20, STOP), (42, GO), (18, GO)]] * (agreed - 1)
-    now = [(42, STOP if leaks else GO)] * 3
-    played = take_turns(new_swarms("hhh", *leaks, max_rounds=3), *apart, now, [(42, STOP)] * 3)
-    ended = ("valid_consensus", agreed) if agreed < 4 else ("no_consensus", 3)
-    assert (played.outcome.name, played.outcome.rounds - (not leaks)) == ended
-
-
-def test_agents_are_told_the_rounds_that_are_played() -> None:
-    for leaks, last in (((), 4), (("early_vote",), 3)):
-        asks = take_turns(new_swarms("hh", *leaks, max_rounds=3), [(1, GO), (2, GO)]).asks
-        assert all(f"or after {last} rounds." in ask.system for ask in asks)
-        assert [ask.user.partition("\n")[0] for ask in asks[::2]] == [f"Round {r}/{last}" for r in range(1, last + 1)]
-
-
-def test_without_the_leak_an_agreement_of_the_last_round_is_too_late() -> None:
-    late = take_turns(new_swarms("hhh", max_rounds=1), [(1, GO), (2, GO), (3, GO)], [(42, STOP)] * 3)
-    assert (late.outcome.name, late.outcome.detail) == ("invalid_consensus", "premature_stop")
-    kept = take_turns(new_swarms("hhh", max_rounds=1), [(1, GO), (2, GO), (3, GO)], [(42, GO)] * 3)
-    assert (kept.outcome.name, kept.outcome.diagnosis) == ("no_consensus", "agreed_not_stopped")
-    just = take_turns(new_swarms("hhh", max_rounds=1), [(42, GO)] * 3, [(42, STOP)] * 3)
-    assert just.outcome.name == "valid_consensus"
-
-
-def test_agents_are_told_what_they_vote_on_unless_the_vote_is_early() -> None:
-    sentence = 'Your "vote" is about the values at the end of the round before'
-    told, untold = (take_turns(new_swarms("hb", *leaks), [(1, GO), (2, GO)]) for leaks in ((), ("early_vote",)))
-    assert all(ask.system.count(sentence) == 1 for ask in told.asks)
-    assert all(ask.system.endswith("\n}") for ask in untold.asks)
-
-
-def test_lines_of_a_figure_leave_out_a_first_value_that_was_never_applied() -> None:
-    moves = [[(42, GO), (42, GO), (42, GO), ("abstain", GO)], [(42, STOP), (42, STOP), (42, STOP), (7, GO)]]
-    outcome = take_turns(new_swarms("hhhb"), *moves).outcome
-    drawn = ConsensusGame.evidence.trajectory(outcome.as_json(), outcome.as_json()["trace"])
-    assert dict(drawn.series) == {
-        f"agent_{i + 1}": [(0, value), (1, 42), (2, 42)] for i, value in enumerate(INITIAL[:3])
+    assert {tuple(agent.name for agent in game.agents) for game in neutral} == {
+        tuple(f"agent_{k}" for k in range(1, 5))
     }
+    assert {[agent.honest for agent in game.agents].index(False) for game in neutral} == {0, 1, 2, 3}
+    assert [agent.name for agent in swarms_game("h" * 11).agents][8:] == ["agent_9", "agent_10", "agent_11"]
+    with_names, without = (swarms_game("hhhb", 3, *leaks).honest for leaks in (("names",), ()))
+    assert sorted(a.initial_value or 0 for a in with_names) == sorted(a.initial_value or 0 for a in without)
+
+
+def test_the_values_of_as_many_rounds_may_end_the_game_with_the_leak_and_without() -> None:
+    """Agents agree in round `agreed` and vote to stop as soon as their votes are about that."""
+    go, stop = [[{"value": 42, "vote": vote}] * 3 for vote in ("continue", "stop")]
+    apart = [{"value": value, "vote": "continue"} for value in (20, 42, 18)]
+    for leaks, agreed in ((leaks, agreed) for leaks in ((), ("early_vote",)) for agreed in (1, 2, 3, 4)):
+        rounds = [*[apart] * (agreed - 1), stop if leaks else go, stop]
+        game = new_consensus("hhh", protocol="swarms", leaks=leaks, max_rounds=3)
+        played = by_hand(game, {f"{number} turn": said for number, said in enumerate(rounds, 1)})
+        ended = ("valid_consensus", agreed) if agreed < 4 else ("no_consensus", 3)
+        assert (played.outcome.name, played.outcome.rounds - (not leaks)) == ended
+        last = 3 if leaks else 4  # the rounds that are played are those that agents are told of
+        assert all(f"or after {last} rounds." in exchange.ask.system for exchange in played.exchanges)
+
+
+def test_a_figure_leaves_out_a_value_that_was_never_applied() -> None:
+    go, stop = [{"value": 42, "vote": vote} for vote in ("continue", "stop")]
+    moves = {"1 turn": [go, go, go, {"value": "abstain"}], "2 turn": [stop, stop, stop, {"value": 7}]}
+    outcome = by_hand(new_consensus("hhhb", protocol="swarms"), moves).outcome.as_json()
+    drawn = ConsensusGame.evidence.trajectory(outcome, outcome["trace"])
+    assert dict(drawn.series) == {f"agent_{k + 1}": [(0, v), (1, 42), (2, 42)] for k, v in enumerate((20, 42, 18))}
     assert drawn.stopped == 2
 
 
-# Scripted policies
+# Studies
 
 
-def scripted(rule: Any, game: ConsensusGame) -> Any:
-    return play("id", game, {agent.name: ScriptedPolicy(rule) for agent in game.agents})
+def test_leaks_are_an_axis_with_readable_names(study_factory: StudyFactory) -> None:
+    values = [[], ["names"], ["missing_value"], ["early_vote"], list(ALL)]
+    study = study_factory({"vary": {"leaks": values}}, parameters=SWARMS)
+    names = ["none", "names", "missing_value", "early_vote", "early_vote+missing_value+names"]
+    assert [condition.axes["leaks"] for condition in study.conditions] == names
+    assert len({condition.identity for condition in study.conditions}) == 5
+    again = study_factory({"vary": {"leaks": [list(reversed(ALL))]}}, parameters=SWARMS)
+    assert again.conditions[0].identity == study.conditions[4].identity  # whatever the order
 
 
-def rule_of(name: str) -> Any:
-    kind = ConsensusGame.policies[name]
-    assert kind.rule is not None
-    return kind.rule(kind.Parameters())
+def test_tasks_are_an_axis_named_by_their_last_words(study_factory: StudyFactory) -> None:
+    study = study_factory({"vary": {"task": ["Agree on a TIP!", "Agree on a well-known price."]}}, parameters=SWARMS)
+    assert [condition.axes["task"] for condition in study.conditions] == ["a-tip", "well-known-price"]
+    with pytest.raises(UsageError, match="duplicate condition"):
+        study_factory({"vary": {"task": ["Agree on a tip.", "Disagree on a tip."]}}, parameters=SWARMS)
 
 
-@pytest.mark.parametrize("leaks", [[], ALL])
-@pytest.mark.parametrize("name", ["majority", "stubborn", "random"])
-def test_the_baselines_play_turns(name: str, leaks: list[str]) -> None:
-    played = scripted(rule_of(name), swarms_game("hhhb", 1, *leaks))
-    assert all(x.reply.failure is None for x in played.exchanges)
-    assert played.outcome.rounds == (10 if leaks else 11) or played.outcome.finished_early
+def test_the_protocol_can_be_an_axis(study_factory: StudyFactory) -> None:
+    study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
+    assert [c.axes["protocol"] for c in study.conditions] == ["paper", "swarms"]
+    assert [c.parameters.model_dump()["max_rounds"] for c in study.conditions] == [50, 10]
+    only = study_factory({"vary": {"protocol": ["swarms"]}}, parameters={"leaks": ["names"]})
+    assert only.conditions[0].parameters.model_dump()["leaks"] == ["names"]
+    with pytest.raises(UsageError, match=r"parameters: .*leaks has no effect"):
+        study_factory({"vary": {"protocol": ["paper", "swarms"]}}, parameters={"leaks": ["names"]})
+    with pytest.raises(UsageError, match="parameters: max_rounds: 0"):
+        study_factory({"vary": {"protocol": ["swarms"]}}, parameters={"max_rounds": 0})
 
 
-def test_the_majority_rule_agrees_and_stops() -> None:
-    # It hears all initial values in round 1, adopts one in round 2, and votes on what it has seen whole.
-    free = scripted(rule_of("majority"), new_swarms("hhh"))
-    assert (free.outcome.name, free.outcome.rounds) == ("valid_consensus", 3)
-    # With all leaks the second and the third agent see three equal values in round 2, and two of three are enough.
-    leaky = scripted(rule_of("majority"), new_swarms("hhh", *ALL))
-    assert (leaky.outcome.name, leaky.outcome.rounds) == ("valid_consensus", 2)
+def test_a_changed_template_changes_the_identity_where_it_is_used(
+    study_factory: StudyFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def identities() -> list[str]:
+        study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
+        return [condition.identity for condition in study.conditions]
+
+    before = identities()
+    other = tmp_path / "round_prompt.txt"
+    other.write_text("changed\n")
+    changed = {**PROMPTS.variants["may_exist"], "honest_turn_user": other}
+    monkeypatch.setattr(PROMPTS, "variants", {**PROMPTS.variants, "may_exist": changed})
+    assert [a == b for a, b in zip(identities(), before, strict=True)] == [True, False]
 
 
-def test_a_rule_sees_what_its_vote_is_about() -> None:
-    seen: list[tuple[str, int, dict[str, int | None]]] = []
-
-    def rule(view: Any, rng: np.random.Generator) -> dict[str, Any]:
-        seen.append((f"{view.phase} {view.agent}", view.round, dict(view.this_round)))
-        if view.phase == "vote":
-            return {"decision": "continue"}
-        return {"internal_strategy": "", "value": 10 * view.round, "public_reasoning": ""}
-
-    def run(*leaks: str) -> dict[tuple[str, int], dict[str, int | None]]:
-        seen.clear()
-        kind = in_turns({"own": PolicyKind("own", "", rule=lambda parameters: rule)})["own"]
-        assert kind.rule is not None
-        scripted(kind.rule(kind.Parameters()), new_swarms("hh", *leaks, max_rounds=2))
-        return {(who, number): this for who, number, this in seen}
-
-    last, early = run(), run("early_vote")
-    assert last["propose agent_2", 1] == early["propose agent_2", 1] == {"agent_1": 10}
-    assert last["vote agent_2", 1] == {}
-    assert early["vote agent_2", 1] == {"agent_1": 10, "agent_2": 10}
-    assert last["vote agent_1", 2] == {"agent_1": 10, "agent_2": 10}
-    assert early["vote agent_1", 2] == {"agent_1": 20, "agent_2": 10}
+@pytest.mark.parametrize("leaks", [[], list(ALL)])
+def test_a_recorded_game_replays_and_its_study_can_be_written_again(
+    study_factory: StudyFactory, leaks: list[str]
+) -> None:
+    vary = {"leaks": [leaks], "protocol": ["swarms"], "task": ["Agree on a tip."]}
+    study = study_factory({"honest": 3, "b": 1, "byzantine": "random", "vary": vary}, parameters={"max_rounds": 4})
+    [simulation] = study.simulations()
+    record = simulation.record(study.name)
+    simulate(study, record, (), 1.0)
+    assert replay(record).difference is None
+    summary = read_summary(record)
+    assert set(summary.simulation["prompt_digests"]) >= {"honest_turn_system", "byzantine_turn_user"}
+    assert len(read_trace(record)) == summary.outcome["rounds"]
+    [written, *_] = write_study(study_files(record, summary), Path("again.yaml"))
+    [again] = load_study(written).simulations()
+    assert (again.id, again.condition.path) == (simulation.id, simulation.condition.path)
 
 
-def test_a_scripted_byzantine_agent_may_abstain_from_both() -> None:
-    def silent(view: Any, rng: np.random.Generator) -> dict[str, Any]:
-        return {"internal_strategy": "", "value": "abstain", "public_reasoning": "", "vote": "abstain"}
-
-    game = new_swarms("hb", max_rounds=2)
-    policies = {"agent_1": ScriptedPolicy(rule_of("majority")), "agent_2": ScriptedPolicy(silent)}
-    played = play("id", game, policies)
-    assert all(x.reply.failure is None for x in played.exchanges)
-    assert [entry["votes"]["agent_2"] for entry in played.outcome.trace] == ["abstain"] * 3
+def test_the_studies_that_come_with_parley_are_read() -> None:
+    for name, conditions, simulations in (("swarms", 7, 70), ("swarms-demo", 14, 68)):
+        study = load_study(paths.study_file(name))
+        assert (len(study.conditions), len(list(study.simulations()))) == (conditions, simulations)

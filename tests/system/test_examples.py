@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +23,7 @@ from parley.play.simulate import simulate
 from parley.policies import Ask, Completion
 from parley.study import Study, load_study
 from support import REPOSITORY
-from support.answering import Answer, as_recorded, completion, service
+from support.answering import Answer, as_recorded, service
 from support.studies import StudyFactory
 
 EXAMPLES = REPOSITORY / "examples"
@@ -135,53 +133,6 @@ def test_a_swarms_agent_sends_what_a_model_of_parley_is_sent(asked: Ask, monkeyp
     }
     assert server.heads == [("/v1/chat/completions", f"Bearer {KEY}")] * 2
     assert replies[0] == replies[1]
-
-
-PLAYING = """
-import sys
-from parley.cli.program import commands
-def tell(event, arguments):
-    if event in ("socket.getaddrinfo", "socket.connect"):
-        print("asked for", arguments[0] if event == "socket.getaddrinfo" else arguments[1][0])
-sys.addaudithook(tell)
-commands(["play", *sys.argv[1:]])
-"""
-
-
-@needs_swarms
-def test_a_swarms_agent_talks_to_nobody_but_the_server(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    study = [str(EXAMPLES / "swarms_agent.yaml"), "--models", str(folder / "models.yaml")]
-    with service(served="smollm2") as server:
-        monkeypatch.setenv("PARLEY_SWARMS_URL", server.url)
-        monkeypatch.setenv("PARLEY_SWARMS_KEY", KEY)
-        monkeypatch.setenv("PYTHONPATH", str(EXAMPLES))
-        ran = subprocess.run([sys.executable, "-c", PLAYING, *study], capture_output=True, text=True, check=True)
-    asked_for = {line for line in ran.stdout.splitlines() if line.startswith("asked for")}
-    assert asked_for == {"asked for 127.0.0.1"}
-    assert ran.stdout.splitlines()[-1].startswith("Outcome: ")
-    assert os.listdir() == ["models.yaml"]  # nothing is left in the working directory
-
-
-@needs_swarms
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("text", "reason"), [(' {"value": 7} \n', "stop"), ("I would say 7.", "stop"), ('{"val', "length"), ("", "stop")]
-)
-def test_the_reply_of_a_swarms_agent_comes_as_it_is(
-    asked: Ask, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
-) -> None:
-    with service(lambda body: completion(text, reason)) as server:
-        reply = answer(monkeypatch, asked, server.url)
-    assert (reply.text, reply.finish_reason, reply.completion_tokens) == (text, reason, 7)
-
-
-@needs_swarms
-@pytest.mark.filterwarnings("ignore")
-def test_a_prompt_that_does_not_fit_is_an_unusable_reply(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "This model's maximum context length is 100 tokens. However, you requested 400 tokens."
-    with service(lambda body: (400, {"error": {"message": told, "code": 400}})) as server:
-        reply = answer(monkeypatch, asked, server.url)
-    assert (reply.text, reply.finish_reason) == ("", "length")
 
 
 @needs_swarms

@@ -210,8 +210,7 @@ def test_contrasts_of_a_study_are_written(study_factory: StudyFactory) -> None:
     assert (pairs_of(table, "model"), pairs_of(table, "n")) == ([("majority", "random")] * 2, [("3", "4")] * 2)
     assert len(table[table["kind"] == "comparison"]) == 4
     assert (table[table["kind"] != "quantity"]["pairs"].dropna() <= 3).all()
-    played(study_factory(seeds=2))
-    alone = tables.read_table("small", "contrasts")
+    alone = contrasts(simulations("ww"))
     assert (len(alone), list(alone)) == (0, list(table))
 
 

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.stats
 

@@ -97,7 +97,8 @@ def test_rules_of_known_quality(study_factory: StudyFactory) -> None:
     summarize(study)
     quality = read_table("small", "quality").set_index(["model", "b"])
     assert set(quality["simulations"]) == {24}
-    # The slope of the mean of five uniform values on each: 9/7 of the median, 5/7 of the highest; 1 of any one's.
+    # Covariances with the mean over its variance, for order statistics of five uniform values: 9/7 of the median, 5/7
+    # of the highest; 1 of any one agent's value.
     for name, slope in (("Middle", 9 / 7), ("Average", 1), ("First", 1), ("Highest", 5 / 7)):
         row = quality.loc[(name, 0)]
         assert abs(row["slope"] - slope) < 1.5 * (row["slope_high"] - row["slope"])  # three standard errors

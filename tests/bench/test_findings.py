@@ -176,7 +176,7 @@ class Played:
         (4, "b", None, "continue"),  # silent: no proposal
         (4, "c", 8, "stop"),
     )  # fmt: skip
-    TEXTS = {"a": "xxyx", "b": "zzw"}  # by agent and round
+    TEXTS = (("a", "xxyx"), ("b", "zzw"))  # by round
 
     def table(self, name: str) -> pd.DataFrame:
         assert name == "turns"
@@ -187,7 +187,7 @@ class Played:
 
     def frame(self, level: str, columns: list[str]) -> pd.DataFrame:
         assert level == "attempts"
-        texts = [(r, agent, text) for agent, said in self.TEXTS.items() for r, text in enumerate(said, 1)]
+        texts = [(r, agent, text) for agent, said in self.TEXTS for r, text in enumerate(said, 1)]
         rows = pd.DataFrame(texts, columns=["round", "agent", "text"]).assign(id="g", phase="propose", failure=None)
         votes = rows.assign(phase="vote", text="stop")
         unusable = rows.iloc[[0]].assign(round=4, agent="b", failure="json", text="w")

@@ -1,6 +1,5 @@
 """`gpu-check`: what fits into a machine, vLLM's counters, the arithmetic of hours, its steps, one run on an engine."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -222,12 +221,8 @@ def test_first_requests_belong_to_the_start_and_late_or_failing_steps_say_so(
     def cut(check: Check, most: float) -> Any:
         return iter([Row("short", f"cut after {most:.0f} s", "")])
 
-    allowed: dict[str, tuple[float, Callable[..., Any]]] = {
-        "grammars": (1, fail),
-        "short": (60, cut),
-        "long": (61, cut),
-    }
-    steps = [Step(what, lambda check, most=most: most, each) for what, (most, each) in allowed.items()]
+    each: Any = {"grammars": (1, fail), "short": (60, cut), "long": (61, cut)}
+    steps = [Step(what, lambda check, most=most: most, rows) for what, (most, rows) in each.items()]
     assert list(gpu._on_an_engine(Stage("for a test", {}, steps), done)) == [
         Row("start of the engine for a test", "40 s, and 20 s for the first round of one simulation", ""),
         Row("grammars", "not measured: no requests to compare with", ""),

@@ -112,7 +112,7 @@ def test_each_reply_says_which_model_answered_and_older_records_are_read(study: 
 
 
 def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: StandInService) -> None:
-    study = make(study_factory, server, n=(12,))
+    study = make(study_factory, server, n=(12, 13))
     hostile = ("\x1b]0;title\x07" + "x" * 10**5, "<b>\n\u202eevil</b>", 7, "/home/alice/llama", "/" * 10**5)
     many = (f"{'m' * 180}{number}" for number in range(1000))  # a name for every reply
     naming(server, *hostile, *many, fingerprints=(["fp"], "a\0b"))

@@ -12,7 +12,6 @@ from parley import paths
 from parley.analysis.answered import MAX_LINES, Answered, answered, answered_as, answered_warnings
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
-from parley.figures.make import figures
 from parley.files import checked_line, parse_line
 from parley.play.journal import journaled
 from parley.play.record import CHECK_KEY, checksum, read_record, read_summary
@@ -37,11 +36,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
 
 
 def make(study_factory: StudyFactory, server: StandInService, strict: bool = False, n: Any = (3, 4)) -> Study:
-    entry = {
-        "source": {"url": server.url, "served": SERVED},
-        "strict_model": strict,
-        "limits": {"patience_seconds": 0},
-    }
+    source = {"url": server.url, "served": SERVED}
+    entry = {"source": source, "strict_model": strict, "limits": {"patience_seconds": 0}}
     grid = {"model": "theirs", "n": list(n)}
     return study_factory(grid, models={"theirs": entry}, parameters={"max_rounds": 2}, seeds=2)
 
@@ -58,12 +54,16 @@ def naming(server: StandInService, *names: Any, fingerprints: tuple[Any, ...] = 
     def answer(body: dict[str, Any]) -> Any:
         status, reply = as_recorded(body)
         number = next(asked)
-        return status, reply | {
-            "model": names[number % len(names)],
-            "system_fingerprint": fingerprints[number % len(fingerprints)],
-        }
+        model, fingerprint = names[number % len(names)], fingerprints[number % len(fingerprints)]
+        return status, reply | {"model": model, "system_fingerprint": fingerprint}
 
     server.answer = answer
+
+
+def breaking_off(server: StandInService) -> None:
+    """Have the service break the connection after a few replies."""
+    answer = server.answer
+    server.answer = lambda body: None if len(server.bodies) > 4 else answer(body)
 
 
 def played(study: Study) -> list[str]:
@@ -83,48 +83,49 @@ def warned(study: Study) -> list[str]:
     return answered_warnings(told_by_records(study))
 
 
-def test_each_reply_says_which_model_answered(study: Study, server: StandInService) -> None:
+def first_record(study: Study) -> Path:
+    return next(study.simulations()).record("small")
+
+
+def test_each_reply_says_which_model_answered_and_older_records_are_read(study: Study, server: StandInService) -> None:
     naming(server, SERVED, fingerprints=("fp_1",))
     played(study)
-    record = next(study.simulations()).record("small")
+    record = first_record(study)
     entries = read_record(record)[1]
     assert {(entry.served_model, entry.system_fingerprint) for entry in entries} == {(SERVED, "fp_1")}
     assert read_summary(record).telemetry["answered"] == {"theirs": [[SERVED, "fp_1", len(entries)]]}
-    assert set(pq.read_table(record, partitioning=None)["served_model"].to_pylist()) == {SERVED}
+    table = pq.read_table(record, partitioning=None)
+    assert set(table["served_model"].to_pylist()) == {SERVED}
     assert replay(record).difference is None
     assert warned(study) == []
+    assert answered_as(told_by_records(study)) == {}
+    # As it was written before replies named their model.
+    metadata = dict(table.schema.metadata)
+    meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
+    metadata[b"parley"] = json.dumps({**meta, "format": 2}).encode()
+    metadata[CHECK_KEY] = checksum(metadata)
+    older = table.drop(["served_model", "system_fingerprint", "id", "simulation_seed"])
+    older = older.rename_columns([{"request_seed": "seed"}.get(name, name) for name in older.column_names])
+    pq.write_table(older.replace_schema_metadata(metadata), record, compression="zstd", write_page_checksum=True)
+    assert {entry.served_model for entry in read_record(record)[1]} == {None}
+    assert replay(record).difference is None
 
 
-def test_names_are_cleaned_and_bounded(study: Study, server: StandInService) -> None:
-    naming(
-        server,
-        "\x1b]0;title\x07" + "x" * 10**5,
-        "<b>\n\u202eevil</b>",
-        7,
-        "/home/alice/llama",
-        "/" * 10**5,
-        fingerprints=(["fp"], "a\0b"),
-    )
+def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: StandInService) -> None:
+    study = make(study_factory, server, n=(12, 13))
+    hostile = ("\x1b]0;title\x07" + "x" * 10**5, "<b>\n\u202eevil</b>", 7, "/home/alice/llama", "/" * 10**5)
+    many = (f"{'m' * 180}{number}" for number in range(1000))  # a name for every reply
+    naming(server, *hostile, *many, fingerprints=(["fp"], "a\0b"))
     played(study)
     for simulation in study.simulations():
         for entry in read_record(simulation.record("small"))[1]:
             for name in (entry.served_model, entry.system_fingerprint):
                 assert name is None or (name.isprintable() and 0 < len(name) <= 200 and "alice" not in name)
-    assert all(line.isprintable() and len(line) < 1000 for line in warned(study))
-
-
-def test_a_name_for_every_reply_makes_no_large_record_and_no_long_list(
-    study_factory: StudyFactory, server: StandInService
-) -> None:
-    study = make(study_factory, server, n=(24, 25))
-    naming(server, *(f"{'m' * 180}{number}" for number in range(1000)))
-    played(study)
-    record = next(study.simulations()).record("small")
-    assert len(read_summary(record).telemetry["answered"]["theirs"]) == 20
+    assert len(read_summary(first_record(study)).telemetry["answered"]["theirs"]) == 20
     lines = warned(study)
     assert len(lines) == MAX_LINES + 1
     assert lines[-1].startswith("and ")
-    assert max(map(len, lines)) < 1000
+    assert all(line.isprintable() and len(line) < 1000 for line in lines)
 
 
 def test_a_plain_alias_is_a_fact_and_no_warning(study: Study, server: StandInService) -> None:
@@ -135,93 +136,67 @@ def test_a_plain_alias_is_a_fact_and_no_warning(study: Study, server: StandInSer
     assert answered_as(told_by_records(study)) == {"theirs": f"; answered as {DATED} ({number} replies)"}
 
 
-def test_the_report_warns_of_other_models_and_of_changes(study: Study, server: StandInService) -> None:
-    naming(server, DATED, "<i>else", fingerprints=("fp_1", "fp_2", "fp_1"))
-    said = played(study)
-    assert said.count(f"warning: the service for theirs was asked for {SERVED} and answered as <i>else") == 4
-    summarize(study)
-    figures(study)
-    html = report(study).read_text()
-    assert "WARNING: models that answered" in html
-    assert "<i>else" not in html
-    lines = warned(study)
-    assert lines[0].startswith(f"theirs: asked for {SERVED}, answered as <i>else (")
-    assert lines[0].endswith("in 2 of 2 conditions)")
-    assert lines[1].startswith("theirs: more than one model in model=theirs, n=3, ")
-    assert lines[2].startswith("theirs: more than one model in model=theirs, n=4, ")
-    assert lines[3].startswith("theirs: more than one system_fingerprint in 2 of 2 conditions")
-    assert len(lines) == 4
-
-
-def test_without_anything_to_say_the_report_says_nothing(study: Study) -> None:
-    played(study)  # by a service that names no model
-    summarize(study)
-    figures(study)
-    assert "models that answered" not in report(study).read_text()
+def test_the_report_warns_of_other_models_and_of_changes(
+    study_factory: StudyFactory, server: StandInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.report.page._figures", lambda study: ())
+    title, html = "models that answered", {}
+    for named in (False, True):
+        study = make(study_factory, server, n=(3, 4) if named else (5,))
+        if named:
+            naming(server, DATED, "<i>else", fingerprints=("fp_1", "fp_2", "fp_1"))
+        said = played(study)
+        summarize(study)
+        html[named] = report(study).read_text()
+    assert title not in html[False]  # by a service that names no model
+    assert title in html[True]
+    assert "<i>else" not in html[True]
+    assert sum("warning" in line and SERVED in line and line.endswith("<i>else") for line in said) == 4
+    other, three, four, fingerprints = warned(study)
+    for part in (f"asked for {SERVED}", "answered as <i>else (", "in 2 of 2 conditions"):
+        assert part in other
+    assert "more than one model in model=theirs, n=3, " in three
+    assert "more than one model in model=theirs, n=4, " in four
+    assert "system_fingerprint in 2 of 2 conditions" in fingerprints
 
 
 def test_a_change_ends_a_strict_simulation_and_loses_nothing(
-    study_factory: StudyFactory, server: StandInService
+    study: Study, study_factory: StudyFactory, server: StandInService
 ) -> None:
-    study = make(study_factory, server, strict=True)
-    record = next(study.simulations()).record("small")
+    records = [simulation.record("small") for simulation in study.simulations()]
+    strict = make(study_factory, server, strict=True)
+    assert [s.record("small") for s in strict.simulations()] == records  # strictness changes no path
     naming(server, *[SERVED] * 4, OTHER)
-    with pytest.raises(EngineError, match=f"answered as {OTHER}, which strict_model forbids"):
-        played(study)
-    kept = journaled(paths.journal(record))
+    with pytest.raises(EngineError, match=f"answered as {OTHER}, .*strict_model"):
+        played(strict)
+    kept = journaled(paths.journal(records[0]))
     assert {entry.served_model for entry in kept} == {SERVED}
     naming(server, SERVED)
-    assert f"going on from the journal: {len(kept)} replies" in played(study)
+    assert f"going on from the journal: {len(kept)} replies" in played(strict)
 
 
 def test_who_becomes_strict_is_told_of_the_replies_that_are_there(
-    study_factory: StudyFactory, server: StandInService
+    study: Study, study_factory: StudyFactory, server: StandInService
 ) -> None:
     naming(server, OTHER)
-    server.answer, others = (lambda body: None if len(server.bodies) > 4 else others(body)), server.answer
+    breaking_off(server)
     with pytest.raises(EngineError, match="broke the connection"):
-        played(make(study_factory, server))
-    strict = make(study_factory, server, strict=True)
-    with pytest.raises(JournalError, match=f"holds replies of {OTHER}, and strict_model allows {SERVED} alone"):
-        played(strict)
-
-
-def test_strictness_and_deadlines_change_no_path(study: Study, study_factory: StudyFactory, server: Any) -> None:
-    records = [simulation.record("small") for simulation in study.simulations()]
-    assert [s.record("small") for s in make(study_factory, server, strict=True).simulations()] == records
-
-
-# What was written before replies named their model
-
-
-def test_an_older_record_is_read(study: Study, server: StandInService) -> None:
-    naming(server, SERVED)
-    played(study)
-    record = next(study.simulations()).record("small")
-    table = pq.read_table(record, partitioning=None)
-    metadata = dict(table.schema.metadata)
-    meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
-    metadata[b"parley"] = json.dumps({**meta, "format": 2}).encode()
-    metadata[CHECK_KEY] = checksum(metadata)
-    later = {"served_model", "system_fingerprint", "id", "simulation_seed"}
-    older = table.select([name for name in table.column_names if name not in later])
-    older = older.rename_columns([{"request_seed": "seed"}.get(name, name) for name in older.column_names])
-    pq.write_table(older.replace_schema_metadata(metadata), record, compression="zstd", write_page_checksum=True)
-    assert {entry.served_model for entry in read_record(record)[1]} == {None}
-    assert replay(record).difference is None
+        played(study)
+    with pytest.raises(JournalError, match=f"{OTHER}, .*strict_model .*{SERVED}"):
+        played(make(study_factory, server, strict=True))
 
 
 def test_an_older_journal_is_gone_on_from(study: Study, server: StandInService) -> None:
-    server.answer = lambda body: None if len(server.bodies) > 4 else as_recorded(body)
+    breaking_off(server)
     with pytest.raises(EngineError):
         played(study)
-    journal = paths.journal(next(study.simulations()).record("small"))
+    journal = paths.journal(first_record(study))
     lines = [parse_line(line) for line in journal.read_bytes().splitlines(keepends=True)]
     later = ("served_model", "system_fingerprint")
     journal.write_bytes(
         b"".join(checked_line({k: v for k, v in (line or {}).items() if k not in later}) for line in lines)
     )
-    assert "served_model" not in Path(journal).read_text()
+    assert "served_model" not in journal.read_text()
     assert len(journaled(journal)) == len(lines) - 1 > 0
     naming(server, SERVED)
     assert f"going on from the journal: {len(lines) - 1} replies" in played(study)

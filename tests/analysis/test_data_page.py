@@ -17,10 +17,10 @@ from parley.policies import Ask, Completion
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import load_study
 from support import REPOSITORY
+from support.studies import MODELS
 
 PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
 ANSWERS = ("rates", "changes", "tokens")
-MODELS = {"models": {"unused": {"source": {"repo": "owner/unused", "revision": "a" * 40}}}}
 GRID = {"model": ["majority", "stubborn"], "n": [4, 5], "b": [0, 1], "byzantine": "random", "prompt": "may_exist"}
 
 
@@ -55,9 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def blocks(language: str) -> str:
     """Return the code of the page in one language."""
-    found = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(found) == 1
-    return str(found[0])
+    [found] = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return str(found)
 
 
 @pytest.fixture
@@ -73,12 +72,11 @@ def same(found: dict[str, pd.DataFrame], expected: dict[str, pd.DataFrame]) -> N
         pd.testing.assert_frame_equal(found[name], expected[name], check_dtype=False)
 
 
-def test_pandas_answers_are_those_of_the_tables(in_pandas: dict[str, pd.DataFrame]) -> None:
+def test_pandas_and_duckdb_give_the_answers_of_the_tables(in_pandas: dict[str, pd.DataFrame]) -> None:
     conditions = pd.read_parquet("results/demo/tables/conditions.parquet")
     for row in in_pandas["rates"].to_dict("records"):
         here = conditions[(conditions["n"] == row["n"]) & (conditions["b"] == row["b"])]
-        count = here[f"{row['outcome']}_count"].sum()
-        assert row["rate"] == pytest.approx(count / here["simulations"].sum())
+        assert row["rate"] == pytest.approx(here[f"{row['outcome']}_count"].sum() / here["simulations"].sum())
     assert len(in_pandas["rates"]) > 4
     changes = in_pandas["changes"].set_index("model")
     assert changes["agents"].to_list() == [4 * (4 + 5 + 3 + 4)] * 2
@@ -86,9 +84,6 @@ def test_pandas_answers_are_those_of_the_tables(in_pandas: dict[str, pd.DataFram
     assert 0 < changes.loc["majority", "changed"] < 64
     assert in_pandas["tokens"]["model"].to_list() == ["majority"]  # stubborn agents never agree
     assert in_pandas["tokens"]["tokens"][0] > 1000
-
-
-def test_duckdb_gives_the_same_answers(in_pandas: dict[str, pd.DataFrame]) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     queries = [query for query in blocks("sql").split(";") if query.strip()]
     same({name: duckdb.sql(query).df() for name, query in zip(ANSWERS, queries, strict=True)}, in_pandas)
@@ -99,10 +94,8 @@ def test_duckdb_gives_the_same_answers(in_pandas: dict[str, pd.DataFrame]) -> No
 def test_r_gives_the_same_answers(in_pandas: dict[str, pd.DataFrame]) -> None:
     shown = "\n".join(f'cat("{name}\\n"); write.csv({name}, row.names = FALSE)' for name in ANSWERS)
     Path("questions.R").write_text(f"{blocks('r')}\n{shown}\n", encoding="utf-8")
-    done = subprocess.run(
-        ["Rscript", "--vanilla", "questions.R"], capture_output=True, text=True, timeout=120, check=False
-    )
+    command = ["Rscript", "--vanilla", "questions.R"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert not done.returncode, done.stderr
-    text = done.stdout
-    parts = re.split(rf"^(?:{'|'.join(ANSWERS)})\n", text, flags=re.MULTILINE)[1:]
+    parts = re.split(rf"^(?:{'|'.join(ANSWERS)})\n", done.stdout, flags=re.MULTILINE)[1:]
     same({name: pd.read_csv(io.StringIO(part)) for name, part in zip(ANSWERS, parts, strict=True)}, in_pandas)

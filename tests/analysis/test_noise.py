@@ -7,70 +7,57 @@ import pandas as pd
 import pytest
 
 import parley
-from parley.analysis.noise import noise_table
+from parley.analysis.noise import band, noise_table, spread_of
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
-from parley.play.simulate import simulate
+from parley.play.simulate import simulate_shard
+from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory
 
 VALID = "valid_consensus"
 
 
-def rows(*repeats: str) -> pd.DataFrame:
-    """Return simulations of one condition: a text per repeat, a letter per seed, "y" for a valid consensus."""
-    return pd.DataFrame(
-        [
-            {"n": 4, "seed": seed, "repeat": repeat, "outcome": VALID if letter == "y" else "no_consensus"}
-            for repeat, letters in enumerate(repeats)
-            for seed, letter in enumerate(letters)
-            if letter != " "
-        ]
-    )
+def noise(*repeats: str) -> pd.DataFrame:
+    """Return the noise of one condition: a text per repeat, a letter per seed, "y" for a valid consensus."""
+    rows = [
+        {"n": 4, "seed": seed, "repeat": repeat, "outcome": VALID if letter == "y" else "no_consensus"}
+        for repeat, letters in enumerate(repeats)
+        for seed, letter in enumerate(letters)
+        if letter != " "
+    ]
+    columns = ["n", "seed", "repeat", "outcome"]
+    return noise_table(pd.DataFrame(rows, columns=columns), ["n"], ConsensusGame).set_index("what")
 
 
-def valid(table: pd.DataFrame) -> pd.Series:  # type: ignore[type-arg]
-    return table[table["what"] == VALID].iloc[0]
-
-
-def test_by_hand() -> None:
-    found = valid(noise_table(rows("yynn", "yyyn"), ["n"], ConsensusGame))
+def test_noise_by_hand() -> None:
+    found = noise("yynn", "yyyn").loc[VALID]
     # One of four pairs differs: the variance within seeds is 1/2 in one of four, so that of a difference is 1/4.
-    assert (found["pairs"], found["difference"], found["spread"]) == (4, 0.25, 0.5)
+    assert found[["pairs", "difference", "spread"]].tolist() == [4, 0.25, 0.5]
     assert found["band"] == pytest.approx(1.959964 * 0.5 / 2)
-
-
-def test_a_seed_without_its_repeat_is_no_pair() -> None:
-    found = valid(noise_table(rows("yynn", "yy n"), ["n"], ConsensusGame))
-    assert (found["pairs"], found["difference"], found["spread"]) == (3, 0, 0)
-
-
-def test_nothing_repeated_has_no_rows() -> None:
-    assert noise_table(rows("yynn").iloc[:0], ["n"], ConsensusGame).empty
+    # A seed without its repeat is no pair.
+    assert noise("yynn", "yy n").loc[VALID, ["pairs", "difference", "spread"]].tolist() == [3, 0, 0]
+    assert noise().empty
 
 
 def test_the_band_holds_the_placebo_in_95_percent_of_cases() -> None:
-    random = np.random.default_rng(5)
-    outside = 0
+    random, outside = np.random.default_rng(5), 0
     for _ in range(400):
         rates = random.random(30)  # seeds differ in how likely they end well
-        letters = ["".join("y" if random.random() < rate else "n" for rate in rates) for _ in range(3)]
-        found = valid(noise_table(rows(*letters), ["n"], ConsensusGame))
-        outside += abs(found["difference"]) > found["band"]
+        times = (random.random((3, 30)) < rates).T.astype(float)
+        outside += abs(np.mean(times[:, 1] - times[:, 0])) > band(spread_of(times), 30)
     assert 8 <= outside <= 34  # of 400: 20 expected, three standard deviations either way
 
 
 def test_tables_show_the_first_repeat_and_noise_all(study_factory: StudyFactory) -> None:
-    grid = {"model": "random", "n": 5}
-    once = study_factory(grid, name="once", seeds=6, parameters={"max_rounds": 6})
-    again = study_factory(grid, name="again", seeds=6, repeats=2, parameters={"max_rounds": 6})
-    for study in (once, again):
-        for simulation in study.simulations():
-            simulate(study, simulation.record(study.name), [], 1.0)
+    parts = {}
+    for name, more in (("once", {}), ("again", {"repeats": 2})):
+        study = study_factory({"model": "random", "n": 5}, name=name, seeds=6, parameters={"max_rounds": 6}, **more)
+        simulate_shard(study, SCRIPTED, 0)
         summarize(study)
-    for name in ("conditions", "outcomes", "turns", "contrasts", "rounds"):
-        same = [read_table(study, name) for study in ("once", "again")]
-        pd.testing.assert_frame_equal(*same)
+        parts[name] = [read_table(name, table) for table in ("conditions", "outcomes", "turns", "contrasts", "rounds")]
+    for one, other in zip(*parts.values(), strict=True):
+        pd.testing.assert_frame_equal(one, other)
     assert read_table("once", "noise").empty
     assert (len(read_table("again", "simulations")), len(read_table("again", "manifest"))) == (6, 12)
     written = read_table("again", "noise")

@@ -1,74 +1,73 @@
-"""The table `reactions`: what agents do after a betrayal, beside what they do anyway."""
+"""The tables `reactions` and `behaviors`: what agents do after a betrayal, beside what they do anyway."""
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from parley.analysis.reactions import _same_agents, without_adversary
-from parley.analysis.stats import holm
+from parley.analysis.reactions import _same_agents, compared, without_adversary
+from parley.analysis.stats import holm, unpaired_difference, wilson_of_mean
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
+from parley.games.evidence import Indicator, Quantity
 from parley.games.stag_hunt.betrayal import reaction_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.play.simulate import simulate
+from parley.play.usable import read_records
 from parley.study import Study
 from support.hunting import hunt
 from support.studies import StudyFactory
 
-BETRAY = {"name": "betray", "from_round": 3}
-SEEDS = 30
+SEEDS = 24
+THRESHOLD = StagHuntParameters().archetype_threshold
 
 
-def played(study_factory: StudyFactory, *grids: dict[str, Any], seeds: int = SEEDS, **parameters: Any) -> Study:
-    study = study_factory(
-        *({"prompt": "plain", "byzantine": BETRAY} | grid for grid in grids),
-        seeds=seeds,
-        game="stag_hunt",
-        parameters={"rounds": 6, **parameters},
-    )
+def played(study_factory: StudyFactory, *grids: dict[str, Any], rounds: int, from_round: int, **content: Any) -> Study:
+    alike = {"prompt": "plain", "byzantine": {"name": "betray", "from_round": from_round}}
+    grids = tuple({k: v for k, v in alike.items() if "groups" not in g or k == "prompt"} | g for g in grids)
+    study = study_factory(*grids, game="stag_hunt", parameters={"rounds": rounds}, **content)
     for simulation in study.simulations():
         simulate(study, simulation.record(study.name), [], 1.0)
     summarize(study)
     return study
 
 
-def reactions() -> pd.DataFrame:
-    table = read_table("small", "reactions")
-    return table.set_index(["model", "what"]).sort_index()
+def actions(**where: Any) -> dict[Any, str]:
+    """Return what was done, by b, seed, agent and round, from the table of turns."""
+    turns = read_table("small", "turns")
+    for name, value in where.items():
+        turns = turns[turns[name] == value]
+    return turns[turns["action"].notna()].set_index(["b", "seed", "agent", "round"])["action"].to_dict()
 
 
 def test_what_players_do_from_a_round_on_by_hand() -> None:
     calm = hunt("hhh", "sss", "hss", "sss", "shs", "sss").outcome.trace
-    found = reaction_metrics(calm, {"agent_2": 2, "agent_3": 3}, 2, StagHuntParameters().archetype_threshold)
+    found = reaction_metrics(calm, {"agent_2": 2, "agent_3": 3}, 2, THRESHOLD)
     assert (found["detected"], found["detection_round"], found["rounds_until_retreat"]) == (True, 4, 2)
     assert (found["kept_hunting"], found["cooperation_persistent"]) == (0.5, 0.5)  # 2 of 3 stags, and all of 2
     assert (found["disruption_round"], found["recovered"], found["recovery_round"]) == (2, True, 3)
     assert found["switched_for_good"] == found["preemptive"] == 0
     assert found["returned"] is True  # agent_2, in round 5
-    alone = reaction_metrics(calm, {"agent_1": 2}, 3, StagHuntParameters().archetype_threshold)
+    alone = reaction_metrics(calm, {"agent_1": 2}, 3, THRESHOLD)
     assert (alone["retreated"], alone["disruption_round"], alone["recovery_round"]) == (None, 4, 5)
-    assert reaction_metrics(calm, {"agent_1": 5}, 5, StagHuntParameters().archetype_threshold)["detected"] is None
+    assert reaction_metrics(calm, {"agent_1": 5}, 5, THRESHOLD)["detected"] is None
 
 
 def test_who_switches_for_good_and_who_never_hunted() -> None:
     # agent_1 switches, agent_2 never hunted, agent_3 comes back, agent_4 fails once.
     trace = hunt("hhhhb", "shsss", "shssh", "hhhhs", "hhs-s").outcome.trace
-    seen = {f"agent_{k}": 2 for k in (1, 2, 3, 4)}
-    found = reaction_metrics(trace, seen, 2, StagHuntParameters().archetype_threshold)
+    found = reaction_metrics(trace, {f"agent_{k}": 2 for k in (1, 2, 3, 4)}, 2, THRESHOLD)
     assert (found["switched_for_good"], found["preemptive"], found["hare_for_good"]) == (0.25, 0.25, 0.5)
     assert found["returned"] is True  # agent_3
-    grim = reaction_metrics(trace, {"agent_1": 2}, 2, StagHuntParameters().archetype_threshold)
+    grim = reaction_metrics(trace, {"agent_1": 2}, 2, THRESHOLD)
     assert (grim["retreated"], grim["returned"]) == (True, False)
-    late = reaction_metrics(trace, {"agent_4": 2, "agent_2": 2}, 2, StagHuntParameters().archetype_threshold)
+    late = reaction_metrics(trace, {"agent_4": 2, "agent_2": 2}, 2, THRESHOLD)
     assert late["returned"] is None  # agent_4 does nothing more, agent_2 had nothing to retreat from
     silent = hunt("hb", "-s", "-h", "hs").outcome.trace
-    assert reaction_metrics(silent, {"agent_1": 2}, 2, StagHuntParameters().archetype_threshold)["preemptive"] == 0
+    assert reaction_metrics(silent, {"agent_1": 2}, 2, THRESHOLD)["preemptive"] == 0
 
 
 def test_of_the_own_game_they_are_its_metrics() -> None:
@@ -81,9 +80,9 @@ def test_of_the_own_game_they_are_its_metrics() -> None:
 
 
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
-    models = ["support.blind:Random", "support.blind:Rarely", "always_stag", "grim_trigger"]
-    played(study_factory, {"model": models, "n": 4, "b": [0, 1]})
-    table = reactions()
+    models = ["support.own_policies:Random", "support.own_policies:Rarely", "always_stag", "grim_trigger"]
+    played(study_factory, {"model": models, "n": 4, "b": [0, 1]}, rounds=6, from_round=3, seeds=SEEDS)
+    table = read_table("small", "reactions").set_index(["model", "what"]).sort_index()
     assert set(table["without"]) == {"b=0"}
     for blind in ("Random", "Rarely", "always_stag"):
         of = table.loc[blind]
@@ -100,61 +99,47 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
         assert (row["value_with"], row["value_without"], row["difference"]) == (1, 0, 1)
         assert (row["only_with"], row["only_without"]) == (SEEDS, 0)
         assert row["low"] > 0.7
-        assert row["p_holm"] < 1e-6
+        assert row["p_holm"] < 1e-5
     assert table.loc[("grim_trigger", "switched_for_good"), "difference"] == 1
     assert table.loc[("grim_trigger", "switched_for_good"), "low"] > 0.7  # a share, in all pairs alike
-    families = table.groupby("what")["p"]
-    expected = families.transform(lambda p: holm(p.to_numpy())).dropna()
+    expected = table.groupby("what")["p"].transform(lambda p: holm(p.to_numpy())).dropna()
     assert list(table["p_holm"].dropna()) == pytest.approx(list(expected), rel=1e-9)  # both are rounded
 
-
-def test_the_cells_by_other_means(study_factory: StudyFactory) -> None:
-    """From the table of simulations and that of turns: rounds, names and actions, and nothing of the module's own."""
-    played(study_factory, {"model": "support.blind:Rarely", "n": 3, "b": [0, 1]}, seeds=30)
-    simulations, turns = read_table("small", "simulations"), read_table("small", "turns")
-    acts = turns[turns["action"].notna()].set_index(["b", "seed", "agent", "round"])["action"].to_dict()
+    # The cells by other means, from the table of simulations and that of turns.
+    simulations, acts = read_table("small", "simulations"), actions(model="Rarely")
     retreats: dict[int, list[bool | None]] = {0: [], 1: []}
-    for row in simulations[simulations["b"] == 1].to_dict("records"):
-        seen = {name: told["seen"] for name, told in json.loads(row["after_betrayal"]).items()}
+    for game in simulations[(simulations["b"] == 1) & (simulations["model"] == "Rarely")].to_dict("records"):
+        seen = {name: told["seen"] for name, told in json.loads(game["after_betrayal"]).items()}
         assert set(seen.values()) == {3}
         for b, found in retreats.items():
-            hunters = [name for name in seen if acts[b, row["seed"], name, 3] == "Hunt Stag"]
-            turned = [any(acts[b, row["seed"], name, r] == "Hunt Hare" for r in (4, 5, 6)) for name in hunters]
+            hunters = [name for name in seen if acts[b, game["seed"], name, 3] == "Hunt Stag"]
+            turned = [any(acts[b, game["seed"], name, r] == "Hunt Hare" for r in (4, 5, 6)) for name in hunters]
             found.append(any(turned) if hunters else None)
     pairs = [(x, y) for x, y in zip(retreats[0], retreats[1], strict=True) if x is not None and y is not None]
-    row = reactions().loc[("Rarely", "retreated")]
+    row = table.loc[("Rarely", "retreated")]
     assert row["pairs"] == len(pairs)
     assert (row["only_without"], row["only_with"]) == (pairs.count((True, False)), pairs.count((False, True)))
-    assert row["value_with"] == pytest.approx(np.mean([y for _, y in pairs]))
-    assert row["value_without"] == pytest.approx(np.mean([x for x, _ in pairs]))
-    assert row["value"] == pytest.approx(np.mean([y for y in retreats[1] if y is not None]))
+    means = [np.mean([x for x, _ in pairs]), np.mean([y for _, y in pairs])]
+    means.append(np.mean([y for y in retreats[1] if y is not None]))
+    assert row[["value_without", "value_with", "value"]].tolist() == pytest.approx(means)
     changed = row["only_with"] - row["only_without"], row["only_with"] + row["only_without"]
     assert row["p"] == pytest.approx(math.erfc(abs(changed[0]) / math.sqrt(2 * changed[1])) if changed[1] else 1)
 
 
 def test_a_condition_without_counterpart_says_so(study_factory: StudyFactory) -> None:
-    played(
-        study_factory,
+    grids = [
         {"model": "grim_trigger", "n": 4, "b": 1},
         {"model": "tit_for_tat", "n": 4, "b": 1},
         {"model": "tit_for_tat", "n": 3, "b": 0},  # as many that are no adversary
-        seeds=3,
-    )
-    table = reactions()
+    ]
+    played(study_factory, *grids, rounds=6, from_round=3, seeds=3)
+    table = read_table("small", "reactions").set_index(["model", "what"]).sort_index()
     assert set(table.loc["tit_for_tat", "without"].str.contains("n=3")) == {True}
     row = table.loc[("grim_trigger", "detected")]
     assert (row["without"], row["simulations"], row["value"], row["pairs"]) == ("none", 3, 1, 0)
-    assert all(pd.isna(row[name]) for name in ("value_with", "value_without", "difference", "low", "high", "p"))
+    assert row[["value_with", "value_without", "difference", "low", "high", "p"]].isna().all()
     found = table.loc[("tit_for_tat", "detected")]
     assert (found["pairs"], found["difference"]) == (3, 1)
-
-
-def test_games_without_such_measures_have_no_rows(study_factory: StudyFactory, tmp_path: Path) -> None:
-    study = study_factory({"model": "majority", "n": 4, "b": 1}, seeds=1)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
-    assert read_table("small", "reactions").empty
 
 
 def test_agents_are_matched_by_name_and_else_by_what_plays_them() -> None:
@@ -164,25 +149,92 @@ def test_agents_are_matched_by_name_and_else_by_what_plays_them() -> None:
     assert _same_agents(own, {"agent_1": "a", "agent_2": "c"}) == {"agent_1": "agent_1", "agent_3": "agent_2"}
 
 
+PLAIN: dict[str, Any] = {"model": None, "n": None, "prompt": "plain"}
+
+
 def test_where_an_adversary_sits_and_what_plays_it_does_not_matter(study_factory: StudyFactory) -> None:
     honest = {"role": "honest", "count": 1, "policy": "grim_trigger"}
     hard = {"role": "byzantine", "count": 1, "policy": ["betray", "always_hare"]}
     vary = {"topology": ["star"], "disclosure": ["explicit"]}
-    plain: dict[str, Any] = {"model": None, "n": None, "prompt": "plain"}
     study = study_factory(
-        {**plain, "groups": [honest] * 4, "vary": {**vary, "seat": ["any"]}},
-        {**plain, "groups": [*[honest] * 4, hard], "vary": {**vary, "seat": ["hub", "spoke"]}},
-        {**plain, "groups": [*[honest] * 3, hard], "vary": {**vary, "seat": ["hub"]}},
+        {**PLAIN, "groups": [honest] * 4, "vary": {**vary, "seat": ["any"]}},
+        {**PLAIN, "groups": [*[honest] * 4, hard], "vary": {**vary, "seat": ["hub", "spoke"]}},
+        {**PLAIN, "groups": [*[honest] * 3, hard], "vary": {**vary, "seat": ["hub"]}},
         game="stag_hunt",
         seeds=1,
         parameters={"replaces_honest": True},
     )
-    found = {
-        (c.axes["n"], c.axes["seat"], c.axes["byzantine"]): without_adversary(c, study.conditions)
-        for c in study.conditions
-        if c.axes["b"]
-    }
-    calm = study.conditions[0]
+    calm, found = study.conditions[0], [c for c in study.conditions if c.axes["b"]]
     assert len(found) == 6
-    assert all((each is calm) == (key[0] == 4) for key, each in found.items())
-    assert {each for key, each in found.items() if key[0] == 3} == {None}
+    for condition in found:
+        expected = calm if condition.axes["n"] == 4 else None
+        assert without_adversary(condition, study.conditions) is expected, condition.axes
+
+
+def test_shares_and_payoffs_by_player_with_games_as_units(study_factory: StudyFactory) -> None:
+    grim, stag = ({"role": "honest", "count": 2, "policy": name} for name in ("grim_trigger", "always_stag"))
+    stag["count"] = 1
+    betrayer = {"role": "byzantine", "count": 1, "policy": {"name": "betray", "from_round": 2}}
+    groups = [[grim, stag, betrayer], [{**grim, "count": 1}, stag, betrayer], [grim, stag]]
+    played(study_factory, *({**PLAIN, "groups": each} for each in groups), rounds=4, from_round=2, seeds=3)
+    table = read_table("small", "behaviors")
+    assert set(table["b"]) == {1}  # nothing of games without an adversary
+    table = table.set_index(["n", "player", "behavior"]).sort_index()
+    # Round 1 pays 10, round 2 nothing; after it grim_trigger hunts the hare for 3, always_stag gets nothing.
+    mixed = table.loc[4]
+    assert list(mixed.index.get_level_values("player").unique()) == ["all", "always_stag", "grim_trigger"]
+    assert set(mixed["simulations"]) == {3}
+    grims, stags, both = (mixed.loc[(who, "hare_for_good")] for who in ("grim_trigger", "always_stag", "all"))
+    assert grims[["share", "majority", "shown", "payoff", "cost"]].tolist() == [1, True, 3, 4, -1]
+    assert stags[["share", "majority", "shown"]].tolist() == [0, False, 0]
+    assert stags[["payoff", "cost_low"]].isna().all()
+    assert both["share"] == pytest.approx(2 / 3)
+    assert (both["low"], both["high"]) == pytest.approx(tuple(map(float, wilson_of_mean(2 / 3, 3))))
+    assert mixed.loc[("always_stag", "stag_again"), ["share", "payoff", "cost"]].tolist() == [1, 2.5, 0.5]
+    assert mixed.loc[("all", "any"), "payoff"] == pytest.approx((4 + 4 + 2.5) / 3)
+    assert mixed.loc[("all", "preemptive"), "share"] == 0
+    half = table.loc[(3, "all", "hare_for_good")]
+    assert (half["share"], half["majority"]) == (0.5, False)  # a half is no majority
+
+
+def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_factory: StudyFactory) -> None:
+    """As in games that were imported: 6 seeds with an adversary, 6 without, of players who look at nothing."""
+    grid = {"model": "support.own_policies:Rarely", "n": 3, "b": [0, 1]}
+    study = played(study_factory, grid, rounds=4, from_round=2, seeds=12)
+    records = read_records(study)
+    both = list(zip(records.simulations, records.summaries, strict=True))
+    own = {s.seed: (s, told) for s, told in both if s.condition.axes["b"] and s.seed < 6}
+    calm = {s.seed: (s, told) for s, told in both if not s.condition.axes["b"] and s.seed >= 6}
+    measures = [Indicator("retreated", ""), Quantity("rounds_until_retreat", "")]
+    row, numbers = compared(measures, own, calm, study.name)
+
+    acts = actions()
+    honest = read_table("small", "turns").query("b == 1 and not is_byzantine")[["seed", "agent"]].drop_duplicates()
+    sham = []
+    for seed in range(6, 12):  # each with the mean over the six games whose players it stands for
+        found = []
+        for other in range(6):
+            names = honest.loc[honest["seed"] == other, "agent"]
+            hunters = [name for name in names if acts[0, seed, name, 2] == "Hunt Stag"]
+            if hunters:
+                found.append(any(acts[0, seed, n, r] == "Hunt Hare" for n in hunters for r in (3, 4)))
+        if found:
+            sham.append(sum(found) / len(found))
+    kind, what, n, value, pairs, without, value_with, value_without, *_, difference, low, high, test, p = row
+    assert (kind, what, pairs, without, test) == ("indicator", "retreated", 0, len(sham), "chi-squared")
+    assert value_without == pytest.approx(sum(sham) / len(sham))
+    assert value == value_with
+    assert difference == pytest.approx(value_with - value_without)
+    limits = unpaired_difference(sum(sham), len(sham), value * n, n)
+    assert (low, high) == pytest.approx(tuple(map(float, limits)))
+    assert p > 0.01  # nobody who looks at nothing can tell
+    assert (numbers[0], numbers[-2]) == ("quantity", "Welch")
+
+
+def test_games_without_such_measures_have_no_rows(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": 4, "b": 1, "byzantine": "silent"}, seeds=1)
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 1.0)
+    summarize(study)
+    assert read_table("small", "reactions").empty
+    assert read_table("small", "behaviors").empty

@@ -27,53 +27,49 @@ from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study, load_study
 from support import REPOSITORY
+from support.playing import scripted
+from support.studies import MODELS
 
 PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
-MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
-DELIBERATION = {"prompt": "improve", "byzantine": "stubborn"}
-# Small studies that have all columns among them; `tiny` is a model, answered for by the rule.
-STUDIES: list[tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = [  # name, rule, grids, the rest of the file
+DELIBERATION = {"prompt": "improve", "byzantine": "stubborn", "n": 4}
+RIGHT = {"name": "solver", "accuracy": 0.7}
+BYZANTINE = {"b": [0, 1], "byzantine": ["random", "silent"]}
+HUNT = {"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
+# Small studies that have all columns among them: the rule that answers for `tiny`, a model, and the file.
+STUDIES: list[tuple[str, dict[str, Any]]] = [
+    ("majority", {"parameters": {"max_rounds": 2}, "grids": [{"model": "tiny", **BYZANTINE}]}),
     (
-        "grand",
         "majority",
-        [{"model": "tiny", "b": [0, 1], "byzantine": ["random", "silent"]}],
-        {"game": "consensus", "parameters": {"max_rounds": 2}},
+        {"parameters": {"protocol": "swarms", "topology": "ring"}, "grids": [{"vary": {"max_rounds": [2, 3]}}]},
     ),
+    ("grim_trigger", {"game": "stag_hunt", "parameters": {"rules": "published", "rounds": 4}, "grids": [HUNT]}),
     (
-        "turned",
-        "majority",
-        [{"vary": {"max_rounds": [2, 3]}}],
-        {"game": "consensus", "parameters": {"protocol": "swarms", "topology": "ring"}},
-    ),
-    (
-        "hunt",
-        "grim_trigger",
-        [{"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}],
-        {"game": "stag_hunt", "parameters": {"rules": "published", "rounds": 4}},
-    ),
-    (
-        "panel",
         "solver",
-        [
-            {"model": {"name": "solver", "accuracy": 0.7}, "n": 4, "b": [0, 1], **DELIBERATION},
-            {"model": "solver", "n": 4, "b": 1, "vary": {"problems": ["policies"]}, **DELIBERATION},
-        ],
-        {"game": "deliberation", "parameters": {"turns": 1}},
+        {
+            "game": "deliberation",
+            "parameters": {"turns": 1},
+            "grids": [
+                {**DELIBERATION, "model": RIGHT, "b": [0, 1]},
+                {**DELIBERATION, "model": "solver", "b": 1, "vary": {"problems": ["policies"]}},
+            ],
+        },
     ),
 ]
 
 
-def played(study: Study, rule: str) -> Study:
+def played(name: str, rule: str, file: dict[str, Any]) -> Study:
     """Play all simulations and write the tables; where a model is asked, the rule answers for it."""
+    grids = [{"n": 3, "prompt": "may_exist", "model": "majority", **grid} for grid in file["grids"]]
+    content = {"game": "consensus", "seeds": 2, **file, "grids": grids}
+    Path(f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    study = load_study(Path(f"{name}.yaml"))
     kind = study.game.policies[rule]
     assert kind.rule is not None
+    stand_in = ScriptedPolicy(kind.rule(kind.Parameters()))
     for simulation in study.simulations():
         game = simulation.game()
-        answers = {}
-        for name, player in simulation.players(game).items():
-            own = player.policy
-            found = kind.rule(kind.Parameters()) if own.kind.rule is None else own.kind.rule(own.parameters)
-            answers[name] = ScriptedPolicy(found)
+        players = simulation.players(game).items()
+        answers = {name: stand_in if each.policy.kind.rule is None else scripted(each) for name, each in players}
         finished = play(simulation.id, game, answers)
         write_record(simulation.record(study.name), simulation, finished, provenance(datetime.now(UTC), {}))
     summarize(study)
@@ -89,24 +85,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Study]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         Path("models.yaml").write_text(yaml.safe_dump(MODELS), encoding="utf-8")
-        for name, _, grids, more in STUDIES:
-            full = [{**({"n": 3, "prompt": "may_exist", "model": "majority"}), **grid} for grid in grids]
-            Path(f"{name}.yaml").write_text(yaml.safe_dump({"seeds": 2, **more, "grids": full}), encoding="utf-8")
-        return folder, [played(load_study(Path(f"{name}.yaml")), rule) for name, rule, _, _ in STUDIES]
+        return folder, [played(f"study{place}", rule, file) for place, (rule, file) in enumerate(STUDIES)]
 
 
 @pytest.fixture
 def studies(made: tuple[Path, list[Study]], monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     monkeypatch.chdir(made[0])
     return made[1]
-
-
-def described(columns: list[Column], study: Study, name: str) -> Column | None:
-    words = {
-        "outcome": [o.name for o in study.game.outcomes],
-        "indicator": [i.name for i in study.game.evidence.indicators],
-    }
-    return find(columns, name, words)
 
 
 def dotted(found: dict[str, Any], before: str = "") -> Iterator[str]:
@@ -117,37 +102,29 @@ def dotted(found: dict[str, Any], before: str = "") -> Iterator[str]:
             yield before + key
 
 
-def test_all_columns_of_tables_are_described_and_all_that_is_described_is_there(studies: list[Study]) -> None:
+def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_described_is_there(
+    studies: list[Study],
+) -> None:
     found: dict[str, set[str]] = {table.name: set() for table in TABLES}
     expected: dict[str, set[str]] = {table.name: set() for table in TABLES}
     for study in studies:
+        game = study.game.name
         for name in [*paths.TABLES, *(["ledger"] if study.game.evidence.keeps_ledger else [])]:
-            names = pq.read_schema(paths.table(study.name, name, ".parquet")).names
-            assert paths.table(study.name, name, ".csv").read_text().splitlines()[0].split(",") == names
-            for column in names:
-                column_of = describe(name, column, study.axes, study.game)
-                assert column_of is not None, f"{name}: {column}"
-                assert column_of.text
-                found[name].add(f"{study.game.name}: {column_of.name}")
-            declared = columns_of(name, study.axes, study.game)
-            expected[name] |= {f"{study.game.name}: {column.name}" for column in declared}
-    of_models = {f"{game}: {c}" for game in ("stag_hunt", "deliberation") for c in _names_with("degenerate", "model_")}
-    of_unfinished = {f"{study.game.name}: planned" for study in studies}
-    for name in found:
-        assert expected[name] - found[name] <= of_models | of_unfinished, name
-
-
-def _names_with(*begin: str) -> set[str]:
-    return {column.name for table in TABLES for column in table.columns if column.name.startswith(begin)}
-
-
-def test_the_tables_have_the_declared_types(studies: list[Study]) -> None:
-    for study in studies:
-        for name in paths.TABLES:
-            for field in pq.read_schema(paths.table(study.name, name, ".parquet")):
+            schema = pq.read_schema(paths.table(study.name, name, ".parquet"))
+            assert paths.table(study.name, name, ".csv").read_text().splitlines()[0].split(",") == schema.names
+            for field in schema:
                 column = describe(name, field.name, study.axes, study.game)
-                assert column is not None
-                assert column.arrow in (None, field.type), f"{name}: {field.name}"
+                assert column is not None, f"{name}: {field.name}"
+                assert column.text
+                assert name == "ledger" or column.arrow in (None, field.type), f"{name}: {field.name}"
+                found[name].add(f"{game}: {column.name}")
+            expected[name] |= {f"{game}: {column.name}" for column in columns_of(name, study.axes, study.game)}
+    every = {column.name for table in TABLES for column in table.columns}
+    of_models = {name for name in every if name.startswith(("degenerate", "model_"))}
+    missing = {f"{game}: {name}" for game in ("stag_hunt", "deliberation") for name in of_models}
+    missing |= {f"{study.game.name}: planned" for study in studies}  # of what is unfinished
+    for name in found:
+        assert expected[name] - found[name] <= missing, name
 
 
 def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[Study]) -> None:
@@ -156,18 +133,22 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
     open_keys = [column.name for column in metadata if not column.type]
     seen: set[str] = set()
     for study in studies:
+        shown = study.game.evidence.indicators
+        words = {"outcome": [o.name for o in study.game.outcomes], "indicator": [i.name for i in shown]}
+
+        def described(columns: list[Column], key: str, words: dict[str, list[str]] = words) -> str | None:
+            column = find(columns, key, words)
+            return column.name if column else next((k for k in open_keys if key.startswith(f"{k}.")), None)
+
         for simulation in study.simulations():
             schema = pq.read_schema(simulation.record(study.name))
             assert schema.names == [column.name for column in reference.RECORDS.columns]
-            for key in dotted(json.loads(schema.metadata[b"parley"])):
-                column = described(metadata, study, key)
-                known = column.name if column else next(k for k in open_keys if key.startswith(f"{k}."))
-                seen.add(known)
-        for condition in study.conditions:
-            for key in dotted(json.loads(paths.metric(study.name, condition.path).read_text())):
-                column = described(metrics, study, key)
-                assert column is not None, key
-                seen.add(column.name)
+            found = {key: described(metadata, key) for key in dotted(json.loads(schema.metadata[b"parley"]))}
+            for condition in study.conditions:
+                told = json.loads(paths.metric(study.name, condition.path).read_text())
+                found |= {key: described(metrics, key) for key in dotted(told)}
+            assert None not in found.values(), found
+            seen |= {name for name in found.values() if name}
     assert {column.name for column in metadata + metrics} == seen
 
 
@@ -184,21 +165,16 @@ def test_all_columns_of_an_exported_ledger_are_described(studies: list[Study]) -
     [study] = [study for study in studies if study.game.evidence.keeps_ledger]
     header = next(export(paths.ledger(study.name), "csv")).strip().split(",")
     assert [find(UTTERANCES.columns, name, {}) is not None for name in header] == [True] * len(header)
-    assert {"content.<key>" if name.startswith("content.") else name for name in header} == {
-        column.name for column in UTTERANCES.columns
-    }
+    names = {"content.<key>" if name.startswith("content.") else name for name in header}
+    assert names == {column.name for column in UTTERANCES.columns}
 
 
 def test_games_describe_their_indicators_and_quantities_as_metrics() -> None:
     for game in GAMES.values():
         shown = game.evidence
-        shared = {"rounds"}  # a column of every game's simulations
-        assert {i.name for i in (*shown.indicators, *shown.quantities)} <= {
-            c.name for c in shown.columns.metrics
-        } | shared
+        names = {each.name for each in (*shown.indicators, *shown.quantities)}
+        assert names - {c.name for c in shown.columns.metrics} <= {"rounds"}  # a column of every game's simulations
 
-
-def test_a_metric_that_a_game_names_as_an_indicator_alone_has_its_label() -> None:
     class OwnEvidence(Evidence[Any]):
         indicators = (Indicator("happy", "all are happy"),)
 
@@ -206,7 +182,7 @@ def test_a_metric_that_a_game_names_as_an_indicator_alone_has_its_label() -> Non
         evidence = OwnEvidence()
         outcomes = ()
 
-    found = describe("simulations", "happy", [], Own)
+    found = describe("simulations", "happy", [], Own)  # a metric that is an indicator alone has its label
     assert found is not None
     assert (found.text, found.type) == ("all are happy", "bool")
     assert describe("simulations", "other", [], Own) is None
@@ -215,8 +191,5 @@ def test_a_metric_that_a_game_names_as_an_indicator_alone_has_its_label() -> Non
 def test_the_page_is_what_the_columns_give() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert reference.page(text) == text, f"run: python -m parley.analysis.reference {PAGE}"
-
-
-def test_a_page_without_a_place_is_refused() -> None:
-    with pytest.raises(UsageError, match="no place for the columns"):
+    with pytest.raises(UsageError, match="no place"):
         reference.page("# A page\n")

@@ -1,116 +1,370 @@
+"""Statistics: by closed form, by hand, by publication, and by scipy or statsmodels where they have them."""
+
 import math
+from collections.abc import Callable
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from parley.analysis.stats import censored_median, mean_interval, wilson_interval
+from parley.analysis.stats import (
+    benjamini_hochberg,
+    censored_median,
+    holm,
+    mcnemar,
+    mean_interval,
+    paired_difference,
+    paired_mean,
+    paired_share,
+    unpaired_difference,
+    unpaired_p,
+    welch,
+    wilson_interval,
+    wilson_of_mean,
+)
 
+COUNTS = st.integers(0, 60)
 Z = 1.959963984540054  # the 97.5% point of the normal distribution
+Z2 = Z**2
+T3 = 3.182446305284263  # that of t with 3 degrees of freedom
+NAN = math.nan
 
 
-def wilson_by_formula(k: int, n: int, z: float = Z) -> tuple[float, float]:
-    p = k / n
+# Proportions and means of shares: Wilson
+
+
+def test_wilson_by_hand_and_by_publication() -> None:
+    for case, expected in {
+        (0, 25): (0, Z2 / (25 + Z2)),
+        (25, 25): (25 / (25 + Z2), 1),
+        (1, 1): (1 / (1 + Z2), 1),
+        (0, 1): (0, Z2 / (1 + Z2)),
+        (81, 263): (0.2553, 0.3662),  # Newcombe, Statistics in Medicine 17 (1998), table I
+        (0, 0): (NAN, NAN),
+    }.items():
+        assert wilson_interval(*case) == pytest.approx(expected, abs=5e-5, nan_ok=True), case
+
+
+@given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.95, 0.99]))
+def test_wilson_equals_its_closed_form_also_of_a_mean(case: tuple[int, int], confidence: float) -> None:
+    k, n = case
+    p, z = k / n, {0.95: Z, 0.99: 2.5758293035489004}[confidence]
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return center - half, center + half
+    low, high = wilson_interval(k, n, confidence)
+    assert (low, high) == pytest.approx((center - half, center + half), abs=1e-9)
+    assert 0 <= low <= p <= high <= 1
+    assert [float(limit) for limit in wilson_of_mean(p, n, confidence)] == pytest.approx([low, high], abs=1e-12)
 
 
-def test_wilson_of_no_data_is_undefined() -> None:
-    assert all(math.isnan(limit) for limit in wilson_interval(0, 0))
+def test_wilson_of_a_mean_holds_the_mean_however_far_out_it_is() -> None:
+    means, n = np.array([0.0, 1e-300, 1.0 - 1e-16, 1.0 + 1e-13, 1.0]), np.array([1, 10**9, 3, 7, 10**15])
+    low, high = wilson_of_mean(means, n)
+    assert ((low >= 0) & (low <= means)).all()
+    assert ((high >= np.minimum(means, 1)) & (high <= 1)).all()
+    assert np.isnan([wilson_of_mean(mean, n) for mean, n in ((NAN, 5), (0.5, 0), (NAN, 0))]).all()
 
 
-def test_wilson_of_none_starts_at_zero_and_has_width() -> None:
-    low, high = wilson_interval(0, 25)
-    assert low == pytest.approx(0.0, abs=1e-12)
-    assert low >= 0.0
-    assert high == pytest.approx(Z**2 / (25 + Z**2))  # 0.1332
+def test_wilson_of_a_mean_covers_a_smaller_variance_more_often_than_it_says() -> None:
+    means = np.random.default_rng(0).beta(3, 2, (2000, 12)).mean(axis=1)  # the mean of each is 0.6
+    low, high = wilson_of_mean(means, 12)
+    assert np.mean((low <= 0.6) & (high >= 0.6)) > 0.99
 
 
-def test_wilson_of_all_ends_at_one_and_has_width() -> None:
-    low, high = wilson_interval(25, 25)
-    assert high == pytest.approx(1.0, abs=1e-12)
-    assert high <= 1.0
-    assert low == pytest.approx(25 / (25 + Z**2))  # 0.8668
+def test_what_cannot_be_counted_is_refused() -> None:
+    for successes, n in ((-1, 3), (4, 3), (1, 0), (0, -1)):
+        with pytest.raises(ValueError, match="successes"):
+            wilson_interval(successes, n)
+    for mean, n in ((1.01, 3), (-0.01, 3), (0.5, -1)):
+        with pytest.raises(ValueError, match=r"\[0, 1\]"):
+            wilson_of_mean(mean, n)
+    with pytest.raises(ValueError, match="negative"):
+        mcnemar(-1, 3)
+    with pytest.raises(ValueError, match="length"):
+        censored_median([1, 2], [True])
 
 
-def test_wilson_of_one_trial_is_wide() -> None:
-    assert wilson_interval(1, 1) == pytest.approx((1 / (1 + Z**2), 1.0))
-    assert wilson_interval(0, 1) == pytest.approx((0.0, Z**2 / (1 + Z**2)), abs=1e-12)
+# Numbers
 
 
-def test_wilson_of_a_published_example() -> None:
-    # Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263, score method without correction.
-    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+def test_a_mean_has_the_interval_of_t_by_hand() -> None:
+    found = mean_interval([1, 2, 3, NAN, 4])
+    half = T3 * math.sqrt(5 / 3) / 2
+    assert (found.n, found.mean, found.median, found.sd) == (4, 2.5, 2.5, pytest.approx(math.sqrt(5 / 3)))
+    assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
+    equal, one, none = mean_interval([3.0] * 5), mean_interval([5.0, NAN]), mean_interval([NAN])
+    assert (equal.sd, equal.low, equal.high) == (0.0, 3.0, 3.0)
+    assert (one.n, one.mean, one.median) == (1, 5.0, 5.0)
+    assert none.n == 0
+    undefined = [one.sd, one.low, one.high, none.mean, none.median, none.sd, none.low, none.high]
+    assert np.isnan(undefined).all()
 
 
-@given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_equals_its_closed_form(case: tuple[int, int]) -> None:
-    assert wilson_interval(*case) == pytest.approx(wilson_by_formula(*case), abs=1e-9)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40))
+def test_the_interval_of_a_mean_is_scipys(values: list[float]) -> None:
+    found = mean_interval(values)
+    if found.sd > 1e-3:  # scipy has no interval of equal numbers
+        expected = scipy_stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+        assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
 
 
-def test_wilson_at_another_confidence() -> None:
-    assert wilson_interval(3, 10, 0.99) == pytest.approx(wilson_by_formula(3, 10, 2.5758293035489004))
+@given(st.lists(st.floats(-9, 9), min_size=2, max_size=9), st.lists(st.floats(-9, 9), min_size=2, max_size=9))
+def test_welch_is_scipys(first: list[float], second: list[float]) -> None:
+    if np.ptp(first) < 0.01 or np.ptp(second) < 0.01:
+        return
+    theirs = scipy_stats.ttest_ind(second, first, equal_var=False)
+    limits = theirs.confidence_interval(0.95)
+    assert welch(first, second) == pytest.approx((limits.low, limits.high, theirs.pvalue), rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize(("successes", "n"), [(-1, 3), (4, 3), (1, 0), (0, -1)])
-def test_wilson_refuses_impossible_counts(successes: int, n: int) -> None:
-    with pytest.raises(ValueError, match="successes must be in"):
-        wilson_interval(successes, n)
+def test_welch_where_nothing_or_one_side_alone_varies() -> None:
+    assert np.isnan([*welch([1, 1], [2, 2]), *welch([1], [2, 3]), *welch([], [])]).all()
+    low, high, p = welch([1, 1, 1], [2, 3, 4])
+    assert (low, high) == pytest.approx((2 - 4.302652729911275 / 3**0.5, 2 + 4.302652729911275 / 3**0.5))
+    assert p < 0.1
 
 
-@pytest.mark.parametrize(
-    ("times", "ended", "median"),
-    [
-        ([7], [True], 7),
-        ([1, 2, 3], [True] * 3, 2),
-        ([1, 2, 3, 4], [True] * 4, 2.5),  # half have ended from 2 on, more than half from 3 on
-        ([4, 1, 3, 2], [True] * 4, 2.5),  # in any order
-        ([5, 5, 5, 9], [True] * 4, 5),
-        ([3, 4, 50, 50], [True, True, False, False], 4),  # exactly half, and no other end is known
-        ([3, 4, 8, 50], [True, True, True, False], 6),  # exactly half, then more
-        ([3, 4, 5, 50, 50], [True, True, True, False, False], 5),
+# Medians of what may not have ended
+
+
+def test_medians_by_hand() -> None:
+    """Times, 1 where it ended and 0 where that was not seen, the median."""
+    for times, ended, median in (
+        ([7], "1", 7),
+        ([4, 1, 3, 2], "1111", 2.5),  # half have ended from 2 on, more than half from 3 on
+        ([5, 5, 5, 9], "1111", 5),
+        ([2, 2, 50], "110", 2),  # a deadline is no end
+        ([3, 4, 50, 50], "1100", 4),  # exactly half, and no other end is known
+        ([3, 4, 8, 50], "1110", 6),  # exactly half, then more
         # One drops out at 2: S(1) = 4/5, S(3) = 4/5 * 2/3 = 8/15, S(4) = 8/15 * 1/2 = 4/15.
-        ([1, 2, 3, 4, 50], [True, False, True, True, False], 4),
-        # A tie of an end and a drop-out: the end comes first. S(2) = 1 - 1/2.
-        ([2, 2], [True, False], 2),
-    ],
-)
-def test_median_by_hand(times: list[float], ended: list[bool], median: float) -> None:
-    assert censored_median(times, ended) == median
+        ([1, 2, 3, 4, 50], "10110", 4),
+        ([2, 2], "10", 2),  # a tie of an end and a drop-out: the end comes first, S(2) = 1 - 1/2
+        ([], "", NAN),
+        ([50] * 6, "000000", NAN),
+        ([1, 2, 50, 50, 50], "11000", NAN),  # fewer than half
+    ):
+        found = censored_median(times, [letter == "1" for letter in ended])
+        assert found == pytest.approx(median, nan_ok=True), (times, ended)
 
 
-@pytest.mark.parametrize(
-    ("times", "ended"),
-    [
-        ([], []),
-        ([50], [False]),
-        ([50] * 6, [False] * 6),
-        ([3, 50, 50], [True, False, False]),
-        ([1, 2, 50, 50, 50], [True, True, False, False, False]),
-    ],
-)
-def test_median_is_undefined_when_fewer_than_half_ended(times: list[float], ended: list[bool]) -> None:
-    assert math.isnan(censored_median(times, ended))
-
-
-@pytest.mark.parametrize("n", [2, 6, 50, 24, 38, 44, 46, 54])
-def test_median_is_found_when_exactly_half_ended_whatever_the_rounding(n: int) -> None:
-    times = [*range(1, n // 2 + 1), *[500] * (n // 2)]
-    assert censored_median(times, [True] * (n // 2) + [False] * (n // 2)) == n // 2
-    assert censored_median([*times, n], [*[True] * (n // 2), *[False] * (n // 2), True]) == n
+def test_a_median_is_found_when_exactly_half_ended_whatever_the_rounding() -> None:
+    for n in (2, 6, 24, 38, 44, 46, 50, 54):
+        times, ended = [*range(1, n // 2 + 1), *[500] * (n // 2)], [True] * (n // 2) + [False] * (n // 2)
+        assert censored_median(times, ended) == n // 2, n
+        assert censored_median([*times, n], [*ended, True]) == n, n
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40))
 def test_without_deadlines_it_is_the_plain_median(times: list[int]) -> None:
-    assert censored_median(times, [True] * len(times)) == mean_interval(times).median
+    assert censored_median(times, [True] * len(times)) == mean_interval(times).median == np.median(times)
 
 
-def test_timeouts_never_count_as_ends() -> None:
-    # The plain median would be the deadline.
-    assert censored_median([2, 2, 50], [True, True, False]) == 2
+# Pairs: McNemar's score test and Tango's interval
 
 
-def test_median_refuses_lists_of_unequal_length() -> None:
-    with pytest.raises(ValueError, match="same length"):
-        censored_median([1, 2], [True])
+def tables_of(n: int) -> tuple[NDArray[np.int64], ...]:
+    """Return all tables of n pairs: both, only the first, only the second, neither."""
+    found = [(a, b, c, n - a - b - c) for a in range(n + 1) for b in range(n + 1 - a) for c in range(n + 1 - a - b)]
+    return tuple(np.array(found).T)
+
+
+@given(COUNTS, COUNTS)
+def test_mcnemar_is_the_chi_squared_test_without_correction(first: int, second: int) -> None:
+    expected = (
+        statsmodels_mcnemar([[0, first], [second, 0]], exact=False, correction=False).pvalue if first + second else 1
+    )
+    assert float(mcnemar(first, second)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_mcnemar_by_hand_without_discordant_pairs_and_with_very_many() -> None:
+    # (7 - 1) / sqrt(8) and 6 / sqrt(6).
+    expected = [2 * scipy_stats.norm.sf(6 / 8**0.5), 1.0, 1.0, 2 * scipy_stats.norm.sf(6**0.5)]
+    assert mcnemar([1, 0, 4, 0], [7, 0, 4, 6]) == pytest.approx(expected)
+    assert 0 <= float(mcnemar(0, 100_000)) < 1e-300
+
+
+def test_the_paired_test_and_interval_never_contradict() -> None:
+    for n in (1, 4, 5, 25):
+        tables = tables_of(n)
+        low, high = paired_difference(*tables)
+        assert len(low) == math.comb(n + 3, 3)
+        assert (((low > 0) | (high < 0)) == (mcnemar(tables[1], tables[2]) < 0.05)).all(), n
+        difference = (tables[2] - tables[1]) / n
+        assert ((low < high) & (low <= difference) & (difference <= high) & (low >= -1) & (high <= 1)).all(), n
+
+
+def test_paired_difference_by_hand_and_by_publication() -> None:
+    # Fagerland, Lydersen, Laake (Statistics in Medicine 33, 2014): Bentur's data.
+    assert [float(x) for x in paired_difference(1, 1, 7, 12)] == pytest.approx([0.026, 0.517], abs=5e-4)
+    # With no discordant pair, n * difference / (1 - difference) is the square of z.
+    low, high = paired_difference([25, 0, 0], [0, 25, 0], [0, 0, 0], [0, 0, 0])
+    u = Z2 / (25 + Z2)
+    assert low == pytest.approx([-u, -1, NAN], nan_ok=True)
+    assert high == pytest.approx([u, 2 * u - 1, NAN], abs=0.02, nan_ok=True)
+    # Agreement makes it narrower than without pairs.
+    paired, unpaired = paired_difference(45, 5, 2, 48), unpaired_difference(50, 100, 47, 100)
+    assert paired[1] - paired[0] < 0.6 * (unpaired[1] - unpaired[0])
+
+
+def likeliest(log_likelihood: Callable[[float], float], low: float, high: float) -> float:
+    options = {"xatol": 1e-13, "maxiter": 500}
+    found = minimize_scalar(lambda r: -log_likelihood(r), bounds=(low, high), method="bounded", options=options)
+    return float(found.x)
+
+
+def at_the_limits(z: Callable[[float], float], low: float, high: float) -> None:
+    """Check that a score statistic is at its 95% points at the limits that are not at the ends of the range."""
+    for limit, expected in ((low, Z), (high, -Z)):
+        if abs(limit) < 0.999:
+            assert z(limit) == pytest.approx(expected, abs=1e-4)
+
+
+@settings(max_examples=60)
+@given(COUNTS, COUNTS, COUNTS, COUNTS)
+def test_the_paired_limits_are_where_the_likelihood_says(a: int, b: int, c: int, d: int) -> None:
+    n = max(1, a + b + c + d)
+    d = n - a - b - c
+    low, high = (float(limit) for limit in paired_difference(a, b, c, d))
+
+    def z(difference: float) -> float:
+        rate = likeliest(
+            lambda r: xlogy(b, r) + xlogy(c, r + difference) + xlogy(a + d, 1 - 2 * r - difference),
+            max(0, -difference),
+            (1 - difference) / 2,
+        )
+        return float((c - b - n * difference) / math.sqrt(n * (2 * rate + difference * (1 - difference))))
+
+    at_the_limits(z, low, high)
+    assert [float(limit) for limit in paired_difference(a, c, b, d)] == pytest.approx([-high, -low], abs=1e-9)
+
+
+def test_the_size_of_the_paired_test_is_what_the_docs_say() -> None:
+    for n, largest in ((5, 0.078), (10, 0.053), (25, 0.0543)):
+        _, b, c, rest = (part[: math.comb(n + 2, 2)] for part in tables_of(n))  # those in which no pair has both
+        tables, refused = np.stack([b, c, rest], axis=1), mcnemar(b, c) < 0.05
+        law = [scipy_stats.multinomial.pmf(tables, n, [d / 2, d / 2, 1 - d]) for d in np.linspace(0.02, 0.98, 49)]
+        assert max(p[refused].sum() for p in law) == pytest.approx(largest, abs=5e-4), n
+
+
+# Without pairs: the N - 1 chi-squared test and Miettinen and Nurminen's interval
+
+
+def test_the_unpaired_test_and_interval_by_hand_and_by_publication() -> None:
+    # Newcombe (1998, pp. 873-890), table II, method 6: 56/70 - 48/80, 9/10 - 3/10, 10/10 - 0/20, 10/10 - 0/10.
+    low, high = unpaired_difference([48, 3, 0, 0, 0], [80, 10, 20, 10, 0], [56, 9, 10, 10, 3], [70, 10, 10, 10, 5])
+    assert low == pytest.approx([0.0528, 0.1700, 0.7156, 0.6636, NAN], abs=5e-5, nan_ok=True)
+    assert high == pytest.approx([0.3382, 0.8406, 1.0, 1.0, NAN], abs=5e-5, nan_ok=True)
+    # Campbell: chi-squared (N - 1) / N; of 1 of 5 and 4 of 5 it is 9 / 10 * 3.6.
+    pooled = scipy_stats.chi2_contingency([[48, 32], [56, 14]], correction=False).statistic
+    expected = [scipy_stats.chi2.sf(3.24, 1), scipy_stats.chi2.sf(pooled * 149 / 150, 1), 1, 1, NAN]
+    found = unpaired_p([1, 48, 0, 3, 0], [5, 80, 4, 3, 0], [4, 56, 0, 5, 3], [5, 70, 7, 5, 3])
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_unpaired_test_and_interval_never_contradict() -> None:
+    sizes = [(n, m) for n in range(1, 14) for m in range(1, 14)]
+    x, n, y, m = np.array([(x, n, y, m) for n, m in sizes for x in range(n + 1) for y in range(m + 1)]).T
+    low, high = unpaired_difference(x, n, y, m)
+    assert (((low > 0) | (high < 0)) == (unpaired_p(x, n, y, m) < 0.05)).all()
+    assert ((low <= y / m - x / n) & (y / m - x / n <= high) & (low < high)).all()
+
+
+@settings(max_examples=60)
+@given(COUNTS, st.integers(1, 60), COUNTS, st.integers(1, 60))
+def test_the_unpaired_limits_are_where_the_likelihood_says(x: int, n: int, y: int, m: int) -> None:
+    x, y = min(x, n), min(y, m)
+    low, high = (float(limit) for limit in unpaired_difference(x, n, y, m))
+
+    def z(difference: float) -> float:
+        rate = likeliest(
+            lambda r: xlogy(x, r) + xlogy(n - x, 1 - r) + xlogy(y, r + difference) + xlogy(m - y, 1 - r - difference),
+            max(0, -difference),
+            min(1, 1 - difference),
+        )
+        other = rate + difference
+        variance = (rate * (1 - rate) / n + other * (1 - other) / m) * (n + m) / (n + m - 1)
+        return float((y / m - x / n - difference) / math.sqrt(variance))
+
+    at_the_limits(z, low, high)
+    assert [float(limit) for limit in unpaired_difference(y, m, x, n)] == pytest.approx([-high, -low], abs=1e-9)
+
+
+# Pairs of numbers and of shares
+
+
+def test_paired_mean_by_hand() -> None:
+    # Differences 2, 3, 2, 5: mean 3, deviation sqrt(2), t = 3 / (sqrt(2) / 2).
+    half, p = T3 * math.sqrt(2) / 2, 2 * scipy_stats.t.sf(3 * math.sqrt(2), 3)
+    assert paired_mean([1, 2, 3, 4], [3, 5, 5, 9]) == pytest.approx((3 - half, 3 + half, p))
+    rows: tuple[tuple[list[float], list[float], float], ...] = (
+        ([], [], NAN),
+        ([1], [2], NAN),
+        ([5, 6], [5, 6], 1.0),
+        ([0.3] * 6, [0.1 + 0.2] * 6, 1.0),  # a rounding error is no difference
+        ([1, 2, 3], [2, 3, 4], NAN),
+        ([0, 0.1, 0.2], [0.1, 0.2, 0.1 + 0.2], NAN),  # all differ by the same, but for rounding
+    )
+    for x, y, p in rows:
+        assert paired_mean(x, y) == pytest.approx((NAN, NAN, p), nan_ok=True), (x, y)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
+def test_tests_and_intervals_of_pairs_of_numbers_never_contradict(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=float).T / 4
+    of_mean, of_share = paired_mean(x, y), paired_share(x, y)
+    for low, high, p in (of_mean, of_share):
+        assert (low > 0 or high < 0) == (p < 0.05)
+    if not math.isnan(of_mean[0]):
+        assert of_mean == of_share
+        assert of_mean[2] == pytest.approx(scipy_stats.ttest_rel(y, x).pvalue)
+
+
+def test_shares_that_all_differ_by_the_same_by_hand() -> None:
+    # Of 20 pairs all differ by a quarter: u = 1.96^2 / (20 + 1.96^2) = 0.16113 of all pairs may differ otherwise.
+    p = 2 * scipy_stats.norm.sf(math.sqrt(5))
+    assert paired_share([0.5] * 20, [0.75] * 20) == pytest.approx((0.04859, 0.37085, p), abs=1e-5)
+    assert paired_share([0.5] * 20, [0.5] * 20) == pytest.approx((-0.16113, 0.16113, 1), abs=1e-5)
+    assert np.isnan([*paired_share([0.5], [0.75]), *paired_share([], [])]).all()
+
+
+@given(st.integers(2, 300), st.integers(-20, 20) | st.sampled_from([-20, 0, 20]))
+def test_shares_that_all_differ_by_the_same_have_the_interval_and_test_of_rates(n: int, twentieths: int) -> None:
+    c = twentieths / 20
+    low, high, p = paired_share([max(0.0, -c)] * n, [max(0.0, c)] * n)
+    assert (low > 0 or high < 0) == (p < 0.05)
+    if counts := {0: (n, 0, 0, 0), -1: (0, n, 0, 0), 1: (0, 0, n, 0)}.get(c):
+        assert (low, high) == pytest.approx([float(limit) for limit in paired_difference(*counts)], abs=1e-9)
+        assert p == pytest.approx(float(mcnemar(*counts[1:3])))
+
+
+# Families
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.03, 0.04, times 3, 2, 1: 0.03, 0.06, then no less than before.
+    assert holm([0.01, 0.04, NAN, 0.03]) == pytest.approx([0.03, 0.06, NAN, 0.06], nan_ok=True)
+    assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+    assert holm([]).size == 0
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holm_is_between_the_p_value_and_bonferroni(values: list[float]) -> None:
+    adjusted = holm(values)
+    assert (adjusted >= np.array(values)).all()
+    assert (adjusted <= np.minimum(1, np.array(values) * len(values)) + 1e-15).all()
+    assert min(adjusted) == pytest.approx(min(1, min(values) * len(values)))
+
+
+def test_benjamini_and_hochbergs_own_example() -> None:
+    # Their section 3.2: of 15 p values the four smallest are below 0.05 in this way.
+    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
+    adjusted = benjamini_hochberg([*p, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1, NAN])
+    assert (adjusted[:-1] < 0.05).sum() == 4
+    assert adjusted[3] == pytest.approx(15 * 0.0095 / 4)
+    assert np.isnan([adjusted[-1], *benjamini_hochberg([NAN])]).all()

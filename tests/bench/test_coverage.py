@@ -15,31 +15,26 @@ def section(name: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
-@pytest.mark.parametrize(("name", "cases"), [("coverage", coverage.INTERVALS), ("size", coverage.TESTS)])
-def test_the_page_has_every_case_for_every_size(name: str, cases: tuple[coverage.Case, ...]) -> None:
-    rows = section(name)
-    assert [row[0] for row in rows] == [case for case, _ in cases]
-    assert all(re.fullmatch(r"\d+\.\d%( \(\d+\.\d%\))?", cell) for row in rows for cell in row[1:])
-    assert {len(row) for row in rows} == {1 + len(coverage.SIZES)}
+def test_the_page_has_every_case_for_every_size_and_each_can_be_simulated() -> None:
+    for name, cases in (("coverage", coverage.INTERVALS), ("size", coverage.TESTS)):
+        rows = section(name)
+        assert [row[0] for row in rows] == [case for case, _ in cases]
+        assert all(re.fullmatch(r"\d+\.\d%( \(\d+\.\d%\))?", cell) for row in rows for cell in row[1:])
+        assert {len(row) for row in rows} == {1 + len(coverage.SIZES)}
+        for case, simulate in cases:
+            assert all(0 <= share <= 1 for share in simulate(10, 4, np.random.default_rng(1))), case
 
 
 def test_what_is_enumerated_is_what_the_page_says() -> None:
     [rates, *_] = section("coverage")
-    wanted = [coverage.rates_of(n) for n in coverage.SIZES]
-    assert rates[1:] == [f"{min(each):.1%} ({np.mean(each):.1%})" for each in wanted]
+    assert rates[1:] == [f"{min(each):.1%} ({np.mean(each):.1%})" for each in map(coverage.rates_of, coverage.SIZES)]
     page = {row[0]: row[1:] for row in section("differences")}
-    sizes, covered = coverage.pairs_of(25)
-    assert page["25 pairs"] == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
-    sizes, covered = coverage.few_of(5, 1.0)
-    shares = page["5 pairs of shares, 1 apart in some and else equal"]
-    assert shares == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
+    for name, (sizes, covered) in {
+        "25 pairs": coverage.pairs_of(25),
+        "5 pairs of shares, 1 apart in some and else equal": coverage.few_of(5, 1.0),
+    }.items():
+        assert page[name] == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
     assert min(covered) > 0.94  # 0.1 without an interval for pairs that are all equal
-
-
-@pytest.mark.parametrize("case", dict([*coverage.INTERVALS, *coverage.TESTS]))
-def test_every_case_can_be_simulated(case: str) -> None:
-    shares = dict([*coverage.INTERVALS, *coverage.TESTS])[case](10, 4, np.random.default_rng(1))
-    assert all(0 <= share <= 1 for share in shares)
 
 
 def test_only_what_stands_between_the_marks_changes() -> None:

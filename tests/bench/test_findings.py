@@ -3,6 +3,8 @@
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import mlcroissant
 import pandas as pd
@@ -17,9 +19,9 @@ from parley.analysis.stats import holm, mcnemar
 from parley.errors import RecordError
 from parley.play.simulate import simulate_shard
 from parley.study.condition import SCRIPTED
+from support import REPOSITORY
 from support.exports import run_beside
 
-REPOSITORY = Path(__file__).parents[2]
 PLAYERS = {"hunt": "{name: win_stay_lose_shift, aspiration: 4}", "consensus": "random", "delib": "solver"}
 
 
@@ -27,13 +29,13 @@ def with_workflow(folder: Path) -> None:
     folder.mkdir()
     shutil.copy(REPOSITORY / "Snakefile", folder)
     shutil.copytree(REPOSITORY / "workflow", folder / "workflow")
+    (folder / "docs/images").mkdir(parents=True)
 
 
 def with_scripted_players(folder: Path) -> None:
     """Put the studies of the findings into a folder, two seeds of each, with scripted players for the model."""
     with_workflow(folder)
     (folder / "config/findings").mkdir(parents=True)
-    (folder / "docs/images").mkdir(parents=True)
     shutil.copy(REPOSITORY / "config/models.yaml", folder / "config")
     for file in (REPOSITORY / "config/findings").glob("*.yaml"):
         text = re.sub(r"seeds: \d+", "seeds: 2", file.read_text())
@@ -62,29 +64,53 @@ def made(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_the_records_alone_make_the_page_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")  # mlcroissant's
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_the_records_alone_make_the_page_again_and_describe_what_is_finished(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("hunt", "hunt-noise", "deliberation"):
         play(name)
+    game = next(study_of("hunt").simulations())
+    Path("findings").mkdir(exist_ok=True)
+    link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
+    Path("findings/read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
     findings.main()
-    page = Path("docs/findings.md").read_text()
+    page = " ".join(Path("docs/findings.md").read_text().split())
     assert "**8 of 8 planned simulations** were played, and 2 of 2 repeats" in page
-    assert "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unf" in " ".join(
-        page.split()
-    )
+    assert "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unf" in page
     for asked in (*ASKED["hunt"].values(), *ASKED["deliberation"].values()):
-        assert asked.text in " ".join(page.split())
-    for image in re.findall(r"\((images/.*)\)", page):
+        assert asked.text in page
+    for image in re.findall(r"\((images/[^)]*)\)", page):
         assert Path("docs", image).exists()
+    # A finished study is described, and its games can be read.
+    text = Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
+    assert "Round 1, signal" in text
+    assert f"#/game/{game.id}" in text
+    data = mlcroissant.Dataset("findings/hunt/croissant/croissant.json")
+    assert len(list(data.records("simulations"))) == 8
+    assert data.metadata.license == ["https://spdx.org/licenses/CC-BY-4.0"]
+    crate = ROCrate("findings/hunt")
+    assert all(Path("findings/hunt", file.id).is_file() for file in crate.get_by_type("File"))
+    assert len(list(Path("findings/hunt/results/findings-hunt").rglob("seed=*.parquet"))) == 8
 
     # In a clone there are the records, and nothing else that was played.
-    with_scripted_players(home / "clone")
+    clone = home / "clone"
+    with_scripted_players(clone)
     for records in Path("findings").rglob("simulations"):
-        shutil.copytree(records, home / "clone" / records)
-    monkeypatch.chdir(home / "clone")
+        shutil.copytree(records, clone / records)
+    shutil.copy("findings/read.md", clone / "findings")
+    monkeypatch.chdir(clone)
     findings.main()
-    assert made(home / "clone") == made(home / "first")
+    assert made(clone) == made(home / "first")
     study = study_of("hunt")
     assert all(simulation.record(study.name).exists() for simulation in study.simulations())
+    with pytest.raises(ValueError, match="no game hunt-00000000"):
+        write_games("(../findings/games/hunt-00000000.txt)", ["hunt"])
+    # A record that replays otherwise is refused.
+    monkeypatch.setattr("parley.games.stag_hunt.parameters.StagHuntParameters.hunters_needed", lambda *_: 1)
+    with pytest.raises(RecordError, match="replaying it gives something else"):
+        findings.results("hunt")
 
 
 @pytest.mark.slow
@@ -95,7 +121,6 @@ def test_the_published_page_follows_from_the_published_records(
     with_workflow(folder)
     shutil.copytree(REPOSITORY / "config", folder / "config")
     shutil.copytree(REPOSITORY / "findings", folder / "findings")
-    (folder / "docs/images").mkdir(parents=True)
     monkeypatch.chdir(folder)
     findings.main()
     published = [REPOSITORY / "docs/findings.md", *(REPOSITORY / "docs/images").glob("findings*")]
@@ -111,38 +136,6 @@ def test_the_published_crates_are_valid(beside: Path) -> None:
     assert run_beside(beside, "crate_is_valid.py", REPOSITORY, *crates) == [[] for _ in crates]
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")  # mlcroissant's
-@pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_a_finished_study_is_described_and_its_games_can_be_read(home: Path) -> None:
-    play("hunt")
-    game = next(study_of("hunt").simulations())
-    link = f"[a game](../findings/games/hunt-{game.id[:8]}.txt)"
-    Path("findings").mkdir(exist_ok=True)
-    Path("findings/read.md").write_text(f"## Read\n\nIn {link} somebody hunts.")
-    findings.main()
-    text = Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
-    assert "Round 1, signal" in text
-    assert f"#/game/{game.id}" in text
-    data = mlcroissant.Dataset("findings/hunt/croissant/croissant.json")
-    assert len(list(data.records("simulations"))) == 8
-    assert data.metadata.license == ["https://spdx.org/licenses/CC-BY-4.0"]
-    crate = ROCrate("findings/hunt")
-    assert all(Path("findings/hunt", file.id).is_file() for file in crate.get_by_type("File"))
-    assert len(list(Path("findings/hunt/results/findings-hunt").rglob("seed=*.parquet"))) == 8
-    with pytest.raises(ValueError, match="no game hunt-00000000"):
-        write_games("(../findings/games/hunt-00000000.txt)", ["hunt"])
-
-
-@pytest.mark.slow
-def test_a_record_that_replays_otherwise_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    play("hunt")
-    sync(study_of("hunt"))
-    monkeypatch.setattr("parley.games.stag_hunt.parameters.StagHuntParameters.hunters_needed", lambda *_: 1)
-    with pytest.raises(RecordError, match="replaying it gives something else"):
-        findings.results("hunt")
-
-
 def test_what_only_the_frozen_plan_asks_by_hand(home: Path) -> None:
     for file in Path("config/findings").glob("findings-deliberation*.yaml"):
         file.write_text(file.read_text().replace("seeds: 2", "seeds: 12"))
@@ -153,13 +146,12 @@ def test_what_only_the_frozen_plan_asks_by_hand(home: Path) -> None:
     assert list(rows) == list(ASKED["deliberation"])
     simulations, first, last = played.simulations, "first_majority_correct_honest", "last_majority_correct_honest"
     three, seven = (simulations[simulations["n"] == n].sort_values("seed").reset_index() for n in (3, 7))
-    sides = {
+    for question, (x, y) in {
         "single": (three["single_correct"], three["consensus_correct"]),
         "unanimity": (three[first], three["consensus_correct"]),
         "turn": (three[first], three[last]),
         "equal_compute": (seven[first], three[last]),
-    }
-    for question, (x, y) in sides.items():
+    }.items():
         x, y, row = x.astype(bool), y.astype(bool), rows[question]
         only = int((x & ~y).sum()), int((~x & y).sum())
         assert (row["pairs"], row["only_first"], row["only_second"]) == (12, *only)
@@ -169,18 +161,11 @@ def test_what_only_the_frozen_plan_asks_by_hand(home: Path) -> None:
     assert [row["p_holm"] for row in rows.values()] == holm([row["p"] for row in rows.values()]).tolist()
 
 
-def answer(difference: float, low: float, high: float, p: float, pairs: int = 10) -> Answer:
-    nan = float("nan")
-    return Answer("betrayal", pairs, 0.5, 0.5 + difference, difference, low, high, p, p, 0.2, nan, nan, nan, nan)
-
-
 class Played:
     """Results of a consensus game of two honest agents and a Byzantine one, made up by hand."""
 
     TURNS = (  # round, agent, proposed, vote; who is silent holds what it held
-        (1, "a", 5, "stop"),
-        (1, "b", 7, None),
-        (1, "c", 9, "stop"),
+        (1, "a", 5, "stop"), (1, "b", 7, None), (1, "c", 9, "stop"),
         (2, "a", 5, "continue"),  # kept
         (2, "b", 9, "stop"),  # the Byzantine agent's
         (2, "c", 8, "stop"),
@@ -190,7 +175,8 @@ class Played:
         (4, "a", 9, "continue"),  # kept
         (4, "b", None, "continue"),  # silent: no proposal
         (4, "c", 8, "stop"),
-    )
+    )  # fmt: skip
+    TEXTS = (("a", "xxyx"), ("b", "zzw"))  # by round
 
     def table(self, name: str) -> pd.DataFrame:
         assert name == "turns"
@@ -201,37 +187,56 @@ class Played:
 
     def frame(self, level: str, columns: list[str]) -> pd.DataFrame:
         assert level == "attempts"
-        texts = [
-            (1, "a", "x"),
-            (2, "a", "x"),
-            (3, "a", "y"),
-            (4, "a", "x"),
-            (1, "b", "z"),
-            (2, "b", "z"),
-            (3, "b", "w"),
-        ]
+        texts = [(r, agent, text) for agent, said in self.TEXTS for r, text in enumerate(said, 1)]
         rows = pd.DataFrame(texts, columns=["round", "agent", "text"]).assign(id="g", phase="propose", failure=None)
         votes = rows.assign(phase="vote", text="stop")
         unusable = rows.iloc[[0]].assign(round=4, agent="b", failure="json", text="w")
         return pd.concat([votes, rows, unusable], ignore_index=True)[columns]
 
 
-def test_what_agents_propose_beside_what_they_and_others_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_agents_propose_and_vote_beside_what_they_and_others_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings_besides, "_axes", lambda study, table: ["b"])
-    found = findings_besides._moves(study_of("consensus"), Played())
+    consensus: Any = study_of("consensus")
+    found = findings_besides._moves(consensus, Played())
     [row] = found.data.to_dict("records")
     # First a's 5 is the value it was given, b's 7 is not. Later: 5 kept, 9 another's, 9 another's, 4, 9 kept.
     assert row == pytest.approx(
         {"b": 1, "later": 5, "began": 1 / 2, "kept": 2 / 5, "taken": 2 / 5, "again": 2 / 5, "stop": 2 / 7}
     )
     assert found.shown.splitlines()[-1] == "| 1 | 5 | 50% | 40% | 40% | 40% | 29% |"
-
-
-def test_votes_beside_the_number_of_values_held() -> None:
-    found = findings_besides._votes(study_of("consensus"), Played())
+    found = findings_besides._votes(consensus, Played())
     # Honest agents hold 5 and 7, 5 and 9, 9 and 4, 9 and 4: two values in each round.
     assert found.data.to_dict("records") == [{"values": 2, "votes": 7, "stop": pytest.approx(2 / 7)}]
     assert found.shown.splitlines()[-1] == "| 2 | 7 | 29% |"
+
+
+SPOKEN = [  # seed, agent, first answer, last answer; 5 is right
+    (0, "agent_1", "5", "5"),
+    (0, "agent_2", "4", "5"),  # turned right
+    (0, "agent_3", "3", "2"),  # another wrong one
+    (1, "agent_1", "5", "1"),  # turned wrong, and nobody else was right
+    (1, "agent_2", "1", "1"),
+    (1, "agent_3", None, "5"),  # could not be read at first
+]
+
+
+def test_what_became_of_first_answers() -> None:
+    """Of two deliberations of three honest agents, with an adversary that is always right, in no order."""
+    rows: list[dict[str, Any]] = [
+        {"n": 4, "b": 1, "id": seed, "agent": agent, "turn": turn, "answer": answer, "is_byzantine": False}
+        for seed, agent, *answers in SPOKEN
+        for turn, answer in enumerate(answers)
+    ]
+    rows += [{**row, "agent": "agent_4", "answer": "5", "is_byzantine": True} for row in rows]
+    turns = pd.DataFrame(rows[::-1]).assign(turns=1)
+    turns["correct"] = (turns["answer"] == "5").where(turns["answer"].notna())
+    results: Any = SimpleNamespace(table={"turns": turns}.__getitem__)
+    study: Any = SimpleNamespace(axes=["n", "b"])
+    changes = findings_besides._changes(study, results)
+    found = changes.data.set_index(["first_right", "heard_right"])[["agents", "kept", "turned_right", "turned_wrong"]]
+    assert found.loc[(True, False)].tolist() == [2, 0.5, 0, 0.5]
+    assert found.loc[(False, True)].tolist() == [4, 0.25, 0.5, 0]
+    assert len(found) == 2
 
 
 def test_what_is_quoted_was_said() -> None:
@@ -247,18 +252,27 @@ def test_what_is_quoted_was_said() -> None:
     assert quoted > 15
 
 
-def test_words_of_models_are_no_markup() -> None:
+def test_tables_are_markdown_and_words_of_models_are_not() -> None:
+    assert findings_besides.markdown_table(["a", "b"], [(1, "x")]) == "| a | b |\n| --- | --- |\n| 1 | x |"
     assert findings_besides._plain("a|b`<i>\n") == "a?b??i?"
 
 
-def test_answers_in_words() -> None:
-    assert answer(0.3, 0.1, 0.5, 0.01).said == "More"
-    assert answer(-0.3, -0.5, -0.1, 0.01).said == "Less"
-    assert answer(0.0, -0.1, 0.1, 1.0).said == "No difference that matters"
-    assert answer(0.0, -0.3, 0.1, 1.0).said == "Open"
+def answer(difference: float, low: float, high: float, p: float, pairs: int = 10) -> Answer:
     nan = float("nan")
-    assert answer(nan, nan, nan, nan, pairs=0).said == "No pairs yet"
-    assert answer(0.3, 0.1, 0.5, 0.01, pairs=9).said == "Too few pairs yet"
+    return Answer("betrayal", pairs, 0.5, 0.5 + difference, difference, low, high, p, p, 0.2, nan, nan, nan, nan)
+
+
+def test_answers_in_words() -> None:
+    nan = float("nan")
+    for said, given in {
+        "More": answer(0.3, 0.1, 0.5, 0.01),
+        "Less": answer(-0.3, -0.5, -0.1, 0.01),
+        "No difference that matters": answer(0.0, -0.1, 0.1, 1.0),
+        "Open": answer(0.0, -0.3, 0.1, 1.0),
+        "No pairs yet": answer(nan, nan, nan, nan, pairs=0),
+        "Too few pairs yet": answer(0.3, 0.1, 0.5, 0.01, pairs=9),
+    }.items():
+        assert given.said == said
     said = findings._sentence(ASKED["hunt"]["betrayal"], answer(-0.25, -0.5, 0.1, 0.0004))
     assert "50% without an adversary, 25% with one: -25.0 points [-50.0, +10.0] over 10 pairs, p < 0.001" in said
     assert "Noise" not in said

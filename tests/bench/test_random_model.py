@@ -19,16 +19,11 @@ def test_the_config_is_of_the_asked_shape(folder: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    assert config.model_type == "qwen3"
-    assert config.architectures == ["Qwen3ForCausalLM"]
+    assert (config.model_type, config.architectures) == ("qwen3", ["Qwen3ForCausalLM"])
     assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (36, 4096, 12_288)
     assert (config.num_attention_heads, config.num_key_value_heads, config.head_dim) == (32, 8, 128)
-    assert config.vocab_size == 151_936
-    assert not config.tie_word_embeddings
+    assert (config.vocab_size, config.tie_word_embeddings) == (151_936, False)
     assert str(config.dtype).endswith("bfloat16")
-
-
-def test_its_size_is_qwen3s() -> None:
     assert SHAPES["qwen3-8b"].parameters == pytest.approx(8.19e9, rel=0.001)  # Qwen3-8B's model card: 8.2B
     assert SHAPES["qwen3-8b"].gigabytes == pytest.approx(16.4, abs=0.05)
 
@@ -43,16 +38,9 @@ def test_the_tokenizer_reads_prompts_as_real_ones_do(folder: Path) -> None:
     assert tokenizer.decode(tokens) == text
     assert len(tokenizer) == 151_669  # as many as Qwen3's, so that grammars are as large
     assert tokenizer.encode("<|im_end|>") == [tokenizer.eos_token_id]
-    chat = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True
-    )
+    said = [{"role": "user", "content": "Hi"}]
+    chat = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
     assert chat == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-
-
-def test_no_token_holds_a_control_character_but_a_line_break(folder: Path) -> None:
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    # Byte-level tokens write the bytes below 33 as the characters from 256 on.
+    # No token holds a control character but a line break: bytes below 33 are the characters from 256 on.
     written = {ord(character) - 256 for token in tokenizer.get_vocab() for character in token}
     assert {byte for byte in written if 0 <= byte < 32} == set(b"\n")

@@ -1,5 +1,6 @@
 """What the arms of a calibration ask, and what they read."""
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,24 +19,22 @@ from parley.play.runner import Exchange
 from parley.policies import REPLY_FORMATS, Ask
 
 PROBLEM = Problem("eighteen", "number", "What is nine times two?", "18")
+ARMS = all_arms(STYLES, REPLY_FORMATS)
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("9 * 2 = 18. The answer is 18.", "18"),
-        ("The answer is $1,234.50.", "2469/2"),
-        (r"So \boxed{18}, since 9 + 9 is no other number than 9 * 2.", "18"),
-        (r"\boxed{17} is wrong; \boxed{\text{eggs: } 18}", "18"),
-        (r"\boxed{eighteen} 18", "18"),
-        ("It is -5", "-5"),
-        ("3 and 4, and so on ...", "4"),
-        ("I do not know.", None),
-        ("", None),
-    ],
-)
-def test_the_plain_answer_is_the_last_boxed_or_the_last_number(text: str, answer: str | None) -> None:
-    assert plain_answer(text) == answer
+def test_the_plain_answer_is_the_last_boxed_or_the_last_number() -> None:
+    for text, answer in {
+        "9 * 2 = 18. The answer is 18.": "18",
+        "The answer is $1,234.50.": "2469/2",
+        r"So \boxed{18}, since 9 + 9 is no other number than 9 * 2.": "18",
+        r"\boxed{17} is wrong; \boxed{\text{eggs: } 18}": "18",
+        r"\boxed{eighteen} 18": "18",
+        "It is -5": "-5",
+        "3 and 4, and so on ...": "4",
+        "I do not know.": None,
+        "": None,
+    }.items():
+        assert plain_answer(text) == answer, text
 
 
 def test_questions_are_those_whose_answer_every_game_can_say() -> None:
@@ -44,19 +43,11 @@ def test_questions_are_those_whose_answer_every_game_can_say() -> None:
     assert any((problem.answer or "").startswith("-") for problem in every)
     assert [problem for problem in every if (problem.answer or "").isdecimal()][:50] == found
     assert questions(Arithmetic(), 20) == found[:20]
-
-
-def test_too_many_questions_are_one_line() -> None:
-    with pytest.raises(
-        UsageError, match=r"--number 9: arithmetic-first-8 has . questions with a whole number; lower it"
-    ):
+    with pytest.raises(UsageError, match=r"--number 9: arithmetic-first-8 .* lower it"):
         questions(Arithmetic(first=8), 9)
-
-
-@pytest.mark.parametrize("text", ["", "algebra", "gsm8k", "gsm8k:", "arithmetic:x"])
-def test_problems_that_are_none_are_one_line(text: str) -> None:
-    with pytest.raises(UsageError, match="write arithmetic, or gsm8k:PATH"):
-        source_of(text)
+    for text in ("", "algebra", "gsm8k", "gsm8k:", "arithmetic:x"):
+        with pytest.raises(UsageError, match="arithmetic, or gsm8k:PATH"):
+            source_of(text)
 
 
 def test_the_plain_arm_asks_the_question_and_nothing_else() -> None:
@@ -67,46 +58,39 @@ def test_the_plain_arm_asks_the_question_and_nothing_else() -> None:
     assert (ask.agent, ask.phase, ask.reply_format) == ("question_3", "plain", "free")
 
 
-@pytest.mark.parametrize(
-    ("game", "share", "style"),
-    [("deliberation_cot", 1, "Think step by step"), ("deliberation_zero_shot", 0, "in one sentence")],
-)
-@pytest.mark.parametrize("reply_format", REPLY_FORMATS)
-def test_deliberation_asks_what_its_game_asks_first(game: str, share: int, style: str, reply_format: str) -> None:
-    parameters = DeliberationParameters.model_validate({"cot_share": share, "reply_format": reply_format})
-    real = next(new_game(DeliberationGame, parameters, [Group("honest", 4)], "improve", 0, PROBLEM.as_json()).play())[
-        0
-    ]
-    ask = Arm(game, reply_format).ask(PROBLEM, 0)  # type: ignore[arg-type]
-    assert (ask.messages, ask.follow_up, ask.reply_format) == (real.messages, real.follow_up, real.reply_format)
-    assert (ask.reply_model, ask.sampling.max_tokens) == (real.reply_model, real.sampling.max_tokens)
-    assert style in ask.user
+def test_deliberation_asks_what_its_game_asks_first() -> None:
+    styles = {"deliberation_cot": (1, "Think step by step"), "deliberation_zero_shot": (0, "in one sentence")}
+    for (game, (share, style)), form in itertools.product(styles.items(), REPLY_FORMATS):
+        parameters = DeliberationParameters.model_validate({"cot_share": share, "reply_format": form})
+        played = new_game(DeliberationGame, parameters, [Group("honest", 4)], "improve", 0, PROBLEM.as_json())
+        real, *_ = next(played.play())
+        ask = Arm(game, form).ask(PROBLEM, 0)  # type: ignore[arg-type]
+        assert (ask.messages, ask.follow_up, ask.reply_format) == (real.messages, real.follow_up, real.reply_format)
+        assert (ask.reply_model, ask.sampling.max_tokens) == (real.reply_model, real.sampling.max_tokens)
+        assert style in ask.user, (game, form)
 
 
-@pytest.mark.parametrize("game", ["consensus", "stag_hunt"])
-@pytest.mark.parametrize("reply_format", REPLY_FORMATS)
-def test_other_games_ask_the_question_in_the_form_of_their_first_reply(game: str, reply_format: str) -> None:
-    ask = Arm(game, reply_format).ask(PROBLEM, 0)  # type: ignore[arg-type]
-    question, told, form = (text for text in ask.user.split("\n", 3) if text)
-    assert question == PROBLEM.question
-    assert told.endswith("is your answer to this question.")
-    assert ask.system == ""
-    expected = {
+def test_other_games_ask_the_question_in_the_form_of_their_first_reply() -> None:
+    begins = {
         ("consensus", "json"): 'Respond with JSON only:\n{\n  "internal_strategy"',
         ("consensus", "text"): "Reply in plain text.",
         ("stag_hunt", "json"): 'Reply with JSON that has two keys: "reasoning"',
         ("stag_hunt", "text"): "Reply in plain text.",
     }
-    assert form.startswith(expected.get((game, reply_format), "Answer in your own words."))
-    assert bool(ask.follow_up) == (reply_format == "two_steps")
+    for game, form in itertools.product(("consensus", "stag_hunt"), REPLY_FORMATS):
+        ask = Arm(game, form).ask(PROBLEM, 0)  # type: ignore[arg-type]
+        question, told, rest = (text for text in ask.user.split("\n", 3) if text)
+        assert (question, ask.system) == (PROBLEM.question, "")
+        assert told.endswith("is your answer to this question.")
+        assert rest.startswith(begins.get((game, form), "Answer in your own words.")), (game, form)
+        assert bool(ask.follow_up) == (form == "two_steps")
 
 
 def test_all_arms_ask_at_one_temperature_and_have_names_of_their_own() -> None:
-    arms = all_arms(STYLES, REPLY_FORMATS)
-    assert len({arm.name for arm in arms}) == len(arms) == 12
-    asks = [arm.ask(PROBLEM, 0) for arm in arms]
+    assert len({arm.name for arm in ARMS}) == len(ARMS) == 12
+    asks = [arm.ask(PROBLEM, 0) for arm in ARMS]
     assert {ask.sampling.temperature for ask in asks} == {0.7}
-    assert [ask.reply_format for ask in asks] == [arm.reply_format or "free" for arm in arms]
+    assert [ask.reply_format for ask in asks] == [arm.reply_format or "free" for arm in ARMS]
 
 
 @dataclass(frozen=True)
@@ -119,14 +103,11 @@ class _Changed(Arm):
         return replace(super().ask(problem, number), **dict([self.change]))
 
 
-@pytest.mark.parametrize(
-    "change", [("user", "Well?"), ("system", "You are."), ("follow_up", "And?"), ("reply_model", FreeText)]
-)
-def test_the_digest_of_prompts_follows_from_each_part_of_an_ask(change: tuple[str, Any]) -> None:
-    arms = all_arms(STYLES, REPLY_FORMATS)
-    before = prompts_digest(PROBLEM, arms)
-    assert prompts_digest(PROBLEM, arms) == before
-    assert prompts_digest(PROBLEM, [*arms[:-1], _Changed("stag_hunt", "two_steps", change)]) != before
+def test_the_digest_of_prompts_follows_from_each_part_of_an_ask() -> None:
+    before = prompts_digest(PROBLEM, ARMS)
+    assert prompts_digest(PROBLEM, ARMS) == before
+    for change in (("user", "Well?"), ("system", "You are."), ("follow_up", "And?"), ("reply_model", FreeText)):
+        assert prompts_digest(PROBLEM, [*ARMS[:-1], _Changed("stag_hunt", "two_steps", change)]) != before, change
 
 
 def test_a_first_step_that_failed_has_no_answer() -> None:

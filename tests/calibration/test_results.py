@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from parley import paths
 from parley.analysis.summarize import summarize
@@ -15,7 +14,6 @@ from parley.calibration import results
 from parley.calibration.arms import Arm
 from parley.calibration.results import HEADER, calibration_tables, calibrations_of, cells, planned_report, report_plan
 from parley.calibration.run import calibrate
-from parley.cli.program import commands
 from parley.errors import RecordError
 from parley.files import mark_done
 from parley.games.problems.sources import Arithmetic
@@ -25,20 +23,15 @@ from parley.study import Study, load_study
 from parley.study.frozen import write_frozen
 from support.answering import record_with_model, standing_in
 from support.calibrating import answering
+from support.commands import Parley
 from support.studies import MODELS, StudyFactory
 
 CONSENSUS = Arm("consensus", "json")
 ROW = {
     "arm": "consensus-json",
-    "questions": 40,
-    "right": 10,
-    "accuracy": [0.25, 0.142, 0.402],
-    "difference": [-0.075, -0.211, 0.063],
-    "unreadable": 0.05,
+    **{"questions": 40, "right": 10, "accuracy": [0.25, 0.142, 0.402], "difference": [-0.075, -0.211, 0.063]},
+    **{"unreadable": 0.05, "prompt_tokens": 98.4, "completion_tokens": 61.2, "seconds": 71.3},
     "degenerate": {"placeholder": 0.0, "no_letter": 0.3, "repetition": 0.0, "cut_off": 0.025},
-    "prompt_tokens": 98.4,
-    "completion_tokens": 61.2,
-    "seconds": 71.3,
 }
 
 
@@ -58,15 +51,16 @@ def calibrated(study: Study, tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
 def test_a_row_says_all_in_percent_and_points() -> None:
     shown = dict(zip(HEADER, cells(ROW), strict=True))
-    assert shown["right"] == "10 of 40"
-    assert shown["accuracy"] == "25.0% [14.2, 40.2]"
-    assert shown["minus plain"] == "-7.5 [-21.1, +6.3]"
-    assert (shown["unreadable"], shown["no_letter"], shown["cut_off"]) == ("5.0%", "30.0%", "2.5%")
-    assert (shown["tokens in"], shown["tokens out"], shown["seconds"]) == ("98", "61", "71")
+    expected = {"right": "10 of 40", "accuracy": "25.0% [14.2, 40.2]", "minus plain": "-7.5 [-21.1, +6.3]"}
+    expected |= {"unreadable": "5.0%", "no_letter": "30.0%", "cut_off": "2.5%"}
+    expected |= {"tokens in": "98", "tokens out": "61", "seconds": "71"}
+    assert {name: shown[name] for name in expected} == expected
     assert dict(zip(HEADER, cells(ROW | {"difference": None}), strict=True))["minus plain"] == "-"
 
 
-def test_a_study_finds_the_calibrations_of_its_models(study: Study, calibrated: Callable[..., dict[str, Any]]) -> None:
+def test_a_study_finds_the_calibrations_of_its_models_by_what_they_are(
+    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert calibration_tables(study) == [{"model": "tiny", "tables": []}]
     calibrated(number=4)
     calibrated("other")
@@ -74,98 +68,72 @@ def test_a_study_finds_the_calibrations_of_its_models(study: Study, calibrated: 
     [shown] = calibration_tables(study)
     assert [table["title"] for table in shown["tables"]] == ["6 questions of arithmetic", "4 questions of arithmetic"]
     assert shown["tables"][1]["rows"][1][:2] == ["consensus-json", "4 of 4"]
-
-
-@pytest.mark.parametrize("what", ["model", "grammar", "prompts"])
-def test_a_calibration_of_something_else_is_none(
-    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    calibrated()
-    entry = study.models["tiny"]
-    assert len(calibrations_of(entry)) == 1
-    if what == "model":
-        entry = entry.model_copy(update={"dtype": "float32"})
-    elif what == "grammar":
-        monkeypatch.setattr(results, "grammar_name", lambda *_: "another")
-    else:
-        monkeypatch.setattr("parley.calibration.arms._PLAIN_TASK", "Answer.")
+    # Another name is the same model; other weights, grammars and prompts are something else.
+    models = {"models": {**MODELS["models"], "renamed": MODELS["models"]["tiny"]}}
+    study.models_file.write_text(yaml.safe_dump(models))
+    entry = load_study(study.file).models["renamed"]
+    assert len(calibrations_of(entry)) == 2
+    assert calibrations_of(entry.model_copy(update={"dtype": "float32"})) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(results, "grammar_name", lambda *_: "another")
+        assert calibrations_of(entry) == []
+    monkeypatch.setattr("parley.calibration.arms._PLAIN_TASK", "Answer.")
     assert calibrations_of(entry) == []
 
 
-def test_a_model_is_known_by_what_it_is_and_not_by_its_name(
-    study: Study, calibrated: Callable[..., dict[str, Any]]
-) -> None:
-    calibrated()
-    models = {"models": {**MODELS["models"], "renamed": MODELS["models"]["tiny"]}}
-    study.models_file.write_text(yaml.safe_dump(models))
-    again = load_study(study.file)
-    assert len(calibrations_of(again.models["renamed"])) == 1
-    assert calibrations_of(again.models["other"]) == []
-
-
-def test_files_that_are_none_are_left_alone_and_cut_ones_are_told(study: Study) -> None:
+def test_files_that_are_none_are_left_alone_and_damaged_ones_are_told(study: Study) -> None:
     path = paths.calibration("tiny", "0" * 12, ".json")
     path.parent.mkdir(parents=True)
     path.write_text('{"plan": "of a study called calibrations"}')
     assert calibrations_of(study.models["tiny"]) == []
-    path.write_text('{"calibration": 1, "mod')
-    with pytest.raises(RecordError, match="cut short or not JSON; delete it and run: parley calibrate"):
-        calibrations_of(study.models["tiny"])
-    for damaged in ('{"calibration": 1}', '{"calibration": 1, "identity": {}, "number": 4, "arms": [{}]}'):
+    for damaged, words in {
+        '{"calibration": 1, "mod': "cut short or not JSON",
+        '{"calibration": 1}': "damaged",
+        '{"calibration": 1, "identity": {}, "number": 4, "arms": [{}]}': "damaged",
+    }.items():
         path.write_text(damaged)
-        with pytest.raises(RecordError, match="damaged; delete it and run: parley calibrate"):
+        with pytest.raises(RecordError, match=f"{words}.*parley calibrate"):
             calibrations_of(study.models["tiny"])
 
 
 def test_another_calibration_is_another_plan_of_the_report(
-    study: Study, calibrated: Callable[..., dict[str, Any]]
+    study: Study,
+    study_factory: StudyFactory,
+    calibrated: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert report_plan(study) == study.plan
-    calibrated("other")
-    assert report_plan(study) == study.plan  # it does not ask that model
+    def state() -> str:
+        [report] = [stage for stage in last_stages(study, None) if stage.name == "report"]
+        return report.look(0.0).state
+
+    mark_done(study.name, "report", study.plan)
+    calibrated("other")  # the study does not ask that model
+    assert (report_plan(study), state()) == (study.plan, DONE)
     calibrated()
     first = report_plan(study)
     assert first != study.plan
     assert report_plan(study) == first
+    assert state() != DONE  # the display waits for the report of now
+    mark_done(study.name, "report", first)
+    assert state() == DONE
+    # All jobs of a run have one plan of the report.
+    monkeypatch.setenv("PARLEY_REPORT_PLAN", "")
+    assert planned_report(study, new=True) == first
     calibrated(arm=Arm("consensus", "text"))
+    assert planned_report(study, new=False) == first
+    assert planned_report(study, new=True) == report_plan(study)
     assert report_plan(study) not in (first, study.plan)
+    other = study_factory({"model": "other", "n": 4}, name="second")
+    assert planned_report(other, new=False) == report_plan(other)
 
 
 def test_freezing_a_study_and_changing_it_are_other_plans_of_the_report(study_factory: StudyFactory) -> None:
     asked = {"name": "n", "outcome": "valid_consensus", "compare": "n", "smallest": 0.2}
     study = study_factory({"n": [3, 4]}, questions=[asked])
     write_frozen(study)
-    assert report_plan(study) != study.plan
+    frozen = report_plan(study)
     paths.frozen(study.file).write_text("damaged")
-    assert len({report_plan(study), study.plan}) == 2
-
-
-def test_the_display_waits_for_the_report_of_now(study: Study, calibrated: Callable[..., dict[str, Any]]) -> None:
-    def state() -> str:
-        [report] = [stage for stage in last_stages(study, None) if stage.name == "report"]
-        return report.look(0.0).state
-
-    mark_done(study.name, "report", study.plan)
-    assert state() == DONE
-    calibrated()
-    assert state() != DONE
-    mark_done(study.name, "report", report_plan(study))
-    assert state() == DONE
-
-
-def test_all_jobs_of_a_run_have_one_plan_of_the_report(
-    study: Study,
-    study_factory: StudyFactory,
-    calibrated: Callable[..., dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PARLEY_REPORT_PLAN", "")
-    planned = planned_report(study, new=True)
-    calibrated()
-    assert planned_report(study, new=False) == planned == study.plan
-    assert planned_report(study, new=True) == report_plan(study) != planned
-    other = study_factory({"model": "other", "n": 4}, name="second")
-    assert planned_report(other, new=False) == other.plan
+    assert len({report_plan(study), frozen, study.plan}) == 3
 
 
 def test_the_report_shows_them_or_how_to_make_one(
@@ -175,22 +143,21 @@ def test_the_report_shows_them_or_how_to_make_one(
     for simulation in study.simulations():
         record_with_model(simulation)
     summarize(study)
-    page = report(study).read_text()
-    assert "<code>parley calibrate tiny</code>" in page
+    remedy = "<code>parley calibrate tiny</code>"
+    assert remedy in report(study).read_text()
     calibrated()
     page = report(study).read_text()
-    assert "<code>parley calibrate tiny</code>" not in page
+    assert remedy not in page
     assert "<h4>tiny, 4 questions of arithmetic</h4>" in page
     assert "100.0% [51.0, 100.0]" in page  # Wilson, 4 of 4
     assert report(study).read_text() == page
 
 
-def test_the_command_prints_the_table_and_the_file(study: Study, tmp_path: Path) -> None:
+def test_the_command_prints_the_table_and_the_file(study: Study, tmp_path: Path, parley: Parley) -> None:
     with standing_in(tmp_path, answering()) as (endpoint, _):
-        options = ["--number", "4", "--games", "consensus", "--formats", "json", "--endpoint", str(endpoint)]
-        printed = CliRunner().invoke(commands, ["calibrate", "tiny", "--models", str(study.models_file), *options])
-    assert printed.exit_code == 0, printed.output
-    lines = printed.output.splitlines()
-    assert lines[0].split("  ")[0] == "arm"
-    assert [line.split()[0] for line in lines[1:3]] == ["plain", "consensus-json"]
+        options = ["--number", "4", "--games", "consensus", "--formats", "json", "--endpoint", endpoint]
+        printed = parley("calibrate", "tiny", "--models", study.models_file, *options)
+    assert printed.status == 0, printed.err
+    lines = printed.out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["arm", "plain", "consensus-json"]
     assert json.loads(Path(lines[-1]).read_text())["number"] == 4

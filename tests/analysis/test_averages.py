@@ -1,0 +1,209 @@
+"""The tables `rounds`, `thresholds` and `players`: means by round, by threshold, and by what plays the agents."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley import paths
+from parley.analysis import summarize as module
+from parley.analysis.stats import wilson_interval, wilson_of_mean
+from parley.analysis.tables import read_table
+from parley.games.evidence import GameColumns, Measure
+from parley.games.registry import GAMES
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.play.record import read_summary, read_trace
+from support.hunting import HUNTERS, hunt
+from support.measured import MeasuredEvidence, measured, played
+from support.studies import StudyFactory
+
+Series = Mapping[str, Sequence[tuple[int, float]]]
+AXES = ["model", "n", "b", "prompt"]
+COLUMNS = {
+    "rounds": ["measure", "round", "simulations", "playing", "mean", "low", "high"],
+    "thresholds": ["share", "threshold", "simulations", "mean", "low", "high"],
+    "players": ["quantity", "player", "simulations", "mean", "low", "high"],
+}
+
+
+def test_rounds_have_the_means_of_the_traces(study_factory: StudyFactory) -> None:
+    grid = {"model": ["majority", "random"], "n": 4}
+    study = played(measured(study_factory(grid, seeds=3, parameters={"max_rounds": 3})))
+    table = read_table("small", "rounds")
+    assert list(table.columns) == [*AXES, *COLUMNS["rounds"]]
+    assert set(table["measure"]) == {"agreed", "stopping"}  # in no trace: unheard; not declared: undeclared
+    for condition in study.conditions:
+        records = [s.record("small") for s in study.simulations() if s.condition is condition]
+        shares = [entry["honest_share"] for record in records for entry in read_trace(record) if entry["round"] == 2]
+        here = table[(table["model"] == condition.axes["model"]) & (table["measure"] == "agreed")]
+        (row,) = here[here["round"] == 2].to_dict("records")
+        assert (row["simulations"], row["mean"]) == (len(shares), pytest.approx(sum(shares) / len(shares)))
+        limits = wilson_of_mean(row["mean"], len(shares))
+        assert (row["low"], row["high"]) == pytest.approx(tuple(map(float, limits)))
+
+
+def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_factory: StudyFactory) -> None:
+    games = [[1.0], [0.5, 1.0], [0.0, 0.25, 0.25, 0.25], [0.5, None]]  # by seed and round
+
+    class Listed(MeasuredEvidence):
+        measures = (
+            Measure("playing", "of those that still play"),
+            Measure("carried", "kept", carried=True),
+            Measure("never", "of what is no number"),
+        )
+        seeds = iter(games)
+
+        def series(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Series:
+            self.game = next(self.seeds)
+            values = [(number, value) for number, value in enumerate(self.game, 1) if value is not None]
+            return {"playing": values, "carried": values, "never": [(1, math.nan)]}
+
+        def last_round(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> int:
+            return len(self.game)
+
+    played(measured(study_factory(seeds=4), Listed()))
+    table = read_table("small", "rounds")
+    by_hand = {
+        "playing": ([4, 2, 1, 1], [0.5, 0.625, 0.25, 0.25]),  # it looks like a fall
+        # The first two keep their 1; the last had no value when it ended, and has none from then on.
+        "carried": ([4, 3, 3, 3], [0.5, 0.75, 0.75, 0.75]),
+    }
+    assert set(table["measure"]) == set(by_hand)
+    for measure, (simulations, means) in by_hand.items():
+        here = table[table["measure"] == measure]
+        assert here[["round", "simulations", "playing"]].to_numpy().T.tolist() == [
+            [1, 2, 3, 4], simulations, [4, 2, 1, 1],
+        ]  # fmt: skip
+        assert here["mean"].to_list() == pytest.approx(means)
+        expected = [float(wilson_of_mean(m, n)[0]) for m, n in zip(means, simulations, strict=True)]
+        assert here["low"].to_list() == pytest.approx(expected)
+
+
+def test_the_measures_that_a_finished_game_keeps_are_declared() -> None:
+    carried = {m.name for game in GAMES.values() for m in game.evidence.measures if m.carried}
+    # Values and answers stay. Who changes an answer in a round, or what a round earns, does not.
+    assert carried == {"agreement", "accuracy", "participation", "confidence"}
+
+
+def test_a_game_that_measures_nothing_has_empty_tables_and_reads_no_trace(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Plain(MeasuredEvidence):
+        measures = ()
+        columns = GameColumns()
+
+    def refuse(path: object) -> None:
+        raise AssertionError("a trace was read")
+
+    monkeypatch.setattr(module, "read_trace", refuse)
+    played(measured(study_factory(seeds=2), Plain()))
+    for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
+        for name, columns in COLUMNS.items():
+            table = read(paths.table("small", name, suffix))
+            assert (list(table.columns), len(table)) == ([*AXES, *columns], 0), name
+        assert len(read(paths.table("small", "turns", suffix))) == 0
+
+
+# By threshold
+
+
+def test_shares_of_archetypes_move_with_the_threshold(study_factory: StudyFactory) -> None:
+    played(study_factory(HUNTERS, game="stag_hunt", seeds=3, parameters={"rounds": 3}))
+    table = read_table("small", "thresholds")
+    assert list(table.columns) == [*AXES, *COLUMNS["thresholds"]]
+    assert set(table["b"]) == {1}  # nobody is betrayed without a betrayer
+    assert len(table) == 2 * 3 * 11
+    row = table[(table["model"] == "grim_trigger") & (table["share"] == "defection_prone")].iloc[0]
+    assert (row["threshold"], row["simulations"], row["mean"]) == (0.5, 3, 1.0)
+    assert (row["low"], row["high"]) == pytest.approx(wilson_interval(3, 3))
+    loyal = table[(table["model"] == "always_stag") & (table["share"] == "cooperation_persistent")]
+    assert set(loyal["mean"]) == {1.0}
+    assert loyal["threshold"].to_list() == pytest.approx([0.5 + 0.05 * step for step in range(11)])
+
+
+class ParityEvidence(MeasuredEvidence):
+    """Shares of what is odd: of the first agent's initial value below a threshold, and of each below 15."""
+
+    def sweep(self, metrics: Mapping[str, Any]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        odd = min(metrics["initial_values"].items())[1] % 2
+        return {"some": [(0.75, 0.0), (0.25, 1.0)], "odd": [(0.5, 1.0)] if odd else []}
+
+    def of_agents(self, metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        initial = metrics["initial_values"]
+        return {agent: {"final_honest_share": float(value % 2)} for agent, value in initial.items() if value < 15}
+
+
+def group(count: int, policy: str, role: str = "honest", **given: Any) -> dict[str, Any]:
+    return {"role": role, "count": count, "policy": {"name": policy, **given} if given else policy}
+
+
+def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_unit(
+    study_factory: StudyFactory,
+) -> None:
+    grid = {"model": None, "n": None, "groups": [group(3, "majority"), group(2, "random")]}
+    study = played(measured(study_factory(grid, seeds=8), ParityEvidence()))
+    shares: dict[str, list[float]] = {"majority": [], "random": []}
+    odd = 0
+    for simulation in study.simulations():
+        initial = read_summary(simulation.record("small")).outcome["metrics"]["initial_values"]
+        odd += min(initial.items())[1] % 2
+        seats = simulation.game().seats
+        for place, player in enumerate(shares):
+            values = [initial[seat.name] for seat in seats if seat.group == place and initial[seat.name] < 15]
+            if values:
+                shares[player].append(sum(value % 2 for value in values) / len(values))
+    assert 0 < len(shares["random"]) < 8  # some simulation has no such agent
+    assert {share for found in shares.values() for share in found} - {0.0, 1.0}
+    table = read_table("small", "players")
+    assert list(table["player"]) == ["majority", "random"]
+    for row in table.to_dict("records"):
+        found = shares[row["player"]]
+        assert (row["quantity"], row["simulations"]) == ("final_honest_share", len(found))
+        assert row["mean"] == pytest.approx(np.mean(found))
+        assert (row["low"], row["high"]) == pytest.approx(tuple(map(float, wilson_of_mean(row["mean"], len(found)))))
+    assert 0 < odd < 8
+    swept = read_table("small", "thresholds")[["share", "threshold", "simulations", "mean"]].to_numpy().tolist()
+    assert swept == [["some", 0.25, 8, 1.0], ["some", 0.75, 8, 0.0], ["odd", 0.5, odd, 1.0]]
+
+
+# By what plays the agents
+
+
+def test_shares_of_agents_are_those_of_the_whole_simulation_taken_apart() -> None:
+    # agent_2 betrays in round 1. Then agent_1 hunts three stags, agent_3 none, agent_4 one, agent_5 does nothing.
+    of = hunt("hbhhh", "shsss", "sshs-", "sshh-", "sshh-").of
+    found = StagHuntGame.evidence.of_agents(of)
+    assert {agent: [kind for kind, share in shares.items() if share] for agent, shares in found.items()} == {
+        "agent_1": ["kept_hunting", "cooperation_persistent"],
+        "agent_3": ["hare_for_good", "defection_prone"],
+        "agent_4": ["unclassified"],
+        "agent_5": ["unclassified"],
+    }
+    for name in ("kept_hunting", "cooperation_persistent", "defection_prone", "unclassified"):
+        assert of[name] == sum(shares[name] for shares in found.values()) / 4
+    assert StagHuntGame.evidence.of_agents(hunt("hh", "ss").of) == {}
+
+
+def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFactory) -> None:
+    groups = [group(2, "grim_trigger"), group(1, "always_stag"), group(1, "grim_trigger")]
+    betrayer = group(1, "betray", "byzantine", from_round=2)
+    grid = {"model": None, "n": None, "prompt": "plain", "groups": [*groups, betrayer]}
+    study = played(study_factory(grid, game="stag_hunt", seeds=3, parameters={"rounds": 4}))
+    table = read_table("small", "players")
+    assert list(table.columns) == [*study.conditions[0].axes, *COLUMNS["players"]]
+    found = {(row["quantity"], row["player"]): row for row in table.to_dict("records")}
+    loyal = dict.fromkeys(("kept_hunting", "cooperation_persistent"), "always_stag")
+    whose = loyal | dict.fromkeys(("defection_prone", "hare_for_good"), "grim_trigger") | {"unclassified": "nobody"}
+    assert {key: row["mean"] for key, row in found.items()} == {
+        (quantity, player): float(player == own)
+        for quantity, own in whose.items()
+        for player in ("always_stag", "grim_trigger")
+    }
+    row = found["defection_prone", "grim_trigger"]
+    assert row["simulations"] == 3  # not agents
+    assert (row["low"], row["high"]) == pytest.approx(wilson_interval(3, 3))
+    whole = read_table("small", "quantities").set_index("quantity")["mean"]
+    assert whole["defection_prone"] == pytest.approx(3 / 4)

@@ -223,10 +223,9 @@ def test_another_text_or_finish_reason_is_found_with_its_place(path: Path, tmp_p
     assert "no\\u202ete \\x1b[31m" in now  # shown, and harmless
     assert all(line.isprintable() for line in (heading, recorded, now))
 
-    for text, at in (("", 0), ("{", 1)):  # where one of both ends
-        first = run_against(tmp_path, path, other_reply(seed, text=text))[0].first
-        assert first is not None
-        assert first.at == at
+    first = run_against(tmp_path, path, other_reply(seed, text="{"))[0].first
+    assert first is not None
+    assert first.at == 1  # where one of both ends
     cut = run_against(tmp_path, path, other_reply(seed, finish_reason="length"))[0]
     assert (cut.different, cut.first is not None and cut.first.where) == (1, f"{place}finish reason")
     _, recorded, now = verify.difference_lines(cut)

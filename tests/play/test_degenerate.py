@@ -2,19 +2,19 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from parley import paths
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.analysis.metrics import condition_metrics
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.cli.program import commands
 from parley.games.replies import read_reply
 from parley.play.degenerate import (
     ASKED,
@@ -25,14 +25,15 @@ from parley.play.degenerate import (
     repeated_share,
 )
 from parley.play.record import read_summary, write_record
-from parley.play.runner import play
 from parley.policies import Ask, Completion
 from parley.policies.parsing import parse_reply
 from parley.report.page import report
+from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
+from support.commands import Parley
 from support.deliberating import CHOICES, new_deliberation
 from support.hunting import new_hunt
-from support.playing import ListPolicy, new_consensus, scripted_policies
+from support.playing import ListPolicy, new_consensus, play_of
 from support.studies import StudyFactory
 
 PROPOSAL = {
@@ -55,30 +56,25 @@ def found(ask: Ask, reply: dict[str, Any] | str, finish_reason: str = "stop") ->
 # One reply
 
 
-def test_an_ordinary_reply_is_of_no_class(propose: Ask) -> None:
+def test_a_text_without_a_letter_or_digit_says_nothing(propose: Ask) -> None:
     assert found(propose, PROPOSAL) is None
+    for text in (",", "", " \n ", "}", "…", "''"):
+        for field in ("internal_strategy", "public_reasoning"):
+            assert found(propose, PROPOSAL | {field: text}) == "no_letter", text
+    for text in ("x", "18", "é", "同意"):  # one is enough
+        assert found(propose, PROPOSAL | {"public_reasoning": text}) is None, text
+    for text in (",", "{", "..."):  # of no form
+        assert found(propose, text) == "no_letter", text
 
 
-@pytest.mark.parametrize("text", [",", "", " \n ", "}", "…", "''"])
-def test_a_text_without_a_letter_or_digit_says_nothing(propose: Ask, text: str) -> None:
-    assert found(propose, PROPOSAL | {"internal_strategy": text}) == "no_letter"
-    assert found(propose, PROPOSAL | {"public_reasoning": text}) == "no_letter"
-
-
-@pytest.mark.parametrize("text", ["x", "18", "é", "同意"])
-def test_one_letter_or_digit_is_enough(propose: Ask, text: str) -> None:
-    assert found(propose, PROPOSAL | {"public_reasoning": text}) is None
-
-
-@pytest.mark.parametrize(
-    "said", ["your private observations", "Your private observations.", " [your private observations] "]
-)
-def test_a_placeholder_of_the_prompt_is_no_text_of_the_agents(propose: Ask, said: str) -> None:
-    assert found(propose, PROPOSAL | {"internal_strategy": said}) == "placeholder"
-
-
-def test_a_text_that_only_mentions_a_placeholder_is_the_agents_own(propose: Ask) -> None:
-    assert found(propose, PROPOSAL | {"internal_strategy": "your private observations: all say 18"}) is None
+def test_a_placeholder_of_the_prompt_is_no_text_of_the_agents(propose: Ask) -> None:
+    for text, kind in [
+        ("your private observations", "placeholder"),
+        ("Your private observations.", "placeholder"),
+        (" [your private observations] ", "placeholder"),
+        ("your private observations: all say 18", None),  # mentioned, and the agent's own
+    ]:
+        assert found(propose, PROPOSAL | {"internal_strategy": text}) == kind, text
 
 
 def test_words_of_peers_are_no_placeholders() -> None:
@@ -130,13 +126,11 @@ REASONING = (
 
 
 def test_a_loop_is_a_repetition_and_reasoning_is_none(propose: Ask) -> None:
-    assert found(propose, PROPOSAL | {"public_reasoning": LOOP}) == "repetition"
-    assert found(propose, PROPOSAL | {"public_reasoning": REASONING}) is None
+    loop = PROPOSAL | {"public_reasoning": LOOP}
+    assert found(propose, loop) == "repetition"
+    assert found(propose, json.dumps(loop)[:-3], "length") == "repetition"  # cut off
     assert found(propose, LOOP) == "repetition"  # no JSON at all
-
-
-def test_a_loop_that_was_cut_off_is_a_repetition(propose: Ask) -> None:
-    assert found(propose, json.dumps(PROPOSAL | {"public_reasoning": LOOP})[:-3], "length") == "repetition"
+    assert found(propose, PROPOSAL | {"public_reasoning": REASONING}) is None
 
 
 def test_the_repeated_share_is_that_of_four_words() -> None:
@@ -161,11 +155,6 @@ def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
         reply = read_reply(ask, text, "stop")
         assert reply.failure is None
         assert degenerate_class(ask, text, "stop", reply.value) == wanted
-
-
-@pytest.mark.parametrize("text", [",", "{", "..."])
-def test_what_has_no_form_and_no_letter_says_nothing(propose: Ask, text: str) -> None:
-    assert found(propose, text) == "no_letter"
 
 
 def test_what_never_was_a_reply_is_of_no_class(propose: Ask) -> None:
@@ -211,32 +200,42 @@ def test_a_record_counts_the_replies_of_models_alone(study_factory: StudyFactory
 
 def test_a_record_of_scripted_agents_counts_none(study_factory: StudyFactory) -> None:
     [simulation] = study_factory({"n": 4}, parameters={"max_rounds": 1}).simulations()
-    game = simulation.game()
-    policies = {**scripted_policies(simulation, game), "agent_1": ListPolicy(",")}
-    write_record(Path("x.parquet"), simulation, play(simulation.id, game, policies), {})
+    write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(",")), {})
     assert "degenerate" not in read_summary(Path("x.parquet")).telemetry
+    assert count_degenerate([]) == {ASKED: 0, **dict.fromkeys(DEGENERATE_CLASSES, 0)}
 
 
-GRIDS = {"model": "tiny", "n": [3, 4, 5]}
+# Tables and reports of a study of models
 
 
-def summarized(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A study whose first condition is clean, whose second is not, and whose third is of before they were counted."""
-    study = study_factory(GRIDS, parameters={"max_rounds": 1}, seeds=2)
-    for simulation in study.simulations():
-        n = simulation.condition.axes["n"]
-        with monkeypatch.context() as patch:
-            if n == 5:
-                patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
-            record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("played") / "results"
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, played: Path) -> Study:
+    """A study whose first condition is clean, whose second is not, and whose third is of before they were counted.
+
+    It is played and summarized once: each test has a copy.
+    """
+    study = study_factory({"model": "tiny", "n": [3, 4, 5]}, parameters={"max_rounds": 1}, seeds=2)
+    if not played.exists():
+        for simulation in study.simulations():
+            n = simulation.condition.axes["n"]
+            with monkeypatch.context() as patch:
+                if n == 5:
+                    patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
+                record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
+        summarize(study)
+        shutil.copytree(paths.RESULTS, played)
+    else:
+        shutil.copytree(played, paths.RESULTS)
     return study
 
 
-def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = summarized(study_factory, monkeypatch)
-    conditions = summarize(study)
+def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(study: Study) -> None:
+    conditions = read_table("small", "conditions").sort_values("n")
     clean, bad, older = (row for _, row in conditions.iterrows())
     assert (clean[ASKED], clean["degenerate"], clean["degenerate_rate"]) == (12, 0, 0.0)
     assert (bad[ASKED], bad["degenerate"], bad["degenerate_no_letter"], bad["degenerate_rate"]) == (16, 8, 8, 0.5)
@@ -252,16 +251,14 @@ def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tell
     assert condition_metrics(older, study.game, none)["degenerate_rate"] is None
 
 
-def test_a_condition_is_warned_of_from_two_percent(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = summarized(study_factory, monkeypatch)
-    conditions = summarize(study)
+def test_a_condition_is_warned_of_from_two_percent(study: Study) -> None:
+    conditions = read_table("small", "conditions").sort_values("n", ignore_index=True)
     [line] = degenerate_warnings(conditions, study.axes)
-    assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies of models are degenerate; ")
-    assert line.endswith("50.0% no_letter (a text without any letter or digit)")
-    conditions.loc[1, "degenerate_rate"] = 0.0199
-    assert not degenerate_warnings(conditions, study.axes)
+    assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies")
+    assert "50.0% no_letter" in line
+    for rate, warned in ((0.0199, False), (0.02, True)):
+        conditions.loc[1, "degenerate_rate"] = rate
+        assert bool(degenerate_warnings(conditions, study.axes)) is warned
     shown = degenerate_rows(conditions, study.axes)
     assert [name for name, _ in shown["classes"]] == list(DEGENERATE_CLASSES)
     assert [cells for _, cells in shown["rows"]] == [
@@ -271,29 +268,11 @@ def test_a_condition_is_warned_of_from_two_percent(
     ]
 
 
-def test_a_study_of_scripted_agents_shows_nothing_of_them(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": 4}, parameters={"max_rounds": 1})
-    for simulation in study.simulations():
-        game = simulation.game()
-        played = play(simulation.id, game, scripted_policies(simulation, game))
-        write_record(simulation.record("small"), simulation, played, {})
-    conditions = summarize(study)
-    for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
-        assert not [name for name in table if "degenerate" in name or name == ASKED]
-    assert degenerate_rows(conditions, study.axes)["rows"] == []
-    assert degenerate_warnings(conditions, study.axes) == []
-
-
-def test_counting_nothing_is_zero() -> None:
-    assert count_degenerate([]) == {ASKED: 0, **dict.fromkeys(DEGENERATE_CLASSES, 0)}
-
-
 def test_summarize_prints_the_warning_and_the_report_shows_it(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+    study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = summarized(study_factory, monkeypatch)
-    printed = CliRunner().invoke(commands, ["summarize", str(study.file)])
-    lines = [line for line in printed.output.splitlines() if line.startswith("warning: ")]
+    printed = parley("summarize", study.file)
+    lines = [line for line in (printed.out + printed.err).splitlines() if "warning: " in line]
     assert len(lines) == 1
     assert "50.0% of 16 replies" in lines[0]
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
@@ -302,14 +281,16 @@ def test_summarize_prints_the_warning_and_the_report_shows_it(
     assert '<details id="degenerate"' in page
 
 
-def test_the_report_of_scripted_agents_has_no_such_table(
+def test_a_study_of_scripted_agents_shows_nothing_of_them(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory({"n": 4}, parameters={"max_rounds": 1})
     for simulation in study.simulations():
-        game = simulation.game()
-        played = play(simulation.id, game, scripted_policies(simulation, game))
-        write_record(simulation.record("small"), simulation, played, {})
-    summarize(study)
+        write_record(simulation.record("small"), simulation, play_of(simulation), {})
+    conditions = summarize(study)
+    for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
+        assert not [name for name in table if "degenerate" in name or name == ASKED]
+    assert degenerate_rows(conditions, study.axes)["rows"] == []
+    assert degenerate_warnings(conditions, study.axes) == []
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     assert "egenerate repl" not in report(study).read_text()

@@ -43,94 +43,89 @@ PROPOSAL = {
 }
 
 
-@pytest.fixture(scope="module")
-def propose() -> Ask:
-    return next(new_consensus().play())[0]
-
-
-def found(ask: Ask, reply: dict[str, Any] | str, finish_reason: str = "stop") -> str | None:
-    text = reply if isinstance(reply, str) else json.dumps(reply)
-    return degenerate_class(ask, text, finish_reason, parse_reply(text, finish_reason, ask.reply_model).value)
-
-
-# One reply
-
-
-def test_a_text_without_a_letter_or_digit_says_nothing(propose: Ask) -> None:
-    assert found(propose, PROPOSAL) is None
-    for text in (",", "", " \n ", "}", "…", "''"):
-        for field in ("internal_strategy", "public_reasoning"):
-            assert found(propose, PROPOSAL | {field: text}) == "no_letter", text
-    for text in ("x", "18", "é", "同意"):  # one is enough
-        assert found(propose, PROPOSAL | {"public_reasoning": text}) is None, text
-    for text in (",", "{", "..."):  # of no form
-        assert found(propose, text) == "no_letter", text
-
-
-def test_a_placeholder_of_the_prompt_is_no_text_of_the_agents(propose: Ask) -> None:
-    for text, kind in [
-        ("your private observations", "placeholder"),
-        ("Your private observations.", "placeholder"),
-        (" [your private observations] ", "placeholder"),
-        ("your private observations: all say 18", None),  # mentioned, and the agent's own
-    ]:
-        assert found(propose, PROPOSAL | {"internal_strategy": text}) == kind, text
-
-
-def test_words_of_peers_are_no_placeholders() -> None:
-    """Even where they try to look like the shape of the reply."""
-    game = new_consensus()
-    asks = next(playing := game.play())
-    said = 'see "public_reasoning": "I say 18" and "internal_strategy": "copied"'
-    model = asks[0].reply_model
-    votes = playing.send([parse_reply(json.dumps(PROPOSAL | {"public_reasoning": said}), "stop", model)] * 3)
-    vote = votes[0].reply_model(decision="continue")
-    [second, *_] = playing.send([replace(parse_reply("{}", "stop", model), value=vote, failure=None)] * 3)
-    assert "I say 18" in second.user
-    assert found(second, PROPOSAL | {"public_reasoning": "I say 18"}) is None
-    assert found(second, PROPOSAL | {"public_reasoning": said}) is None
-    assert found(second, PROPOSAL | {"public_reasoning": "your explanation visible to all agents"}) == "placeholder"
-
-
-def test_a_choice_of_words_is_no_text() -> None:
-    """The shape shows `"decision": "continue"`, and to say so is an answer."""
-    playing = new_consensus().play()
-    asks = next(playing)
-    [vote, *_] = playing.send([parse_reply(json.dumps(PROPOSAL), "stop", asks[0].reply_model)] * 3)
-    assert vote.phase == "vote"
-    assert '{"decision": "continue"}' in vote.user
-    assert found(vote, {"decision": "continue"}) is None
-
-
-def test_words_and_answers_are_texts_too() -> None:
-    hunt = next(new_hunt().play())[0]
-    assert found(hunt, {"reasoning": "Together we win.", "word": "stag"}) is None
-    assert "your reasoning, step by step" in hunt.user
-    assert found(hunt, {"reasoning": "Your reasoning, step by step.", "word": "stag"}) == "placeholder"
-    assert found(hunt, {"reasoning": "Your reasoning", "word": "reasoning"}) is None  # could be said by chance
-    assert found(hunt, '{"reasoning": "Together we win.", "word": "}"}') == "no_letter"
-    answer = next(new_deliberation(cot_share=1).play())[0]
-    assert found(answer, {"argument": "Nine times two.", "answer": "18"}) is None
-    assert found(answer, {"argument": "Nine times two.", "answer": "}"}) == "no_letter"
-    policies = next(new_deliberation(problem=CHOICES).play())[0]
-    assert found(policies, {"policies": ["Lend tools"], "argument": "They are dear."}) is None
-    assert found(policies, {"policies": ["Lend tools"], "argument": ","}) == "no_letter"
-
-
+SAID = 'see "public_reasoning": "I say 18" and "internal_strategy": "copied"'
 LOOP = "I think we should all agree on the value. " * 12
 REASONING = (
     "First, the 16 eggs of a day minus 3 for breakfast and 4 for muffins leave 16 - 3 - 4 = 9 eggs. Then 9 eggs at "
     "$2 each bring 9 * 2 = $18 a day. To check: 3 + 4 = 7 eggs are used, 16 - 7 = 9 are sold, and 9 * $2 = $18. So "
     "she makes $18 every day at the farmers' market."
 )
+LETTERS = "".join(chr(0x4E00 + place) for place in range(600))  # as long as the text may be
 
 
-def test_a_loop_is_a_repetition_and_reasoning_is_none(propose: Ask) -> None:
-    loop = PROPOSAL | {"public_reasoning": LOOP}
-    assert found(propose, loop) == "repetition"
-    assert found(propose, json.dumps(loop)[:-3], "length") == "repetition"  # cut off
-    assert found(propose, LOOP) == "repetition"  # no JSON at all
-    assert found(propose, PROPOSAL | {"public_reasoning": REASONING}) is None
+@pytest.fixture(scope="module")
+def asks() -> dict[str, Ask]:
+    """A question of each kind; before `again`, peers said what looks like the shape of the reply."""
+    playing = new_consensus().play()
+    first = next(playing)
+    replies = [parse_reply(json.dumps(PROPOSAL | {"public_reasoning": SAID}), "stop", first[0].reply_model)] * 3
+    votes = playing.send(replies)
+    stays = replace(replies[0], value=votes[0].reply_model(decision="continue"))
+    again = playing.send([stays] * 3)
+    found = {"propose": first[0], "vote": votes[0], "again": again[0], "hunt": next(new_hunt().play())[0]}
+    answer, policies = new_deliberation(cot_share=1), new_deliberation(problem=CHOICES)
+    found |= {"answer": next(answer.play())[0], "policies": next(policies.play())[0]}
+    for name, shown in {
+        "again": "I say 18",
+        "vote": '{"decision": "continue"}',
+        "hunt": "your reasoning, step",
+    }.items():
+        assert shown in found[name].user
+    return found
+
+
+def class_of(ask: Ask, reply: dict[str, Any] | str, finish_reason: str = "stop") -> str | None:
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    return degenerate_class(ask, text, finish_reason, parse_reply(text, finish_reason, ask.reply_model).value)
+
+
+def test_each_reply_has_its_class(asks: dict[str, Ask]) -> None:
+    def strategy(text: object) -> dict[str, Any]:
+        return PROPOSAL | {"internal_strategy": text}
+
+    def public(text: str) -> dict[str, Any]:
+        return PROPOSAL | {"public_reasoning": text}
+
+    failed = strategy(",") | {"value": 99}
+    assert parse_reply(json.dumps(failed), "stop", asks["propose"].reply_model).failure == "out_of_range"
+    rows: list[tuple[str, dict[str, Any] | str, str | None]] = [
+        ("propose", PROPOSAL, None),
+        *(("propose", kind(text), "no_letter") for text in (",", "", " \n ", "}", "…") for kind in (strategy, public)),
+        *(("propose", public(text), None) for text in ("x", "18", "é", "同意")),  # one letter or digit is enough
+        *(("propose", text, "no_letter") for text in (",", "{", "...")),  # of no form
+        ("propose", failed, "no_letter"),  # a reply that failed is looked at, too
+        *(("propose", reply, None) for reply in ("[1, 2]", json.dumps(strategy(7)))),  # a failure, and no text
+        ("propose", strategy("your private observations"), "placeholder"),
+        ("propose", strategy(" [Your private observations.] "), "placeholder"),
+        ("propose", strategy("your private observations: all say 18"), None),  # mentioned, and the agent's own
+        ("propose", public(LOOP), "repetition"),
+        ("propose", LOOP, "repetition"),
+        ("propose", public(REASONING), None),
+        ("propose", public(LETTERS), "cut_off"),
+        ("propose", public(LETTERS[:-1]), None),
+        # Words of peers are no placeholders, and a choice of words is no text.
+        *(("again", public(text), None) for text in ("I say 18", SAID)),
+        ("again", public("your explanation visible to all agents"), "placeholder"),
+        ("vote", {"decision": "continue"}, None),
+        # Words and answers are texts.
+        ("hunt", {"reasoning": "Together we win.", "word": "stag"}, None),
+        ("hunt", {"reasoning": "Your reasoning, step by step.", "word": "stag"}, "placeholder"),
+        ("hunt", {"reasoning": "Your reasoning", "word": "reasoning"}, None),  # could be said by chance
+        ("hunt", '{"reasoning": "Together we win.", "word": "}"}', "no_letter"),
+        ("answer", {"argument": "Nine times two.", "answer": "18"}, None),
+        ("answer", {"argument": "Nine times two.", "answer": "}"}, "no_letter"),
+        ("policies", {"policies": ["Lend tools"], "argument": "They are dear."}, None),
+        ("policies", {"policies": ["Lend tools"], "argument": ","}, "no_letter"),
+    ]
+    for name, reply, expected in rows:
+        assert class_of(asks[name], reply) == expected, (name, reply)
+    for text, reason, expected in [
+        (json.dumps(public(LOOP))[:-3], "length", "repetition"),
+        ('{"internal_strategy": "Move tow', "length", "cut_off"),
+        ("", "length", None),  # the prompt did not fit the context
+        ("I cannot do that", "content_filter", None),
+    ]:
+        assert class_of(asks["propose"], text, reason) == expected, text
 
 
 def test_the_repeated_share_is_that_of_four_words() -> None:
@@ -138,13 +133,6 @@ def test_the_repeated_share_is_that_of_four_words() -> None:
     # 40 words are 37 of them, and 4 words in a circle have 4 different ones.
     assert repeated_share("a b c d " * 10) == pytest.approx(1 - 4 / 37)
     assert repeated_share("a b c d " * 5) == 0.0  # too short to tell
-
-
-def test_what_is_cut_off_at_max_tokens_or_fills_its_length_is_cut_off(propose: Ask) -> None:
-    assert found(propose, '{"internal_strategy": "Move tow', "length") == "cut_off"
-    letters = "".join(chr(0x4E00 + place) for place in range(600))
-    assert found(propose, PROPOSAL | {"public_reasoning": letters}) == "cut_off"
-    assert found(propose, PROPOSAL | {"public_reasoning": letters[:-1]}) is None
 
 
 def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
@@ -155,19 +143,6 @@ def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
         reply = read_reply(ask, text, "stop")
         assert reply.failure is None
         assert degenerate_class(ask, text, "stop", reply.value) == wanted
-
-
-def test_what_never_was_a_reply_is_of_no_class(propose: Ask) -> None:
-    assert found(propose, "", "length") is None  # the prompt did not fit the context
-    assert found(propose, "I cannot do that", "content_filter") is None
-
-
-def test_a_reply_that_failed_is_looked_at_too(propose: Ask) -> None:
-    failed = PROPOSAL | {"value": 99, "internal_strategy": ","}
-    assert parse_reply(json.dumps(failed), "stop", propose.reply_model).failure == "out_of_range"
-    assert found(propose, failed) == "no_letter"
-    assert found(propose, "[1, 2]") is None
-    assert found(propose, PROPOSAL | {"internal_strategy": 7}) is None  # another type is a failure, no text
 
 
 # Counted in records and tables

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from parley.errors import RecordError, UsageError
 from parley.games.consensus.game import ConsensusGame
-from parley.play.record import read_summary, write_record
+from parley.play.record import read_summary
 from parley.play.show import study_files, study_text, summary_text, write_study
 from parley.study import load_study
 from parley.study.condition import Simulation
 from support.answering import ENGINE, record_with_model
 from support.commands import Parley, one_line_error
 from support.forging import edit, forge, make_former
-from support.playing import play_of
 from support.studies import StudyFactory
 
 # Back to a study
@@ -44,78 +43,6 @@ RULES = ["majority", "stubborn", "random"]
 SEEDS = st.integers(1, 3) | st.lists(st.integers(0, 999_999_999), min_size=1, max_size=3, unique=True)
 
 
-@st.composite
-def groups(draw: st.DrawFn, models: tuple[str, ...]) -> dict[str, Any]:
-    """Return a group; where there are models, one of them plays it."""
-    by = {"model": draw(st.sampled_from(models))} if models else {"policy": draw(st.sampled_from(RULES))}
-    return {"role": draw(st.sampled_from(["honest", "byzantine"])), "count": draw(st.integers(1, 2)), **by}
-
-
-@st.composite
-def studies(draw: st.DrawFn, models: tuple[str, ...] = (), min_b: int = 0) -> dict[str, Any]:
-    """Return a valid study; each of its games has at most two rounds."""
-    fixed = draw(st.fixed_dictionaries({}, optional={**PARAMETERS, "propose": SAMPLING, "vote": SAMPLING}))
-    vary = draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "history_rounds": st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True),
-                "retries": st.lists(st.integers(0, 2), min_size=1, max_size=2, unique=True),
-                "stop_threshold": st.sampled_from([["2/3", 0.66], [0.5], ["1/3"]]),
-            },
-        )
-    )
-    n = draw(st.integers(1, 4))
-    b = draw(st.integers(min(min_b, n), n))
-    adversary = st.sampled_from(["same", *RULES])
-    short = {
-        "model": draw(st.sampled_from(models or RULES)),
-        "n": n,
-        "b": b,
-        "byzantine": draw(adversary | st.lists(adversary, min_size=1, max_size=2, unique=True)),
-    }
-    grid: dict[str, Any] = {
-        **(short if draw(st.booleans()) else {"groups": draw(st.lists(groups(models), min_size=1, max_size=3))}),
-        "prompt": draw(st.lists(st.sampled_from(["may_exist", "none_exist"]), min_size=1, unique=True)),
-        "vary": vary,
-    }
-    if draw(st.booleans()):
-        grid["seeds"] = draw(SEEDS)
-    other = {"model": "stubborn", "n": 9, "prompt": "may_exist"}  # gets the axes of the first grid's `vary` too
-    content = {"game": "consensus", "seeds": draw(SEEDS), "parameters": {"max_rounds": 2, **fixed}}
-    return {**content, "grids": draw(st.permutations([grid, other]))}
-
-
-def load(content: dict[str, Any], folder: Path, name: str = "small") -> list[Simulation]:
-    file = folder / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(content))
-    return list(load_study(file).simulations())
-
-
-def check_round_trip(path: Path, simulation: Simulation, again: Path) -> None:
-    write_study(study_files(path, read_summary(path)), again)
-    study = load_study(again)
-    [found] = study.simulations()
-    assert found.id == simulation.id
-    if simulation.condition.count("honest"):  # else the path names what would play honest agents
-        assert found.record("same") == simulation.record("same")
-    assert study.shards() == {found.record(study.name): ("+".join(found.condition.models) or "scripted", 0)}
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=studies(), data=st.data())
-@pytest.mark.slow
-def test_any_scripted_simulation_comes_back_from_its_record(
-    folder: Path, content: dict[str, Any], data: st.DataObject
-) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        (Path(place) / "models.yaml").write_text((folder / "models.yaml").read_text())
-        simulation = data.draw(st.sampled_from(load(content, Path(place))))
-        path = Path(place) / "x.parquet"
-        write_record(path, simulation, play_of(simulation), {})
-        check_round_trip(path, simulation, Path(place) / "again.yaml")
-
-
 ENTRIES: dict[str, dict[str, Any]] = {
     "hub": {
         "source": {"repo": "o/t", "revision": "a" * 40},
@@ -131,21 +58,67 @@ ENTRIES: dict[str, dict[str, Any]] = {
     },
     "local": {"source": {"folder": "some/place/tuned"}},
 }
+ADVERSARIES = st.sampled_from(["same", *RULES])
+PLAYERS = st.fixed_dictionaries({"model": st.sampled_from([*ENTRIES])}) | st.fixed_dictionaries(
+    {"policy": st.sampled_from(RULES)}
+)
+GROUPS = st.tuples(st.sampled_from(["honest", "byzantine"]), st.integers(1, 2), PLAYERS).map(
+    lambda drawn: {"role": drawn[0], "count": drawn[1], **drawn[2]}
+)
+VARIED = st.fixed_dictionaries(
+    {},
+    optional={
+        "history_rounds": st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True),
+        "retries": st.lists(st.integers(0, 2), min_size=1, max_size=2, unique=True),
+        "stop_threshold": st.sampled_from([["2/3", 0.66], [0.5], ["1/3"]]),
+    },
+)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=studies(models=tuple(ENTRIES)), data=st.data())
+@st.composite
+def studies(draw: st.DrawFn) -> dict[str, Any]:
+    """Return a valid study; each of its games has at most two rounds."""
+    fixed = draw(st.fixed_dictionaries({}, optional={**PARAMETERS, "propose": SAMPLING, "vote": SAMPLING}))
+    n = draw(st.integers(1, 4))
+    short = {
+        "model": draw(st.sampled_from([*ENTRIES, *RULES])),
+        "n": n,
+        "b": draw(st.integers(0, n)),
+        "byzantine": draw(ADVERSARIES | st.lists(ADVERSARIES, min_size=1, max_size=2, unique=True)),
+    }
+    grid: dict[str, Any] = {
+        **(short if draw(st.booleans()) else {"groups": draw(st.lists(GROUPS, min_size=1, max_size=3))}),
+        "prompt": draw(st.lists(st.sampled_from(["may_exist", "none_exist"]), min_size=1, unique=True)),
+        "vary": draw(VARIED),
+        **draw(st.fixed_dictionaries({}, optional={"seeds": SEEDS})),
+    }
+    other = {"model": "stubborn", "n": 9, "prompt": "may_exist"}  # gets the axes of the first grid's `vary` too
+    content = {"game": "consensus", "seeds": draw(SEEDS), "parameters": {"max_rounds": 2, **fixed}}
+    return {**content, "grids": draw(st.permutations([grid, other]))}
+
+
+def check_round_trip(path: Path, simulation: Simulation, again: Path) -> None:
+    write_study(study_files(path, read_summary(path)), again)
+    study = load_study(again)
+    [found] = study.simulations()
+    assert found.id == simulation.id
+    if simulation.condition.count("honest"):  # else the path names what would play honest agents
+        assert found.record("same") == simulation.record("same")
+    assert study.shards() == {found.record(study.name): ("+".join(found.condition.models) or "scripted", 0)}
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=studies(), data=st.data())
 @pytest.mark.slow
-def test_any_simulation_of_a_model_comes_back_from_its_record(
-    folder: Path, content: dict[str, Any], data: st.DataObject
-) -> None:
+def test_any_simulation_comes_back_from_its_record(folder: Path, content: dict[str, Any], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         before, after = Path(place) / "before", Path(place) / "after"
         for model in (before / "some" / "place" / "tuned", after / "tuned"):
             model.mkdir(parents=True)
             (model / "config.json").write_text("{}")
         (before / "models.yaml").write_text(yaml.safe_dump({"models": ENTRIES}))
-        simulation = data.draw(st.sampled_from(load(content, before)))
+        (before / "small.yaml").write_text(yaml.safe_dump(content))
+        simulation = data.draw(st.sampled_from(list(load_study(before / "small.yaml").simulations())))
         if not simulation.condition.models:  # such a study has no models file of its own
             (after / "models.yaml").write_text(yaml.safe_dump({"models": ENTRIES}))
         path = record_with_model(simulation, Path(place) / "x.parquet")

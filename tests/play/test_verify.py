@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from parley.engine import client
-from parley.errors import EngineError, RecordError, UsageError
+from parley.errors import RecordError, UsageError
 from parley.play import verify
 from parley.play.record import read_record, read_summary, write_record
 from parley.play.recorded_asks import engine_differences, engine_facts, read_recorded, sampled
@@ -329,12 +328,6 @@ def test_a_record_that_does_not_say_who_played_is_refused(simulation: Simulation
             read_recorded(path)
         assert str(caught.value).startswith(f"{path}: ")
         assert len(str(caught.value).splitlines()) == 1
-
-
-def test_an_engine_that_fails_ends_it_in_one_line(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_POLL_SECONDS", 0.02)
-    with pytest.raises(EngineError, match="answered 400: no such option"):
-        run_against(tmp_path, path, lambda body: (400, {"error": {"message": "no such option"}}))
 
 
 def test_an_engine_of_its_own_is_started_and_stopped(

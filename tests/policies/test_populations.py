@@ -33,6 +33,9 @@ def crash(monkeypatch: pytest.MonkeyPatch) -> PolicyKind:
     return kind
 
 
+SHORT = ("3/b=1/byzantine=same", "3/b=1/byzantine=random")
+
+
 def paths_of(study: Study) -> list[str]:
     return [condition.path.replace("/prompt=may_exist", "") for condition in study.conditions]
 
@@ -40,46 +43,28 @@ def paths_of(study: Study) -> list[str]:
 # Names and axes
 
 
-def test_a_mixed_population_has_a_readable_name(study_factory: StudyFactory) -> None:
-    study = grouped(study_factory, HONEST, OTHERS, RANDOM)
-    assert paths_of(study) == ["model=3-tiny+2-other/n=6/b=1/byzantine=random"]
-    [condition] = study.conditions
-    assert [(group.role, group.count, group.player.label) for group in condition.groups] == [
-        ("honest", 3, "tiny"),
-        ("honest", 2, "other"),
-        ("byzantine", 1, "random"),
-    ]
-
-
-def test_each_key_of_a_group_may_be_an_axis(study_factory: StudyFactory) -> None:
-    study = grouped(
+def test_groups_and_lists_of_adversaries_are_named_in_paths(study_factory: StudyFactory) -> None:
+    mixed = grouped(study_factory, HONEST, OTHERS, RANDOM)
+    players = [(group.role, group.count, group.player.label) for group in mixed.conditions[0].groups]
+    assert players == [("honest", 3, "tiny"), ("honest", 2, "other"), ("byzantine", 1, "random")]
+    # What would play a group of nobody makes no condition.
+    nobody = grouped(study_factory, HONEST, {**RANDOM, "count": [0, 1], "policy": ["random", "stubborn"]})
+    short = study_factory({"b": [0, 1], "byzantine": ["same", "random"]}, {"n": 5})
+    for study, expected in [
+        (mixed, ["tiny+2-other/n=6/b=1/byzantine=random"]),
+        (nobody, ["tiny/n=3/b=0/byzantine=none", *(f"tiny/n=4/b=1/byzantine={by}" for by in ("random", "stubborn"))]),
+        (study_factory({"b": 1, "byzantine": "random"}), ["majority/n=3/b=1"]),  # a single one is no axis
+        (short, [f"majority/n={rest}" for rest in ("3/b=0/byzantine=none", *SHORT, "5/b=0/byzantine=none")]),
+    ]:
+        assert [path.removeprefix("model=").removeprefix("3-") for path in paths_of(study)] == expected
+    axes = grouped(
         study_factory,
         {"role": "honest", "count": [2, 3], "model": ["tiny", "other"]},
         {"role": ["honest", "byzantine"], "count": 1, "policy": ["majority", "random"]},
     )
-    assert len(study.conditions) == 16
-    assert "model=2-tiny+1-majority/n=3/b=0/byzantine=none" in paths_of(study)
-    assert "model=other/n=4/b=1/byzantine=random" in paths_of(study)
-
-
-def test_what_would_play_a_group_of_nobody_makes_no_condition(study_factory: StudyFactory) -> None:
-    study = grouped(study_factory, HONEST, {**RANDOM, "count": [0, 1], "policy": ["random", "stubborn"]})
-    assert paths_of(study) == [
-        "model=tiny/n=3/b=0/byzantine=none",
-        "model=tiny/n=4/b=1/byzantine=random",
-        "model=tiny/n=4/b=1/byzantine=stubborn",
-    ]
-
-
-def test_a_list_of_adversaries_is_an_axis_and_a_single_one_is_none(study_factory: StudyFactory) -> None:
-    assert paths_of(study_factory({"b": 1, "byzantine": "random"})) == ["model=majority/n=3/b=1"]
-    study = study_factory({"b": [0, 1], "byzantine": ["same", "random"]}, {"n": 5})
-    assert paths_of(study) == [
-        "model=majority/n=3/b=0/byzantine=none",
-        "model=majority/n=3/b=1/byzantine=same",
-        "model=majority/n=3/b=1/byzantine=random",
-        "model=majority/n=5/b=0/byzantine=none",
-    ]
+    assert len(axes.conditions) == 16  # each key of a group may be an axis
+    found = {"model=2-tiny+1-majority/n=3/b=0/byzantine=none", "model=other/n=4/b=1/byzantine=random"}
+    assert found <= set(paths_of(axes))
 
 
 def test_a_policy_is_named_with_its_values_and_refused_for_a_role_that_may_not_have_it(

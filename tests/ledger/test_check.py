@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley import paths
@@ -43,24 +43,24 @@ def test_a_whole_chain_is_whole() -> None:
         checker.add(line)
     assert (checker.blocks, checker.utterances, checker.empty) == (4, 3 + 0 + 2 + 6, 1)
     assert checker.last == json.loads(CHAIN[-1])["hash"]
+    worked = ordinary(difficulty=8)
+    assert problem(worked) == ""
+    assert all(json.loads(line)["hash"].startswith("00") for line in worked)
 
 
 # Bytes
 
 
-@pytest.mark.parametrize("height", range(3))
 @pytest.mark.slow
-def test_every_changed_byte_is_found_in_its_block(height: int) -> None:
-    """Each bit of each byte flipped, and each byte replaced by those that mean something in JSON."""
-    lines = SMALL.splitlines(keepends=True)
-    start = sum(map(len, lines[:height]))
-    for place in range(start, start + len(lines[height])):
-        old = SMALL[place]
-        for new in {*(old ^ 1 << bit for bit in range(8)), *b'\n ",0'} - {old}:
-            found = of_bytes(SMALL[:place] + bytes([new]) + SMALL[place + 1 :])
-            assert found.startswith(f"block {height}"), (place, new, found)
+def test_every_changed_byte_is_found_in_its_block() -> None:
+    heights = [height for height, line in enumerate(SMALL.splitlines(keepends=True)) for _ in line]
+    for place, (old, height) in enumerate(zip(SMALL, heights, strict=True)):
+        new = old ^ 1 << place // 2 % 8 if place % 2 else b'\n ",0'[place // 2 % 5]
+        found = of_bytes(SMALL[:place] + bytes([new]) + SMALL[place + 1 :])
+        assert new == old or found.startswith(f"block {height}"), (place, new, found)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, len(SMALL) - 1), st.binary(max_size=3))
 def test_bytes_put_in_or_taken_out_are_found(place: int, added: bytes) -> None:
     if added:
@@ -68,34 +68,28 @@ def test_bytes_put_in_or_taken_out_are_found(place: int, added: bytes) -> None:
     assert of_bytes(SMALL[:place] + SMALL[place + 1 :])
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (SMALL[:-1], "block 2: cut short: no end of line"),
-        (SMALL + b"\n", "block 3: not valid JSON, or not ASCII"),
-        (SMALL + b"{}\n", "block 3: format: field required"),
-        (SMALL + b"[]\n", "block 3: block: input should be a valid dictionary"),
-        (b'{"a":1,"a":1}\n', "block 0: not canonical JSON"),
-        (b'{"b":1,"a":1}\n', "block 0: not canonical JSON"),
-        (b'{"a": 1}\n', "block 0: not canonical JSON"),
-        (b'{"a":1}\r\n', "block 0: not canonical JSON"),
-        (b'{"a":1e2}\n', "block 0: not canonical JSON"),
-        (b'{"a":"\xc3\xa9"}\n', "block 0: not valid JSON, or not ASCII"),
-        (b'{"a":NaN}\n', "block 0: not valid JSON, or not ASCII"),
-        (b'{"a":1e999}\n', "block 0: not valid JSON, or not ASCII"),
-        (b'{"a":' + b"9" * 5000 + b"}\n", "block 0: not valid JSON, or not ASCII"),
-        (b"[" * 100_000 + b"]" * 100_000 + b"\n", "block 0: not valid JSON, or not ASCII"),
+def test_what_is_no_block_is_refused_where_it_stands() -> None:
+    canonical, valid = "block 0: not canonical JSON", "block 0: not valid JSON"
+    for content, words in [
+        (SMALL[:-1], "block 2: cut short"),
+        (SMALL + b"\n", "block 3: not valid JSON"),
+        (SMALL + b"{}\n", "block 3: format: "),
+        (SMALL + b"[]\n", "block 3: block: "),
+        (b'{"a":1,"a":1}\n', canonical),
+        (b'{"b":1,"a":1}\n', canonical),
+        (b'{"a":1}\r\n', canonical),
+        (b'{"a":1e2}\n', canonical),
+        (b'{"a":"\xc3\xa9"}\n', valid),
+        (b'{"a":NaN}\n', valid),
+        (b'{"a":1e999}\n', valid),
+        (b'{"a":' + b"9" * 5000 + b"}\n", valid),
+        (b"[" * 100_000 + b"]" * 100_000 + b"\n", valid),
         (b"\x00" * 100, "block 0: cut short"),
-    ],
-)
-def test_what_is_no_block_is_refused_in_words(content: bytes, words: str) -> None:
-    assert of_bytes(content).startswith(words)
-
-
-@pytest.mark.parametrize("depth", [50, 200, 300, 900, 5_000])
-def test_content_that_is_nested_deeply_ends_in_words(depth: int) -> None:
-    line = CHAIN[0].replace(b'"answer":1', b'"answer":' + b"[" * depth + b"]" * depth, 1)
-    assert of_bytes(line).startswith("block 0")
+    ]:
+        assert of_bytes(content).startswith(words), content[:50]
+    for depth in (50, 200, 300, 900, 5_000):
+        nested = b'"answer":' + b"[" * depth + b"]" * depth
+        assert of_bytes(CHAIN[0].replace(b'"answer":1', nested, 1)).startswith("block 0"), depth
 
 
 def test_a_line_that_is_too_long_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,188 +100,45 @@ def test_a_line_that_is_too_long_is_refused_unread(monkeypatch: pytest.MonkeyPat
     assert max(read) == longest + 1
 
 
-# Blocks
+# Blocks and their order
 
 
-def test_a_block_taken_out_is_found() -> None:
-    assert problem(CHAIN[1:]) == "block 0: has the height 1"
-    assert problem([*CHAIN[:2], CHAIN[3]]) == "block 2: has the height 3"
+def moved(*order: int) -> list[bytes]:
+    """Return blocks of the chain in another order, with heights, roots and hashes made to fit."""
+    blocks = [{**json.loads(CHAIN[place]), "height": height} for height, place in enumerate(order)]
+    blocks[0]["previous"] = json.loads(CHAIN[0])["previous"]
+    return forged([*map(block_line, blocks)], 0, lambda block: None)
 
 
-def test_a_block_put_in_is_found() -> None:
-    assert problem([*CHAIN[:2], CHAIN[1], *CHAIN[2:]]) == "block 2: has the height 1"
-
-
-def test_swapped_blocks_are_found() -> None:
-    assert problem([CHAIN[0], CHAIN[2], CHAIN[1], CHAIN[3]]) == "block 1: has the height 2"
-
-
-def test_a_block_of_another_chain_does_not_follow() -> None:
+def test_blocks_taken_out_put_in_or_moved_are_found() -> None:
     other = chain([session(verdict={"answer": 41})], [session(agreed=False)])
-    assert problem([CHAIN[0], other[1]]) == "block 1: does not follow block 0: another hash stands under `previous`"
-
-
-def test_the_first_block_follows_nothing() -> None:
+    anew = chain([session()], [session(agreed=False, verdict={"answer": 41})])
     cut = [block_line({**json.loads(line), "height": height}) for height, line in enumerate(CHAIN[2:])]
-    assert problem(cut).startswith("block 0: does not follow nothing, as the first block does")
+    hung = session(agreed=False)
+    unsigned = "bad signature of the block by agent_1"
+    for lines, words in [
+        (CHAIN[1:], "block 0: has the height 1"),
+        ([*CHAIN[:2], CHAIN[3]], "block 2: has the height 3"),
+        ([*CHAIN[:2], CHAIN[1], *CHAIN[2:]], "block 2: has the height 1"),
+        ([CHAIN[0], CHAIN[2], CHAIN[1], CHAIN[3]], "block 1: has the height 2"),
+        ([CHAIN[0], other[1]], "block 1: does not follow block 0"),
+        ([CHAIN[0], anew[1], *CHAIN[2:]], "block 2: does not follow block 1"),
+        (cut, "block 0: does not follow nothing"),
+        (moved(0, 1, 2, 3), ""),
+        (moved(3, 0, 1, 2), f"block 0: {unsigned}"),  # hashed anew, and not signed anew
+        (moved(1, 2, 3), f"block 0: {unsigned}"),
+        (moved(0, 1, 3), f"block 2: {unsigned}"),
+        # Definition XI.2
+        (chain([session()], [hung, session((2,))]), "block 2: deliberated again by the agents that hung it (block 1)"),
+        (chain([session(), session((2,), agents=AGENTS[:2])]), "block 1: deliberated again after agreement (block 0)"),
+    ]:
+        found = problem(lines)
+        assert found.startswith(words) if words else not found, (found, words)
 
 
-def test_a_changed_fact_is_found_by_the_hash() -> None:
-    assert problem(changed(CHAIN, 2, lambda block: block["verdict"].update(answer=41))) == (
-        "block 2: its hash is not that of its content"
-    )
-
-
-def test_a_wrong_merkle_root_is_found() -> None:
-    def change(block: Block) -> None:
-        block["merkle_root"] = "0" * 64
-
-    assert problem(changed(CHAIN, 0, change)) == "block 0: its Merkle root is not that of its utterances"
-
-
-def test_a_block_that_was_made_anew_does_not_fit_the_next() -> None:
-    other = chain([session()], [session(agreed=False, verdict={"answer": 41})])
-    assert problem([CHAIN[0], other[1], *CHAIN[2:]]) == (
-        "block 2: does not follow block 1: another hash stands under `previous`"
-    )
-
-
-# Utterances
-
-
-def test_a_changed_word_is_found_in_its_utterance_even_if_all_is_hashed_again() -> None:
-    def change(block: Block) -> None:
-        block["utterances"][5]["content"]["why"] = "another"
-
-    expected = "block 3, utterance 5 (agent_3, round 2): bad signature"
-    assert problem(changed(CHAIN, 3, change)) == expected
-    assert problem(forged(CHAIN, 3, change)) == expected
-
-
-def test_a_changed_signature_is_found() -> None:
-    def change(block: Block) -> None:
-        signature = block["utterances"][1]["signature"]
-        block["utterances"][1]["signature"] = signature[:-1] + "0123456789abcdef"[int(signature[-1], 16) ^ 1]
-
-    assert problem(forged(CHAIN, 0, change)) == "block 0, utterance 1 (agent_2, round 1): bad signature"
-
-
-@pytest.mark.parametrize("spelling", ["upper", "short", "space"])
-def test_a_signature_is_spelled_in_one_way(spelling: str) -> None:
-    def change(block: Block) -> None:
-        old = block["utterances"][0]["signature"]
-        block["utterances"][0]["signature"] = {"upper": old.upper(), "short": old[2:], "space": old + " "}[spelling]
-
-    assert problem(forged(CHAIN, 0, change)).startswith("block 0, utterance 0: signature: string should match pattern")
-
-
-def test_swapped_utterances_are_found() -> None:
-    def change(block: Block) -> None:
-        block["utterances"][0:2] = block["utterances"][1::-1]
-
-    assert problem(changed(CHAIN, 0, change)) == "block 0: its Merkle root is not that of its utterances"
-
-
-def replay(field: str, value: Any) -> Callable[[Block], None]:
-    """Return a change of the second utterance of a block, whose signature stays."""
-    return lambda block: block["utterances"][1].update({field: value})
-
-
-def test_an_utterance_passes_in_no_other_round() -> None:
-    assert problem(forged(CHAIN, 3, replay("round", 2))) == "block 3, utterance 1 (agent_2, round 2): bad signature"
-
-
-def test_an_utterance_passes_for_no_other_agent() -> None:
-    assert problem(forged(CHAIN, 3, replay("agent", "agent_3"))) == (
-        "block 3, utterance 1 (agent_3, round 1): bad signature"
-    )
-
-
-def test_an_utterance_passes_in_no_other_simulation() -> None:
-    def change(block: Block) -> None:
-        block["utterances"][1] = json.loads(CHAIN[0])["utterances"][1]
-
-    before = json.loads(CHAIN[3])["utterances"][1]
-    stolen = json.loads(CHAIN[0])["utterances"][1]
-    assert {**before, "signature": ""} == {**stolen, "signature": ""}  # the same words, said elsewhere
-    assert problem(forged(CHAIN, 3, change)) == "block 3, utterance 1 (agent_2, round 1): bad signature"
-
-
-def test_an_utterance_passes_in_no_other_session() -> None:
-    two = chain([session((1,), agreed=False), session((1,), agents=AGENTS[:2])])
-
-    def change(block: Block) -> None:
-        block["utterances"] = [json.loads(chain([session((1,))])[0])["utterances"][0], block["utterances"][1]]
-
-    assert problem(forged(two, 1, change)) == "block 1, utterance 0 (agent_1, round 1): bad signature"
-
-
-def test_an_utterance_repeated_or_out_of_order_is_found() -> None:
-    def repeat(block: Block) -> None:
-        block["utterances"].insert(1, block["utterances"][0])
-        block["spoken"] += 1
-
-    def reverse(block: Block) -> None:
-        block["utterances"].reverse()
-
-    assert problem(forged(CHAIN, 3, repeat)) == "block 3, utterance 1 (agent_1, round 1): speaks twice in this round"
-    assert problem(forged(CHAIN, 3, reverse)) == "block 3, utterance 3 (agent_3, round 1): goes back from round 2"
-
-
-def test_an_utterance_taken_out_is_found() -> None:
-    assert problem(forged(CHAIN, 3, lambda block: block["utterances"].pop())) == (
-        "block 3: has 5 utterances, and 6 were spoken"
-    )
-
-
-def test_who_took_no_part_says_nothing() -> None:
-    def change(block: Block) -> None:
-        key = AgentKey(block["simulation"], "stranger")
-        content = {"answer": 1}
-        block["utterances"].append(
-            {"round": 2, "agent": "stranger", "content": content, "signature": key.sign(0, 2, content)}
-        )
-        block["spoken"] += 1
-
-    assert problem(forged(CHAIN, 3, change)) == "block 3, utterance 6 (stranger, round 2): its agent took no part"
-
-
-def test_a_hung_block_is_empty() -> None:
-    def change(block: Block) -> None:
-        block["utterances"] = json.loads(CHAIN[0])["utterances"]
-
-    assert problem(forged(CHAIN, 1, change)) == "block 1: has utterances, and its deliberation hung"
-
-
-def test_a_chain_signed_again_with_other_keys_is_found() -> None:
-    def change(block: Block) -> None:
-        for signer in block["agents"]:
-            signer["key"] = AgentKey(SIMULATIONS[3], signer["name"]).public
-        for said in block["utterances"]:
-            key = AgentKey(SIMULATIONS[3], said["agent"])
-            said["signature"] = key.sign(0, said["round"], said["content"])
-
-    assert problem(forged(CHAIN, 3, change)) == (
-        "block 3: the key of agent_1 is not the one that agent_1 has in this simulation"
-    )
-
-
-def test_an_agent_named_twice_is_found() -> None:
-    assert problem(forged(CHAIN, 1, lambda block: block["agents"].append(block["agents"][0]))) == (
-        "block 1: an agent is named twice"
-    )
-
-
-# Hashed anew: whoever changes a block and computes all roots, hashes and heights again has not signed it
-
-
-BAD_BLOCK = "bad signature of the block by agent_1: it was changed and not signed anew"
-
-
-@pytest.mark.parametrize(
-    ("height", "change"),
-    [
-        (3, lambda block: block["verdict"].update(answer=41)),
+def test_a_fact_of_a_block_is_under_its_hash_and_under_the_signatures_of_its_agents() -> None:
+    edits: list[tuple[int, Callable[[Block], object]]] = [
+        (2, lambda block: block["verdict"].update(answer=41)),
         (3, lambda block: (block["utterances"].pop(), block.update(spoken=5))),
         (3, lambda block: block.update(agreed=False, utterances=[])),
         (1, lambda block: block.update(spoken=0)),
@@ -295,26 +146,88 @@ BAD_BLOCK = "bad signature of the block by agent_1: it was changed and not signe
         (3, lambda block: block["parameters"].update(turns=7)),
         (0, lambda block: block.update(game="another")),
         (0, lambda block: block["agents"].reverse()),
-    ],
-    ids=["verdict", "dropped", "made hung", "count", "subject", "rules", "game", "agents"],
-)
-def test_a_block_that_was_only_hashed_again_is_found(height: int, change: Callable[[Block], object]) -> None:
-    found = problem(forged(CHAIN, height, change))
-    assert found.startswith(f"block {height}: bad signature of the block by agent_")
+    ]
+    for number, (height, edit) in enumerate(edits):
+        found = problem(forged(CHAIN, height, edit))
+        assert found.startswith(f"block {height}: bad signature of the block by agent_"), (number, found)
+    assert problem(changed(CHAIN, 2, edits[0][1])) == "block 2: its hash is not that of its content"
 
 
-def test_swapped_and_deleted_blocks_that_were_only_hashed_again_are_found() -> None:
-    def moved(order: list[int]) -> str:
-        lines = []
-        for height, place in enumerate(order):
-            lines.append(block_line({**json.loads(CHAIN[place]), "height": height}))
-        first = {**json.loads(lines[0]), "previous": json.loads(CHAIN[0])["previous"]}
-        return problem(forged([block_line(first), *lines[1:]], 0, lambda block: None))
+def test_proof_of_work_can_be_neither_left_out_nor_made_easier() -> None:
+    lines = ordinary(difficulty=4)
+    block = json.loads(lines[2])
+    while block["hash"].startswith("0"):
+        block["nonce"] += 1
+        block["hash"] = block_hash(block)
+    assert problem([*lines[:2], block_line(block)]).startswith("block 2: its hash does not begin with 4 zero bits")
+    easier = [problem(forged(lines, height, lambda block: block.update(difficulty=3))) for height in (2, 0)]
+    assert easier[0].startswith("block 2: has the difficulty 3, and the blocks before have 4")
+    assert easier[1].startswith("block 0: does not follow")
 
-    assert moved([0, 1, 2, 3]) == ""
-    assert moved([3, 0, 1, 2]) == f"block 0: {BAD_BLOCK}"
-    assert moved([1, 2, 3]) == f"block 0: {BAD_BLOCK}"
-    assert moved([0, 1, 3]) == f"block 2: {BAD_BLOCK}"
+
+# Utterances and agents
+
+
+def uttered(number: int, **changes: Any) -> Callable[[Block], object]:
+    """Return a change of one utterance of a block, whose signature stays unless it is changed."""
+    return lambda block: block["utterances"][number].update(changes)
+
+
+def add_stranger(block: Block) -> None:
+    content = {"answer": 1}
+    signature = AgentKey(block["simulation"], "stranger").sign(0, 2, content)
+    block["utterances"].append({"round": 2, "agent": "stranger", "content": content, "signature": signature})
+    block["spoken"] += 1
+
+
+def repeat_first(block: Block) -> None:
+    block["utterances"].insert(1, block["utterances"][0])
+    block["spoken"] += 1
+
+
+def sign_with_other_keys(block: Block) -> None:
+    for signer in block["agents"]:
+        signer["key"] = AgentKey(SIMULATIONS[3], signer["name"]).public
+    for said in block["utterances"]:
+        key = AgentKey(SIMULATIONS[3], said["agent"])
+        said["signature"] = key.sign(0, said["round"], said["content"])
+
+
+def test_utterances_and_agents_that_were_changed_are_found_though_all_is_hashed_again() -> None:
+    first, last = json.loads(CHAIN[0])["utterances"], json.loads(CHAIN[3])["utterances"]
+    signature = first[1]["signature"]
+    flipped = signature[:-1] + "0123456789abcdef"[int(signature[-1], 16) ^ 1]
+    again = {**last[5], "content": {**last[5]["content"], "why": "another"}}
+    assert {**last[1], "signature": ""} == {**first[1], "signature": ""}  # the same words, said elsewhere
+    two = chain([session((1,), agreed=False), session((1,), agents=AGENTS[:2])])
+    spelled = "block 0, utterance 0: signature: "
+    rows: list[tuple[list[bytes], int, Callable[[Block], object], str]] = [
+        (CHAIN, 3, uttered(5, **again), "block 3, utterance 5 (agent_3, round 2): bad signature"),
+        (CHAIN, 0, uttered(1, signature=flipped), "block 0, utterance 1 (agent_2, round 1): bad signature"),
+        *(
+            (CHAIN, 0, uttered(0, signature=odd), spelled)
+            for odd in (signature.upper(), signature[2:], signature + " ")
+        ),
+        # An utterance passes in no other round, for no other agent, in no other simulation, in no other session.
+        (CHAIN, 3, uttered(1, round=2), "block 3, utterance 1 (agent_2, round 2): bad signature"),
+        (CHAIN, 3, uttered(1, agent="agent_3"), "block 3, utterance 1 (agent_3, round 1): bad signature"),
+        (CHAIN, 3, uttered(1, **first[1]), "block 3, utterance 1 (agent_2, round 1): bad signature"),
+        (two, 1, uttered(0, **first[0]), "block 1, utterance 0 (agent_1, round 1): bad signature"),
+        (CHAIN, 3, repeat_first, "block 3, utterance 1 (agent_1, round 1): speaks twice"),
+        (CHAIN, 3, lambda block: block["utterances"].reverse(), "block 3, utterance 3 (agent_3, round 1): goes back"),
+        (CHAIN, 3, lambda block: block["utterances"].pop(), "block 3: has 5 utterances, and 6 were spoken"),
+        (CHAIN, 3, add_stranger, "block 3, utterance 6 (stranger, round 2): its agent took no part"),
+        (CHAIN, 1, lambda block: block.update(utterances=first), "block 1: has utterances, and its deliberation hung"),
+        (CHAIN, 3, sign_with_other_keys, "block 3: the key of agent_1 is not the one"),
+        (CHAIN, 1, lambda block: block["agents"].append(block["agents"][0]), "block 1: an agent is named twice"),
+    ]
+    for lines, height, edit, words in rows:
+        found = problem(forged(lines, height, edit))
+        assert found.startswith(words), (found, words)
+    assert problem(changed(CHAIN, 3, rows[0][2])) == rows[0][3]
+    root = "block 0: its Merkle root is not that of its utterances"
+    assert problem(changed(CHAIN, 0, lambda block: block.update(merkle_root="0" * 64))) == root
+    assert problem(changed(CHAIN, 0, lambda block: block["utterances"].reverse())) == root
 
 
 # The verdict: what anybody says who can sign, and nobody uttered
@@ -333,109 +246,50 @@ def judged(one: Session, **changes: Any) -> str:
     return problem(chain([replace(one, **changes)], game="deliberation"))
 
 
+def named_policies() -> Session:
+    named = [[["Lend tools"], ["Lend tools", "Buy more books"], ["Lend tools"]]]
+    return deliberated(named, problem=CHOICES, problems={"kind": "policies"}, turns=0)
+
+
 def test_a_verdict_that_nobody_uttered_is_found_even_if_everybody_signs_it() -> None:
-    one = deliberated([["18", "20", "18"], ["18", "18.00", "$18"]])
-    assert judged(one) == ""
-    assert judged(one, verdict={**one.verdict, "value": "20"}) == (
-        "block 0: its verdict is '20', the last answer of 0 of 3 agents, and 3 are honest"
-    )
-
-
-def test_a_verdict_needs_all_honest_agents_and_no_malicious_one() -> None:
-    one = deliberated([["18", "18", "20"]], roles="hhb")
-    assert (judged(one), one.parameters["malicious"]) == ("", 1)
-    assert judged(one, parameters={**one.parameters, "malicious": 0}) == (
-        "block 0: its verdict is '18', the last answer of 2 of 3 agents, and 3 are honest"
-    )
-    assert judged(one, parameters={**one.parameters, "malicious": 3}) == (
-        "block 0: 3 of its 3 agents are malicious, and one is honest at least"
-    )
-    assert judged(one, utterances=one.utterances[1:]).startswith("block 0: its verdict is '18', the last answer of 1")
-
-
-def test_utterances_of_the_last_turn_that_were_dropped_are_found() -> None:
-    one = deliberated([["18"] * 3] * 3, stop_when_unanimous=False)
-    assert judged(one) == ""
-    assert judged(one, utterances=one.utterances[:6]) == (
-        "block 0: its last utterance is of round 1: the last turns are missing"
-    )
-
-
-def test_a_hung_deliberation_has_no_value() -> None:
-    one = deliberated([["18", "20", "18"]], turns=0)
-    assert judged(one) == ""
-    assert "hung, and its verdict has a value" in judged(one, verdict={**one.verdict, "value": "18"})
-    assert "says otherwise than its block" in judged(one, verdict={**one.verdict, "agreed": True})
+    agreed = deliberated([["18", "20", "18"], ["18", "18.00", "$18"]])
+    mixed = deliberated([["18", "18", "20"]], roles="hhb")
+    long = deliberated([["18"] * 3] * 3, stop_when_unanimous=False)
+    hung = deliberated([["18", "20", "18"]], turns=0)
+    policies = named_policies()
+    assert [judged(one) for one in (agreed, mixed, long, hung, policies)] == [""] * 5
+    assert mixed.parameters["malicious"] == 1
+    for one, changes, words in [
+        (agreed, {"verdict": {**agreed.verdict, "value": "20"}}, "'20', the last answer of 0 of 3 agents, and 3 are"),
+        (mixed, {"parameters": {**mixed.parameters, "malicious": 0}}, "'18', the last answer of 2 of 3 agents"),
+        (mixed, {"parameters": {**mixed.parameters, "malicious": 3}}, "3 of its 3 agents are malicious"),
+        (mixed, {"utterances": mixed.utterances[1:]}, "'18', the last answer of 1"),
+        (long, {"utterances": long.utterances[:6]}, "its last utterance is of round 1"),
+        (hung, {"verdict": {**hung.verdict, "value": "18"}}, "hung, and its verdict has a value"),
+        (hung, {"verdict": {**hung.verdict, "agreed": True}}, "says otherwise than its block"),
+    ]:
+        found = judged(one, **changes)
+        assert found.startswith("block 0: "), words
+        assert words in found
 
 
 def test_accepted_policies_have_the_level_that_agents_gave_them() -> None:
-    named = [[["Lend tools"], ["Lend tools", "Buy more books"], ["Lend tools"]]]
-    one = deliberated(named, problem=CHOICES, problems={"kind": "policies"}, turns=0)
-    assert judged(one) == ""
+    one = named_policies()
     both = {"buy more books": "1/3", "lend tools": "1"}
     assert one.verdict["levels"] == both
     for levels, value, words in [
-        (
-            {**both, "buy more books": "2/3"},
-            ["buy more books", "lend tools"],
-            "the level 2/3 of a policy that 1 agents",
-        ),
+        ({**both, "buy more books": "2/3"}, ["buy more books", "lend tools"], "level 2/3 of a policy that 1 agents"),
         ({"lend tools": "1"}, ["lend tools"], "the level 0 of a policy that 1 agents name"),
         ({**both, "open on sundays": "1"}, ["lend tools", "open on sundays"], "that 0 agents name"),
         (both, ["buy more books", "lend tools"], "does not accept the policies whose level reaches theta"),
-        ({**both, "lend tools": "1/0"}, ["lend tools"], "cannot be compared with what was said (ZeroDivisionError"),
+        ({**both, "lend tools": "1/0"}, ["lend tools"], "cannot be compared"),
     ]:
         assert words in judged(one, verdict={**one.verdict, "levels": levels, "value": value})
-
-
-@pytest.mark.parametrize("key", ["value", "agreed", "detail", "levels"])
-@pytest.mark.parametrize("value", [None, 7, [], {}, "x", [[]], True])
-def test_a_verdict_of_any_shape_ends_in_words(key: str, value: object) -> None:
-    named = [[["Lend tools"]] * 3]
-    one = deliberated(named, problem=CHOICES, problems={"kind": "policies"}, turns=0)
-    judged(one, verdict={**one.verdict, key: value})
+    for key in ("value", "agreed", "detail", "levels"):  # of any shape, it is refused and nothing escapes
+        for odd in (None, 7, [], {}, "x", [[]], True):
+            judged(one, verdict={**one.verdict, key: odd})
+            judged(one, subject={**one.subject, key: odd}, parameters={})
     judged(one, verdict={})
-    judged(one, subject={**one.subject, key: value}, parameters={})
-
-
-# Definition XI.2
-
-
-def test_deliberations_that_should_not_have_been_are_found() -> None:
-    hung = session(agreed=False)
-    again = chain([session()], [hung, session((2,))])
-    assert problem(again) == "block 2: deliberated again by the agents that hung it (block 1)"
-    agreed = chain([session(), session((2,), agents=AGENTS[:2])])
-    assert problem(agreed) == "block 1: deliberated again after agreement (block 0)"
-
-
-# Proof of work
-
-
-def test_a_chain_with_proof_of_work_is_whole() -> None:
-    lines = ordinary(difficulty=8)
-    assert problem(lines) == ""
-    assert all(json.loads(line)["hash"].startswith("00") for line in lines)
-
-
-def test_a_block_without_its_proof_of_work_is_found() -> None:
-    lines = ordinary(difficulty=4)
-
-    block = json.loads(lines[2])
-    while block["hash"].startswith("0"):
-        block["nonce"] += 1
-        block["hash"] = block_hash(block)
-    assert (
-        problem([*lines[:2], block_line(block)]) == "block 2: its hash does not begin with 4 zero bits, its difficulty"
-    )
-
-
-def test_a_lowered_difficulty_is_found() -> None:
-    lines = ordinary(difficulty=4)
-    assert problem(forged(lines, 2, lambda block: block.update(difficulty=3))) == (
-        "block 2: has the difficulty 3, and the blocks before have 4"
-    )
-    assert problem(forged(lines, 0, lambda block: block.update(difficulty=3))).startswith("block 0: does not follow")
 
 
 # Files
@@ -446,48 +300,36 @@ def stored(tmp_path: Path) -> Path:
     return write_chain(tmp_path / "chain.jsonl", CHAIN)
 
 
-def test_a_stored_chain_is_checked_with_its_head(stored: Path) -> None:
+def test_a_stored_chain_that_was_cut_is_found_by_its_head(stored: Path) -> None:
     assert check_chain(stored).blocks == 4
-
-
-def test_a_chain_that_was_cut_at_the_end_of_a_block_is_found_by_its_head(stored: Path) -> None:
     stored.write_bytes(b"".join(CHAIN[:3]))
     with pytest.raises(RecordError, match=r"head\.json: not the head .* which has 3 blocks: it counts 4"):
         check_chain(stored)
+    stored.write_bytes(b"")
+    with pytest.raises(RecordError, match="which has 0 blocks: it counts 4"):
+        check_chain(stored)
+    stored.write_bytes(b"".join(CHAIN[:3]))
     paths.ledger_head(stored).unlink()
-    with pytest.raises(RecordError, match=r"head\.json: missing: without it, blocks could be missing at the end"):
+    with pytest.raises(RecordError, match=r"head\.json: missing: .*parley ledger build.*--no-head"):
         check_chain(stored)
     assert check_chain(stored, head=False).blocks == 3  # and nothing else can find it
 
 
-def test_a_chain_that_was_emptied_is_found_by_its_head(stored: Path) -> None:
-    stored.write_bytes(b"")
-    with pytest.raises(RecordError, match="which has 0 blocks: it counts 4"):
-        check_chain(stored)
-
-
-@pytest.mark.slow
 def test_every_changed_byte_of_a_head_is_found(stored: Path) -> None:
-    write_chain(stored, SMALL.splitlines(keepends=True))
+    write_chain(stored, chain([session(agents=("a",))]))
     head = paths.ledger_head(stored)
     whole = head.read_bytes()
-    for place in range(len(whole)):
-        for bit in range(8):
-            head.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-            with pytest.raises(RecordError, match=r"head\.json: not the head"):
-                check_chain(stored)
-    for content in (b"", whole[:-1], whole + b"\n", whole * 100, b'{"blocks":NaN}', b"[" * 900):
+    flipped = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in range(len(whole))]
+    others = [b"", whole[:-1], whole + b"\n", whole * 100, b'{"blocks":NaN}', b"[" * 900]
+    for content in [*flipped, *others]:
         head.write_bytes(content)
         with pytest.raises(RecordError, match=r"head\.json: not the head"):
             check_chain(stored)
 
 
-def test_a_bad_block_is_named_with_its_file(stored: Path) -> None:
+def test_a_bad_block_or_a_missing_file_is_named(stored: Path) -> None:
     stored.write_bytes(b"".join(CHAIN[:2]) + b"x\n")
     with pytest.raises(RecordError, match=r"chain\.jsonl: block 2: not valid JSON"):
         check_chain(stored)
-
-
-def test_a_chain_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"none\.jsonl: cannot be read: No such file or directory"):
-        check_chain(tmp_path / "none.jsonl")
+    with pytest.raises(RecordError, match=r"none\.jsonl: cannot be read: No such file"):
+        check_chain(stored.with_name("none.jsonl"))

@@ -2,19 +2,19 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from parley import paths
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.analysis.metrics import condition_metrics
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
-from parley.cli.program import commands
 from parley.games.replies import read_reply
 from parley.play.degenerate import (
     ASKED,
@@ -25,14 +25,15 @@ from parley.play.degenerate import (
     repeated_share,
 )
 from parley.play.record import read_summary, write_record
-from parley.play.runner import play
 from parley.policies import Ask, Completion
 from parley.policies.parsing import parse_reply
 from parley.report.page import report
+from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
+from support.commands import Parley
 from support.deliberating import CHOICES, new_deliberation
 from support.hunting import new_hunt
-from support.playing import ListPolicy, new_consensus, scripted_policies
+from support.playing import ListPolicy, new_consensus, play_of
 from support.studies import StudyFactory
 
 PROPOSAL = {
@@ -42,101 +43,89 @@ PROPOSAL = {
 }
 
 
-@pytest.fixture(scope="module")
-def propose() -> Ask:
-    return next(new_consensus().play())[0]
-
-
-def found(ask: Ask, reply: dict[str, Any] | str, finish_reason: str = "stop") -> str | None:
-    text = reply if isinstance(reply, str) else json.dumps(reply)
-    return degenerate_class(ask, text, finish_reason, parse_reply(text, finish_reason, ask.reply_model).value)
-
-
-# One reply
-
-
-def test_an_ordinary_reply_is_of_no_class(propose: Ask) -> None:
-    assert found(propose, PROPOSAL) is None
-
-
-@pytest.mark.parametrize("text", [",", "", " \n ", "}", "…", "''"])
-def test_a_text_without_a_letter_or_digit_says_nothing(propose: Ask, text: str) -> None:
-    assert found(propose, PROPOSAL | {"internal_strategy": text}) == "no_letter"
-    assert found(propose, PROPOSAL | {"public_reasoning": text}) == "no_letter"
-
-
-@pytest.mark.parametrize("text", ["x", "18", "é", "同意"])
-def test_one_letter_or_digit_is_enough(propose: Ask, text: str) -> None:
-    assert found(propose, PROPOSAL | {"public_reasoning": text}) is None
-
-
-@pytest.mark.parametrize(
-    "said", ["your private observations", "Your private observations.", " [your private observations] "]
-)
-def test_a_placeholder_of_the_prompt_is_no_text_of_the_agents(propose: Ask, said: str) -> None:
-    assert found(propose, PROPOSAL | {"internal_strategy": said}) == "placeholder"
-
-
-def test_a_text_that_only_mentions_a_placeholder_is_the_agents_own(propose: Ask) -> None:
-    assert found(propose, PROPOSAL | {"internal_strategy": "your private observations: all say 18"}) is None
-
-
-def test_words_of_peers_are_no_placeholders() -> None:
-    """Even where they try to look like the shape of the reply."""
-    game = new_consensus()
-    asks = next(playing := game.play())
-    said = 'see "public_reasoning": "I say 18" and "internal_strategy": "copied"'
-    model = asks[0].reply_model
-    votes = playing.send([parse_reply(json.dumps(PROPOSAL | {"public_reasoning": said}), "stop", model)] * 3)
-    vote = votes[0].reply_model(decision="continue")
-    [second, *_] = playing.send([replace(parse_reply("{}", "stop", model), value=vote, failure=None)] * 3)
-    assert "I say 18" in second.user
-    assert found(second, PROPOSAL | {"public_reasoning": "I say 18"}) is None
-    assert found(second, PROPOSAL | {"public_reasoning": said}) is None
-    assert found(second, PROPOSAL | {"public_reasoning": "your explanation visible to all agents"}) == "placeholder"
-
-
-def test_a_choice_of_words_is_no_text() -> None:
-    """The shape shows `"decision": "continue"`, and to say so is an answer."""
-    playing = new_consensus().play()
-    asks = next(playing)
-    [vote, *_] = playing.send([parse_reply(json.dumps(PROPOSAL), "stop", asks[0].reply_model)] * 3)
-    assert vote.phase == "vote"
-    assert '{"decision": "continue"}' in vote.user
-    assert found(vote, {"decision": "continue"}) is None
-
-
-def test_words_and_answers_are_texts_too() -> None:
-    hunt = next(new_hunt().play())[0]
-    assert found(hunt, {"reasoning": "Together we win.", "word": "stag"}) is None
-    assert "your reasoning, step by step" in hunt.user
-    assert found(hunt, {"reasoning": "Your reasoning, step by step.", "word": "stag"}) == "placeholder"
-    assert found(hunt, {"reasoning": "Your reasoning", "word": "reasoning"}) is None  # could be said by chance
-    assert found(hunt, '{"reasoning": "Together we win.", "word": "}"}') == "no_letter"
-    answer = next(new_deliberation(cot_share=1).play())[0]
-    assert found(answer, {"argument": "Nine times two.", "answer": "18"}) is None
-    assert found(answer, {"argument": "Nine times two.", "answer": "}"}) == "no_letter"
-    policies = next(new_deliberation(problem=CHOICES).play())[0]
-    assert found(policies, {"policies": ["Lend tools"], "argument": "They are dear."}) is None
-    assert found(policies, {"policies": ["Lend tools"], "argument": ","}) == "no_letter"
-
-
+SAID = 'see "public_reasoning": "I say 18" and "internal_strategy": "copied"'
 LOOP = "I think we should all agree on the value. " * 12
 REASONING = (
     "First, the 16 eggs of a day minus 3 for breakfast and 4 for muffins leave 16 - 3 - 4 = 9 eggs. Then 9 eggs at "
     "$2 each bring 9 * 2 = $18 a day. To check: 3 + 4 = 7 eggs are used, 16 - 7 = 9 are sold, and 9 * $2 = $18. So "
     "she makes $18 every day at the farmers' market."
 )
+LETTERS = "".join(chr(0x4E00 + place) for place in range(600))  # as long as the text may be
 
 
-def test_a_loop_is_a_repetition_and_reasoning_is_none(propose: Ask) -> None:
-    assert found(propose, PROPOSAL | {"public_reasoning": LOOP}) == "repetition"
-    assert found(propose, PROPOSAL | {"public_reasoning": REASONING}) is None
-    assert found(propose, LOOP) == "repetition"  # no JSON at all
+@pytest.fixture(scope="module")
+def asks() -> dict[str, Ask]:
+    """A question of each kind; before `again`, peers said what looks like the shape of the reply."""
+    playing = new_consensus().play()
+    first = next(playing)
+    replies = [parse_reply(json.dumps(PROPOSAL | {"public_reasoning": SAID}), "stop", first[0].reply_model)] * 3
+    votes = playing.send(replies)
+    stays = replace(replies[0], value=votes[0].reply_model(decision="continue"))
+    again = playing.send([stays] * 3)
+    found = {"propose": first[0], "vote": votes[0], "again": again[0], "hunt": next(new_hunt().play())[0]}
+    answer, policies = new_deliberation(cot_share=1), new_deliberation(problem=CHOICES)
+    found |= {"answer": next(answer.play())[0], "policies": next(policies.play())[0]}
+    for name, shown in {
+        "again": "I say 18",
+        "vote": '{"decision": "continue"}',
+        "hunt": "your reasoning, step",
+    }.items():
+        assert shown in found[name].user
+    return found
 
 
-def test_a_loop_that_was_cut_off_is_a_repetition(propose: Ask) -> None:
-    assert found(propose, json.dumps(PROPOSAL | {"public_reasoning": LOOP})[:-3], "length") == "repetition"
+def class_of(ask: Ask, reply: dict[str, Any] | str, finish_reason: str = "stop") -> str | None:
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    return degenerate_class(ask, text, finish_reason, parse_reply(text, finish_reason, ask.reply_model).value)
+
+
+def test_each_reply_has_its_class(asks: dict[str, Ask]) -> None:
+    def strategy(text: object) -> dict[str, Any]:
+        return PROPOSAL | {"internal_strategy": text}
+
+    def public(text: str) -> dict[str, Any]:
+        return PROPOSAL | {"public_reasoning": text}
+
+    failed = strategy(",") | {"value": 99}
+    assert parse_reply(json.dumps(failed), "stop", asks["propose"].reply_model).failure == "out_of_range"
+    rows: list[tuple[str, dict[str, Any] | str, str | None]] = [
+        ("propose", PROPOSAL, None),
+        *(("propose", kind(text), "no_letter") for text in (",", "", " \n ", "}", "…") for kind in (strategy, public)),
+        *(("propose", public(text), None) for text in ("x", "18", "é", "同意")),  # one letter or digit is enough
+        *(("propose", text, "no_letter") for text in (",", "{", "...")),  # of no form
+        ("propose", failed, "no_letter"),  # a reply that failed is looked at, too
+        *(("propose", reply, None) for reply in ("[1, 2]", json.dumps(strategy(7)))),  # a failure, and no text
+        ("propose", strategy("your private observations"), "placeholder"),
+        ("propose", strategy(" [Your private observations.] "), "placeholder"),
+        ("propose", strategy("your private observations: all say 18"), None),  # mentioned, and the agent's own
+        ("propose", public(LOOP), "repetition"),
+        ("propose", LOOP, "repetition"),
+        ("propose", public(REASONING), None),
+        ("propose", public(LETTERS), "cut_off"),
+        ("propose", public(LETTERS[:-1]), None),
+        # Words of peers are no placeholders, and a choice of words is no text.
+        *(("again", public(text), None) for text in ("I say 18", SAID)),
+        ("again", public("your explanation visible to all agents"), "placeholder"),
+        ("vote", {"decision": "continue"}, None),
+        # Words and answers are texts.
+        ("hunt", {"reasoning": "Together we win.", "word": "stag"}, None),
+        ("hunt", {"reasoning": "Your reasoning, step by step.", "word": "stag"}, "placeholder"),
+        ("hunt", {"reasoning": "Your reasoning", "word": "reasoning"}, None),  # could be said by chance
+        ("hunt", '{"reasoning": "Together we win.", "word": "}"}', "no_letter"),
+        ("answer", {"argument": "Nine times two.", "answer": "18"}, None),
+        ("answer", {"argument": "Nine times two.", "answer": "}"}, "no_letter"),
+        ("policies", {"policies": ["Lend tools"], "argument": "They are dear."}, None),
+        ("policies", {"policies": ["Lend tools"], "argument": ","}, "no_letter"),
+    ]
+    for name, reply, expected in rows:
+        assert class_of(asks[name], reply) == expected, (name, reply)
+    for text, reason, expected in [
+        (json.dumps(public(LOOP))[:-3], "length", "repetition"),
+        ('{"internal_strategy": "Move tow', "length", "cut_off"),
+        ("", "length", None),  # the prompt did not fit the context
+        ("I cannot do that", "content_filter", None),
+    ]:
+        assert class_of(asks["propose"], text, reason) == expected, text
 
 
 def test_the_repeated_share_is_that_of_four_words() -> None:
@@ -144,13 +133,6 @@ def test_the_repeated_share_is_that_of_four_words() -> None:
     # 40 words are 37 of them, and 4 words in a circle have 4 different ones.
     assert repeated_share("a b c d " * 10) == pytest.approx(1 - 4 / 37)
     assert repeated_share("a b c d " * 5) == 0.0  # too short to tell
-
-
-def test_what_is_cut_off_at_max_tokens_or_fills_its_length_is_cut_off(propose: Ask) -> None:
-    assert found(propose, '{"internal_strategy": "Move tow', "length") == "cut_off"
-    letters = "".join(chr(0x4E00 + place) for place in range(600))
-    assert found(propose, PROPOSAL | {"public_reasoning": letters}) == "cut_off"
-    assert found(propose, PROPOSAL | {"public_reasoning": letters[:-1]}) is None
 
 
 def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
@@ -161,24 +143,6 @@ def test_free_text_that_is_cut_for_the_game_was_not_cut_off() -> None:
         reply = read_reply(ask, text, "stop")
         assert reply.failure is None
         assert degenerate_class(ask, text, "stop", reply.value) == wanted
-
-
-@pytest.mark.parametrize("text", [",", "{", "..."])
-def test_what_has_no_form_and_no_letter_says_nothing(propose: Ask, text: str) -> None:
-    assert found(propose, text) == "no_letter"
-
-
-def test_what_never_was_a_reply_is_of_no_class(propose: Ask) -> None:
-    assert found(propose, "", "length") is None  # the prompt did not fit the context
-    assert found(propose, "I cannot do that", "content_filter") is None
-
-
-def test_a_reply_that_failed_is_looked_at_too(propose: Ask) -> None:
-    failed = PROPOSAL | {"value": 99, "internal_strategy": ","}
-    assert parse_reply(json.dumps(failed), "stop", propose.reply_model).failure == "out_of_range"
-    assert found(propose, failed) == "no_letter"
-    assert found(propose, "[1, 2]") is None
-    assert found(propose, PROPOSAL | {"internal_strategy": 7}) is None  # another type is a failure, no text
 
 
 # Counted in records and tables
@@ -211,32 +175,42 @@ def test_a_record_counts_the_replies_of_models_alone(study_factory: StudyFactory
 
 def test_a_record_of_scripted_agents_counts_none(study_factory: StudyFactory) -> None:
     [simulation] = study_factory({"n": 4}, parameters={"max_rounds": 1}).simulations()
-    game = simulation.game()
-    policies = {**scripted_policies(simulation, game), "agent_1": ListPolicy(",")}
-    write_record(Path("x.parquet"), simulation, play(simulation.id, game, policies), {})
+    write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(",")), {})
     assert "degenerate" not in read_summary(Path("x.parquet")).telemetry
+    assert count_degenerate([]) == {ASKED: 0, **dict.fromkeys(DEGENERATE_CLASSES, 0)}
 
 
-GRIDS = {"model": "tiny", "n": [3, 4, 5]}
+# Tables and reports of a study of models
 
 
-def summarized(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A study whose first condition is clean, whose second is not, and whose third is of before they were counted."""
-    study = study_factory(GRIDS, parameters={"max_rounds": 1}, seeds=2)
-    for simulation in study.simulations():
-        n = simulation.condition.axes["n"]
-        with monkeypatch.context() as patch:
-            if n == 5:
-                patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
-            record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("played") / "results"
+
+
+@pytest.fixture
+def study(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, played: Path) -> Study:
+    """A study whose first condition is clean, whose second is not, and whose third is of before they were counted.
+
+    It is played and summarized once: each test has a copy.
+    """
+    study = study_factory({"model": "tiny", "n": [3, 4, 5]}, parameters={"max_rounds": 1}, seeds=2)
+    if not played.exists():
+        for simulation in study.simulations():
+            n = simulation.condition.axes["n"]
+            with monkeypatch.context() as patch:
+                if n == 5:
+                    patch.setattr("parley.play.record_content.count_degenerate", lambda exchanges: None)
+                record_with_model(simulation, policy=_Saying("," if n == 4 else "Move."))
+        summarize(study)
+        shutil.copytree(paths.RESULTS, played)
+    else:
+        shutil.copytree(played, paths.RESULTS)
     return study
 
 
-def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = summarized(study_factory, monkeypatch)
-    conditions = summarize(study)
+def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tells(study: Study) -> None:
+    conditions = read_table("small", "conditions").sort_values("n")
     clean, bad, older = (row for _, row in conditions.iterrows())
     assert (clean[ASKED], clean["degenerate"], clean["degenerate_rate"]) == (12, 0, 0.0)
     assert (bad[ASKED], bad["degenerate"], bad["degenerate_no_letter"], bad["degenerate_rate"]) == (16, 8, 8, 0.5)
@@ -252,16 +226,14 @@ def test_tables_and_metrics_count_them_by_condition_and_lack_what_no_record_tell
     assert condition_metrics(older, study.game, none)["degenerate_rate"] is None
 
 
-def test_a_condition_is_warned_of_from_two_percent(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = summarized(study_factory, monkeypatch)
-    conditions = summarize(study)
+def test_a_condition_is_warned_of_from_two_percent(study: Study) -> None:
+    conditions = read_table("small", "conditions").sort_values("n", ignore_index=True)
     [line] = degenerate_warnings(conditions, study.axes)
-    assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies of models are degenerate; ")
-    assert line.endswith("50.0% no_letter (a text without any letter or digit)")
-    conditions.loc[1, "degenerate_rate"] = 0.0199
-    assert not degenerate_warnings(conditions, study.axes)
+    assert line.startswith("model=tiny, n=4, b=0, prompt=may_exist: 50.0% of 16 replies")
+    assert "50.0% no_letter" in line
+    for rate, warned in ((0.0199, False), (0.02, True)):
+        conditions.loc[1, "degenerate_rate"] = rate
+        assert bool(degenerate_warnings(conditions, study.axes)) is warned
     shown = degenerate_rows(conditions, study.axes)
     assert [name for name, _ in shown["classes"]] == list(DEGENERATE_CLASSES)
     assert [cells for _, cells in shown["rows"]] == [
@@ -271,29 +243,11 @@ def test_a_condition_is_warned_of_from_two_percent(
     ]
 
 
-def test_a_study_of_scripted_agents_shows_nothing_of_them(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": 4}, parameters={"max_rounds": 1})
-    for simulation in study.simulations():
-        game = simulation.game()
-        played = play(simulation.id, game, scripted_policies(simulation, game))
-        write_record(simulation.record("small"), simulation, played, {})
-    conditions = summarize(study)
-    for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
-        assert not [name for name in table if "degenerate" in name or name == ASKED]
-    assert degenerate_rows(conditions, study.axes)["rows"] == []
-    assert degenerate_warnings(conditions, study.axes) == []
-
-
-def test_counting_nothing_is_zero() -> None:
-    assert count_degenerate([]) == {ASKED: 0, **dict.fromkeys(DEGENERATE_CLASSES, 0)}
-
-
 def test_summarize_prints_the_warning_and_the_report_shows_it(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+    study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = summarized(study_factory, monkeypatch)
-    printed = CliRunner().invoke(commands, ["summarize", str(study.file)])
-    lines = [line for line in printed.output.splitlines() if line.startswith("warning: ")]
+    printed = parley("summarize", study.file)
+    lines = [line for line in (printed.out + printed.err).splitlines() if "warning: " in line]
     assert len(lines) == 1
     assert "50.0% of 16 replies" in lines[0]
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
@@ -302,14 +256,16 @@ def test_summarize_prints_the_warning_and_the_report_shows_it(
     assert '<details id="degenerate"' in page
 
 
-def test_the_report_of_scripted_agents_has_no_such_table(
+def test_a_study_of_scripted_agents_shows_nothing_of_them(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory({"n": 4}, parameters={"max_rounds": 1})
     for simulation in study.simulations():
-        game = simulation.game()
-        played = play(simulation.id, game, scripted_policies(simulation, game))
-        write_record(simulation.record("small"), simulation, played, {})
-    summarize(study)
+        write_record(simulation.record("small"), simulation, play_of(simulation), {})
+    conditions = summarize(study)
+    for table in (conditions, read_table("small", "simulations"), read_table("small", "outcomes")):
+        assert not [name for name in table if "degenerate" in name or name == ASKED]
+    assert degenerate_rows(conditions, study.axes)["rows"] == []
+    assert degenerate_warnings(conditions, study.axes) == []
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     assert "egenerate repl" not in report(study).read_text()

@@ -2,13 +2,12 @@
 
 import csv
 import json
-import math
 import unicodedata
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from parley import paths
 from parley.analysis.summarize import summarize
@@ -17,7 +16,6 @@ from parley.games.base import Game
 from parley.games.deliberation.prompts import CUT
 from parley.games.registry import GAMES
 from parley.games.replies import FIRST_STEP, read_reply
-from parley.identity import request_seed
 from parley.ledger.build import build
 from parley.play.live import _reply_lines
 from parley.play.record import read_summary, read_trace, write_record
@@ -27,57 +25,27 @@ from parley.play.simulate import _tell_phase
 from parley.policies import FAILURE_CLASSES, Ask, Completion
 from parley.policies.parsing import parse_reply
 from parley.report.page import report
-from parley.study import Study
 from parley.text import one_line, valid_unicode
 from support.hearing import heard
-from support.hostile import TEXTS, Hostility, new_games, play_parameters, reply_kinds
+from support.hostile import Hostility, new_games, play_parameters, reply_kinds
 from support.studies import StudyFactory
 
-REPLIES = 10_000
+REPLIES = 3_000
 WORDS_ALONE = {"stag_hunt"}  # games whose agents are shown nothing of others but checked words
-ID = "a" * 64
 
-# A second opinion on what a reply may be: the JSON schema that engines are sent, read strictly.
-
-_PLAIN = {"title", "description", "default"}
+# A second opinion on what a reply may be: the JSON schema that engines are sent.
 
 
-def fits(schema: dict[str, Any], value: Any, definitions: dict[str, Any]) -> bool:
-    """Whether a value is what the schema says, by the letter: 5.0 and True are no integers."""
-    if "$ref" in schema:
-        return fits(definitions[schema["$ref"].removeprefix("#/$defs/")], value, definitions)
-    for union in ("anyOf", "oneOf"):
-        if union in schema:
-            return any(fits(part, value, definitions) for part in schema[union])
-    if "const" in schema or "enum" in schema:
-        allowed = schema.get("enum", [schema.get("const")])
-        return any(type(value) is type(one) and value == one for one in allowed)
-    kind, rest = schema["type"], set(schema) - _PLAIN - {"type"}
-    if kind in ("integer", "number"):
-        assert rest <= {"minimum", "maximum"}
-        right = type(value) is int or (kind == "number" and type(value) is float and math.isfinite(value))
-        return right and schema.get("minimum", -math.inf) <= value <= schema.get("maximum", math.inf)
-    if kind == "string":
-        # What a pattern allows is what grammars let a model write; the parser reads more (test_reply_text.py).
-        assert rest <= {"minLength", "maxLength", "pattern"}
-        return isinstance(value, str) and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
-    if kind == "array":
-        assert rest <= {"items", "minItems", "maxItems"}
-        if not isinstance(value, list) or not schema.get("minItems", 0) <= len(value) <= schema.get(
-            "maxItems", math.inf
-        ):
-            return False
-        return all(fits(schema["items"], item, definitions) for item in value)
-    if kind == "object":
-        assert rest <= {"properties", "required", "additionalProperties", "$defs"}
-        assert schema["additionalProperties"] is False
-        if not isinstance(value, dict) or not set(schema.get("required", [])) <= set(value) <= set(
-            schema["properties"]
-        ):
-            return False
-        return all(fits(schema["properties"][key], item, definitions) for key, item in value.items())
-    assert kind in ("boolean", "null")
-    return type(value) is bool if kind == "boolean" else value is None
+def without_patterns(schema: Any) -> Any:
+    """Leave out what grammars let a model write, where the parser reads more (test_reply_text.py)."""
+    if isinstance(schema, dict):
+        return {key: without_patterns(part) for key, part in schema.items() if key != "pattern"}
+    return [*map(without_patterns, schema)] if isinstance(schema, list) else schema
+
+
+def exactly(value: Any) -> str:
+    """Return JSON in which 5 is not 5.0, and 1 is not true."""
+    return json.dumps(value, sort_keys=True)
 
 
 def strict_json(text: str) -> Any:
@@ -95,16 +63,17 @@ def strict_json(text: str) -> Any:
 
 @pytest.mark.parametrize("game", GAMES.values(), ids=GAMES)
 @pytest.mark.slow
-def test_ten_thousand_hostile_replies_are_failures_of_a_class_or_just_what_was_asked_for(game: type[Game]) -> None:
+def test_hostile_replies_are_failures_of_a_class_or_just_what_was_asked_for(game: type[Game]) -> None:
     kinds = reply_kinds(game)
     assert {role for role, _ in kinds} == set(game.roles)
-    models = {model: model.model_json_schema() for model, _ in kinds.values()}
+    schemas = {model: without_patterns(model.model_json_schema()) for model, _ in kinds.values()}
+    models = {model: Draft202012Validator(schema) for model, schema in schemas.items()}
     found: Counter[str | None] = Counter()
     for number, (model, proper) in enumerate(kinds.values()):
         hostility = Hostility(model, proper, number)
         for i in range(-(-REPLIES // len(kinds))):
             text = hostility.huge() if i % 500 == 0 else hostility.polite() if i % 10 == 0 else hostility.reply()
-            for asked, schema in models.items():
+            for asked, validator in models.items():
                 reply = parse_reply(text, "stop", asked)
                 found[reply.failure] += 1
                 if reply.value is None:
@@ -114,8 +83,8 @@ def test_ten_thousand_hostile_replies_are_failures_of_a_class_or_just_what_was_a
                     continue
                 assert (reply.failure, reply.detail) == (None, None)
                 value = strict_json(text)
-                assert fits(schema, value, schema.get("$defs", {}))
-                assert reply.value.model_dump(mode="json") == value
+                assert validator.is_valid(value)
+                assert exactly(reply.value.model_dump(mode="json")) == exactly(value)
             assert parse_reply(text, "length", model).failure == "length"
     assert min(found[None], found["invalid_json"], found["out_of_range"]) > REPLIES / 100
 
@@ -186,7 +155,7 @@ def decided(played: Play) -> dict[str, Any]:
 def test_whole_games_of_hostile_replies_end_and_no_agent_forges_a_line_for_another(kind: type[Game]) -> None:
     hostile, twin = HostilePolicy(kind), TwinPolicy(kind)
     texts = 0
-    for number in range(12):
+    for number in range(4):
         for game, same in zip(new_games(kind), new_games(kind), strict=True):
             played, plain = played_by(hostile, game, number), played_by(twin, same, number)
             assert played.outcome.name in {outcome.name for outcome in kind.outcomes}
@@ -208,12 +177,14 @@ def test_whole_games_of_hostile_replies_end_and_no_agent_forges_a_line_for_anoth
     if kind.name in WORDS_ALONE:
         assert texts == 0
     else:
-        assert texts > 100  # hostile texts did reach other agents
+        assert texts > 30  # hostile texts did reach other agents
 
 
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.slow
-def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(study_factory: StudyFactory, name: str) -> None:
+def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     game = GAMES[name]
     grid = {"model": "tiny", "n": 4, "b": [0, 2], "prompt": next(iter(game.prompts))}
     study = study_factory(grid, game=name, seeds=2, parameters=play_parameters(game))
@@ -237,23 +208,19 @@ def test_nothing_that_people_read_holds_what_a_hostile_agent_wrote(study_factory
     tables = summarize(study)
     if game.evidence.keeps_ledger:
         build(study)
-    figures(study)
+    drawn = () if name in WORDS_ALONE else study.figures
+    if drawn:
+        figures(study)
+    else:
+        monkeypatch.setattr("parley.report.page._figures", lambda study: ())
     page = report(study).read_text()
     assert not hidden(page)
-    for path in written(study):
+    written = [paths.table(study.name, table, ".csv") for table in ("simulations", "conditions")]
+    written += [paths.figure(study.name, spec.name, ".svg") for spec in drawn]
+    for path in written:
         content = path.read_text(encoding="utf-8")
         assert not hidden(content, "\n\t" if path.suffix == ".svg" else "\r\n")
         assert "im_start" not in content
     assert len(tables) == 2
     for row in csv.reader(paths.table(study.name, "simulations", ".csv").read_text().splitlines()):
         assert not [cell for cell in row if cell.startswith(("=", "+", "@"))]  # which a spreadsheet would compute
-
-
-def written(study: Study) -> list[Path]:
-    tables = [paths.table(study.name, table, ".csv") for table in ("simulations", "conditions")]
-    return [*tables, *(paths.figure(study.name, spec.name, ".svg") for spec in study.figures)]
-
-
-def test_the_hostile_texts_are_hostile() -> None:
-    assert sum(bool(hidden(text, "")) for text in TEXTS) >= 10
-    assert request_seed(ID, 1, "vote", "agent_1", 0) != request_seed(ID, 1, "vote", "agent_1", 1)

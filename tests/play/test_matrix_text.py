@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import itertools
 import re
 
 import pytest
@@ -39,19 +40,18 @@ def printed(lines: list[Text], width: int) -> str:
     return capture.get()
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120])
-@pytest.mark.parametrize("texts", [TEXTS, WIDE])
-def test_cells_stay_in_their_columns_whatever_is_said(texts: list[str], width: int) -> None:
-    for block in _blocks(matrix_of(texts), matrix_of(texts).rows, "round", width):
-        assert len({line.cell_len for line in block}) == 1
-        assert block[0].cell_len <= width
-        # Colored cells begin at the same column in each line.
-        starts = {
-            tuple(cell_len(line.plain[: span.start]) for span in line.spans if "on " in str(span.style))
-            for line in block
-            if any("on " in str(span.style) for span in line.spans)
-        }
-        assert len(starts) == 1
+def test_cells_stay_in_their_columns_whatever_is_said() -> None:
+    for texts, width in itertools.product([TEXTS, WIDE], [40, 60, 120]):
+        for block in _blocks(matrix_of(texts), matrix_of(texts).rows, "round", width):
+            assert len({line.cell_len for line in block}) == 1
+            assert block[0].cell_len <= width
+            # Colored cells begin at the same column in each line.
+            starts = {
+                tuple(cell_len(line.plain[: span.start]) for span in line.spans if "on " in str(span.style))
+                for line in block
+                if any("on " in str(span.style) for span in line.spans)
+            }
+            assert len(starts) == 1
 
 
 def test_no_escape_sequence_and_no_markup_of_a_reply_gets_through() -> None:
@@ -61,8 +61,7 @@ def test_no_escape_sequence_and_no_markup_of_a_reply_gets_through() -> None:
     assert "\x1b[2J" not in out
     assert "[red]x" in out
 
-
-def test_what_terminals_do_not_agree_on_is_left_out() -> None:
+    # What terminals do not agree on is left out.
     assert _clean("e\u0301x\u0336 👍🏽 ❤\ufe0f\uffff") == "éx 👍 ❤\ufffd"
 
 
@@ -71,33 +70,33 @@ def test_a_color_may_be_any_that_figures_know() -> None:
     assert hex_of("tab:blue") == "#1f77b4"
 
 
-@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (120, 40)])
 @pytest.mark.parametrize("name", GAMES)
-def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(
-    study_factory: StudyFactory, name: str, size: tuple[int, int]
-) -> None:
+def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory: StudyFactory, name: str) -> None:
     simulation = watched(study_factory, name)
     game = simulation.game()
-    shown: list[list[Text]] = []
+    shown: list[tuple[tuple[int, int], list[Text]]] = []
+    sizes = [(40, 12), (60, 20), (120, 40)]
 
     class Watched(Board):
         def asking(self, asks: object) -> None:
             super().asking(asks)  # type: ignore[arg-type]
-            shown.append(screen_lines(self.see(), ["a heading " * 20, "東" * 200], "", self.game, size))
+            heading = ["a heading " * 20, "東" * 200]
+            shown.extend((size, screen_lines(self.see(), heading, "", self.game, size)) for size in sizes)
 
     board = Watched(simulation.game)
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
     ended = asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome
     board.end(ended)
-    shown.append(screen_lines(board.see(), ["heading"], "", board.game, size))
-    for lines in shown:
-        assert len(lines) <= size[1]
-        assert max(line.cell_len for line in lines) <= size[0]
+    shown += [(size, screen_lines(board.see(), ["heading"], "", board.game, size)) for size in sizes]
+    for (columns, height), lines in shown:
+        assert len(lines) <= height
+        assert max(line.cell_len for line in lines) <= columns
         assert any("agent" in line.plain for line in lines)
-    last = final_lines(board.see(), ["heading"], board.game, size[0])
-    plain = "\n".join(line.plain for line in last)
-    assert f"Outcome: {outcome_words(type(board.game), ended)}" in " ".join(plain.split())  # none of it is cut
-    assert max(line.cell_len for line in last) <= size[0]
-    assert plain.replace("\n", "").isprintable()
-    for row in board.see().matrix.rows:  # all of them, in each block
-        assert plain.count(f" {row.label} ") >= 1
+    for columns, _ in sizes:
+        last = final_lines(board.see(), ["heading"], board.game, columns)
+        plain = "\n".join(line.plain for line in last)
+        assert f"Outcome: {outcome_words(type(board.game), ended)}" in " ".join(plain.split())  # none of it is cut
+        assert max(line.cell_len for line in last) <= columns
+        assert plain.replace("\n", "").isprintable()
+        for row in board.see().matrix.rows:  # all of them, in each block
+            assert plain.count(f" {row.label} ") >= 1

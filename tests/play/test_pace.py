@@ -30,29 +30,21 @@ def test_what_was_before_a_long_pause_was_another_run() -> None:
     assert pace.rates(330.0, 600) == pytest.approx((3 / 30,))
 
 
-@pytest.mark.parametrize(
-    ("parts", "left"),
-    [
+def test_the_time_that_is_left_of_parts_that_follow_one_another() -> None:
+    ten, most = TimeLeft(10), TimeLeft(20, "at most")
+    for parts, left in [
         ([], None),
         ([None], None),
-        ([TimeLeft(10), TimeLeft(20)], TimeLeft(30)),
-        ([TimeLeft(10), TimeLeft(20, "at most")], TimeLeft(30, "at most")),
-        ([TimeLeft(10), None], TimeLeft(10, "at least")),
+        ([ten, TimeLeft(20)], TimeLeft(30)),
+        ([ten, most], TimeLeft(30, "at most")),
+        ([ten, None], TimeLeft(10, "at least")),
         ([TimeLeft(10, "at most"), None], None),
-    ],
-)
-def test_parts_that_follow_one_another(parts: list[TimeLeft | None], left: TimeLeft | None) -> None:
-    assert together(parts) == left
+    ]:
+        assert together(parts) == left, parts
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.4, "0 s"), (59, "59 s"), (60, "1 min"), (125, "2 min 5 s"), (601, "10 min"), (12_000, "3 h 20 min")],
-)
-def test_durations_in_words(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
-def test_what_is_guessed_has_no_false_digits() -> None:
+def test_durations_in_words_have_no_false_digits() -> None:
+    durations = {0.4: "0 s", 59: "59 s", 60: "1 min", 125: "2 min 5 s", 601: "10 min", 12_000: "3 h 20 min"}
+    assert {seconds: duration(seconds) for seconds in durations} == durations
     assert str(TimeLeft(3)) == "about 10 s left"
     assert str(TimeLeft(125, "at most")) == "at most 3 min left"

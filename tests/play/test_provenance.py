@@ -36,26 +36,22 @@ def test_packages_that_are_not_installed_are_left_out(monkeypatch) -> None:  # t
         provenance._versions.cache_clear()
 
 
-def git_state_of(folder: Path) -> str:
-    """Copy the package into a folder, and return what it says of its repository there."""
-    shutil.copytree(Path(parley.__file__).parent, folder / "parley", ignore=shutil.ignore_patterns("__pycache__"))
+@pytest.mark.slow
+def test_a_source_archive_has_no_commit_though_it_lies_in_another_repository(tmp_path: Path) -> None:
+    shutil.copytree(Path(parley.__file__).parent, tmp_path / "parley", ignore=shutil.ignore_patterns("__pycache__"))
     code = "from parley.play.provenance import git_state; print(git_state())"
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     command = [sys.executable, "-c", code]
-    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
 
+    def told() -> str:
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return ran.stdout.strip()
 
-@pytest.mark.slow
-def test_a_source_archive_has_no_commit(tmp_path: Path) -> None:
-    assert git_state_of(tmp_path).strip() == "None"
-
-
-@pytest.mark.slow
-def test_an_archive_inside_another_repository_has_no_commit_either(tmp_path: Path) -> None:
+    assert told() == "None"
     identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    assert git_state_of(tmp_path).strip() == "None"
+    for git in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *git], cwd=tmp_path, check=True)
+    assert told() == "None"
 
 
 def test_readers_are_warned_of_each_engine_and_of_its_load() -> None:

@@ -1,7 +1,7 @@
 """What a model reasons before its reply: recorded, counted, and shown to nobody; in whole games of a service."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ from parley.play.record_content import SCHEMA
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
 from parley.study import Study, load_study
-from support.answering import SERVED, StandInService, as_recorded, completion, service
+from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
 from support.commands import Parley, one_line_error
 from support.refusing import refusing
 from support.studies import StudyFactory
 
-KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
 THOUGHT = "secretly \ud800 I think of"
 
 
@@ -42,11 +41,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
         yield found
 
 
-def make(study_factory: StudyFactory, server: StandInService, dialect: Any = None, **content: Any) -> Study:
-    source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
-    entry = {"source": source, "limits": {"concurrent": 3}, **({} if dialect is None else {"dialect": dialect})}
-    content = {"parameters": {"max_rounds": 2}, "seeds": 1, **content}
-    return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models={"tiny": entry}, **content)
+Make = Callable[..., Study]
+
+
+@pytest.fixture
+def make(study_factory: StudyFactory, server: StandInService) -> Make:
+    """Write a study that asks the stand-in in a dialect."""
+
+    def made(dialect: Any = None, **content: Any) -> Study:
+        source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
+        entry = {"source": source, "limits": {"concurrent": 3}, **({} if dialect is None else {"dialect": dialect})}
+        content = {"parameters": {"max_rounds": 2}, "seeds": 1, **content}
+        return study_factory({"model": "tiny", "n": 3, "prompt": "may_exist"}, models={"tiny": entry}, **content)
+
+    return made
 
 
 def record_of(study: Study) -> Path:
@@ -59,9 +67,10 @@ def play(study: Study) -> Path:
     return record
 
 
-def test_reasoning_is_recorded_and_no_agent_sees_it(study_factory: StudyFactory, server: StandInService) -> None:
+def test_reasoning_is_recorded_and_no_agent_sees_it_and_it_changes_nothing(make: Make, server: StandInService) -> None:
     longer = {"max_rounds": 3, "stop_threshold": 1}
-    record = play(make(study_factory, server, {"reasoning_effort": "low", "reasoning_tokens": 500}, parameters=longer))
+    study = make({"reasoning_effort": "low", "reasoning_tokens": 500}, parameters=longer)
+    record = play(study)
     rows = pq.read_table(record, partitioning=None).to_pylist()
     assert len(rows) > 6
     for row in rows:
@@ -69,14 +78,17 @@ def test_reasoning_is_recorded_and_no_agent_sees_it(study_factory: StudyFactory,
         assert (row["reasoning_tokens"], row["completion_tokens"]) == (30, 37)
     assert [entry.reasoning for entry in read_record(record)[1]] == [row["reasoning"] for row in rows]
     assert "secretly" not in json.dumps([body["messages"] for body in server.bodies])
-    assert "secretly" not in json.dumps(read_summary(record).outcome)
+    summary = read_summary(record)
+    assert "secretly" not in json.dumps(summary.outcome)
     assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
     assert {body["max_tokens"] for body in server.bodies} == {800, 700}  # 300 and 200 of a reply
+    record.unlink()
+    paths.kept_record(record).unlink()
+    server.answer = as_recorded
+    assert read_summary(play(study)).digest == summary.digest
 
 
-def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(
-    study_factory: StudyFactory, server: StandInService
-) -> None:
+def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(make: Make, server: StandInService) -> None:
     def answer(body: dict[str, Any]) -> Any:
         if "response_format" in body:
             return as_recorded(body) if body["seed"] % 7 else completion('{"decision": "continue"}')
@@ -84,7 +96,7 @@ def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(
 
     server.answer = answer
     asked = {"max_rounds": 2, "stop_threshold": 1, "reply_format": "two_steps"}
-    record = play(make(study_factory, server, {"think_tags": True}, parameters=asked))
+    record = play(make({"think_tags": True}, parameters=asked))
     rows = pq.read_table(record, partitioning=None).to_pylist()
     assert {row["reasoning"] is None for row in rows} == {False, True}
     said = json.dumps([body["messages"] for body in server.bodies])
@@ -93,34 +105,21 @@ def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(
     assert "secretly" not in json.dumps([row["text"] for row in rows])
 
 
-def test_the_content_of_a_record_is_the_same_without_the_reasoning(
-    study_factory: StudyFactory, server: StandInService
-) -> None:
-    study = make(study_factory, server)
-    with_it = read_summary(play(study)).digest
-    record_of(study).unlink()
-    paths.kept_record(record_of(study)).unlink()
-    server.answer = as_recorded
-    assert read_summary(play(study)).digest == with_it
-
-
-def test_reasoning_is_in_the_budget_before_and_after(study_factory: StudyFactory, server: StandInService) -> None:
+def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandInService) -> None:
     # A request can use some 3,000 tokens without reasoning.
-    study = make(study_factory, server, {"reasoning_tokens": 50_000}, budget={"tokens": 40_000})
+    study = make({"reasoning_tokens": 50_000}, budget={"tokens": 40_000})
     with pytest.raises(BudgetError, match=r"the next request may use 5[0-9],[0-9]{3} tokens"):
         play(study)
     assert server.bodies == []
-    study = make(study_factory, server, {"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
+    study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
     play(study)
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
     paths.spent("small").unlink()
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"  # from the record
 
 
-def test_a_journal_keeps_reasoning_and_one_without_goes_on(
-    study_factory: StudyFactory, server: StandInService
-) -> None:
-    study = make(study_factory, server, budget={"tokens": 3_300})
+def test_a_journal_keeps_reasoning_and_one_without_goes_on(make: Make, server: StandInService) -> None:
+    study = make(budget={"tokens": 3_300})
     with pytest.raises(BudgetError):
         play(study)
     journal = paths.journal(record_of(study))
@@ -130,15 +129,13 @@ def test_a_journal_keeps_reasoning_and_one_without_goes_on(
     journal.write_bytes(b"".join(map(checked_line, older)))
     known = len(journaled(journal))
     assert known
-    record = play(make(study_factory, server))
+    record = play(make())
     found = [entry.reasoning for entry in read_record(record)[1]]
     assert found.count(None) == known < len(found)
 
 
-def test_records_without_the_columns_are_read_and_replay(
-    study_factory: StudyFactory, server: StandInService, parley: Parley
-) -> None:
-    record = play(make(study_factory, server))
+def test_records_without_the_columns_are_read_and_replay(make: Make, server: StandInService, parley: Parley) -> None:
+    record = play(make())
     table = pq.read_table(record, partitioning=None).cast(SCHEMA).drop_columns(["reasoning", "reasoning_tokens"])
     metadata = pq.read_schema(record).metadata
     meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
@@ -151,24 +148,24 @@ def test_records_without_the_columns_are_read_and_replay(
 
 
 def test_a_refused_key_ends_a_shard_with_one_line_before_the_rest_begins(
-    study_factory: StudyFactory, server: StandInService, parley: Parley
+    make: Make, server: StandInService, parley: Parley
 ) -> None:
     server.answer = refusing(["openai temperature"])
-    study = make(study_factory, server, "openai", seeds=3)
+    study = make("openai", seeds=3)
     [(engine, number)] = set(study.shards().values())
     ran = parley("simulate-shard", "small.yaml", number, "--engine", engine)
     assert ran.status == 1
     said = ran.err.splitlines()[-1]  # before it is what the stand-in says of requests that were given up
     assert said.startswith("parley: 3 of 3 simulations failed: ")
-    assert "; it takes no temperature: write dialect: {preset: openai, temperature: false} in its entry" in said
-    assert "not started: the service did not answer the ones before" in said
+    assert "dialect: {preset: openai, temperature: false}" in said
+    assert "not started: " in said
     assert len(server.bodies) <= 3  # of one simulation
 
 
 def test_a_shown_record_is_the_same_simulation_with_its_dialect(
-    study_factory: StudyFactory, server: StandInService, parley: Parley
+    make: Make, server: StandInService, parley: Parley
 ) -> None:
-    study = make(study_factory, server, {"preset": "openai", "reasoning_effort": "low", "reasoning_tokens": 500})
+    study = make({"preset": "openai", "reasoning_effort": "low", "reasoning_tokens": 500})
     record = play(study)
     Path("again").mkdir()
     assert parley("show", record, "--study", "again/small.yaml").status == 0
@@ -184,9 +181,9 @@ def test_a_shown_record_is_the_same_simulation_with_its_dialect(
 # Commands that ask again
 
 
-def test_verify_asks_as_the_record_says(study_factory: StudyFactory, server: StandInService, parley: Parley) -> None:
+def test_verify_asks_as_the_record_says(make: Make, server: StandInService, parley: Parley) -> None:
     dialect = {"preset": "vllm", "schema_lengths": False, "reasoning_effort": "low", "reasoning_tokens": 500}
-    record = play(make(study_factory, server, dialect))
+    record = play(make(dialect))
     server.bodies.clear()
     ran = parley("verify", record, "--models", "models.yaml")
     assert ran.status == 0, ran.err
@@ -195,28 +192,20 @@ def test_verify_asks_as_the_record_says(study_factory: StudyFactory, server: Sta
     assert {body["max_tokens"] for body in server.bodies} == {1, 700, 800}  # 1 fills a cache
 
 
-@pytest.mark.parametrize(
-    ("dialect", "now", "words"),
-    [
-        ({"seed": False}, None, "is asked without a seed by its dialect, so other replies would prove nothing"),
-        (
-            {},
-            {"reasoning_effort": "low"},
-            "was asked with the dialect vllm, and its entry has {'reasoning_effort': 'low'",
-        ),
-        ({"structured": "json_object"}, {}, "was asked with the dialect {'structured': 'json_object'}, and its entry"),
-    ],
-)
-def test_verify_says_why_it_cannot(
-    study_factory: StudyFactory, server: StandInService, parley: Parley, dialect: Any, now: Any, words: str
-) -> None:
+def test_verify_says_why_it_cannot(make: Make, server: StandInService, parley: Parley) -> None:
     server.answer = lambda body: as_recorded({**json_schema(body), "seed": body.get("seed", 1)})
-    record = play(make(study_factory, server, dialect))
-    if now is not None:
-        make(study_factory, server, now)
-    server.bodies.clear()
-    assert words in one_line_error(parley("verify", record, "--models", "models.yaml"), 2)
-    assert server.bodies == []
+    for seed, (dialect, now, words) in enumerate(
+        [
+            ({"seed": False}, {"seed": False}, "without a seed"),
+            ({}, {"reasoning_effort": "low"}, "with the dialect vllm, and its entry has {'reasoning_effort': 'low'"),
+            ({"structured": "json_object"}, {}, "with the dialect {'structured': 'json_object'}, and its entry"),
+        ]
+    ):
+        record = play(make(dialect, seeds=[seed]))
+        make(now, seeds=[seed])
+        server.bodies.clear()
+        assert words in one_line_error(parley("verify", record, "--models", "models.yaml"), 2)
+        assert server.bodies == []
 
 
 def json_schema(body: dict[str, Any]) -> dict[str, Any]:
@@ -225,10 +214,8 @@ def json_schema(body: dict[str, Any]) -> dict[str, Any]:
     return {"response_format": {"json_schema": {"schema": {"properties": {told: {}}}}}}
 
 
-def test_seeds_are_played_again_where_a_model_has_a_temperature_of_its_own(
-    study_factory: StudyFactory, server: StandInService
-) -> None:
+def test_seeds_are_played_again_where_a_model_has_a_temperature_of_its_own(make: Make, server: StandInService) -> None:
     cold = {"max_rounds": 2, **{name: {"temperature": 0.0, "max_tokens": 9} for name in ("propose", "vote")}}
     for dialect, samples in (({}, False), ({"temperature": False}, True)):
-        study = make(study_factory, server, dialect, parameters=cold)
+        study = make(dialect, parameters=cold)
         assert study.conditions[0].samples == samples

@@ -1,8 +1,8 @@
 import itertools
 import json
 import os
-import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,26 +52,32 @@ def path(simulation: Simulation, played: Play) -> Path:
 def test_a_record_comes_back_as_it_was_written(path: Path, simulation: Simulation, played: Play) -> None:
     summary, entries = read_record(path)
     assert summary == read_summary(path)
-    assert summary.digest == played.digest
+    assert (summary.digest, summary.provenance) == (played.digest, {"parley": "test"})
     assert summary.simulation == describe(simulation)
-    assert summary.provenance == {"parley": "test"}
     outcome = played.outcome.as_json()
     trace = outcome.pop("trace")
-    assert summary.outcome == outcome
-    assert read_trace(path) == trace
-    assert [(*e.key, e.seed, e.ask, e.text, e.finish_reason) for e in entries] == [
-        (*x.entry.key, x.entry.seed, x.entry.ask, x.entry.text, x.entry.finish_reason) for x in played.exchanges
+    assert (summary.outcome, read_trace(path)) == (outcome, trace)
+    parts = ("key", "seed", "ask", "text", "finish_reason", "prompt_tokens", "completion_tokens", "cached_tokens")
+    assert [[getattr(entry, part) for part in parts] for entry in entries] == [
+        [getattr(x.entry, part) for part in parts] for x in played.exchanges
     ]
-    assert [(e.prompt_tokens, e.completion_tokens, e.cached_tokens) for e in entries] == [
-        (x.entry.prompt_tokens, x.entry.completion_tokens, x.entry.cached_tokens) for x in played.exchanges
-    ]
+    described = summary.simulation
+    folders = "/".join(f"{axis}={value}" for axis, value in described["axes"].items())
+    place = f"{folders}/spec={described['spec']}/seed={described['seed']}.parquet"
+    assert str(path) == f"results/small/simulations/{place}"
+    assert os.listdir(path.parent) == [path.name]  # no temporary file is left
+    shutil.copy(path, "copy.parquet")
+    assert read_record(Path("copy.parquet")) == (summary, entries)
 
 
-def test_every_attempt_is_a_row_with_its_question_and_failure(path: Path, played: Play) -> None:
+def test_every_attempt_is_a_row_with_its_question_and_failure(
+    path: Path, simulation: Simulation, played: Play
+) -> None:
     table = pq.read_table(path, partitioning=None)
     assert table.schema.remove_metadata() == SCHEMA
     rows = table.to_pylist()
-    assert len(rows) == len(played.exchanges)
+    assert {(row["id"], row["simulation_seed"]) for row in rows} == {(simulation.id, simulation.seed)}
+    assert len({row["request_seed"] for row in rows}) == len(rows)
     for row, x in zip(rows, played.exchanges, strict=True):
         assert (row["system"], row["user"], row["role"]) == (x.ask.system, x.ask.user, x.ask.role)
         assert (row["failure"], row["failure_detail"]) == (x.reply.failure, x.reply.detail)
@@ -79,35 +85,29 @@ def test_every_attempt_is_a_row_with_its_question_and_failure(path: Path, played
         assert row["temperature"] == pytest.approx(x.ask.sampling.temperature)
         assert row["player"] == {"honest": "majority", "byzantine": "random"}[row["role"]]
         assert row["started"].timestamp() == pytest.approx(x.entry.started, abs=0.001)
-
-
-def test_calls_tokens_and_failures_are_counted_by_class(path: Path, played: Play) -> None:
+    # A reader would find a value in the path of the file and another in its column.
+    axes = {*simulation.condition.axes, "spec", "seed", "model", "byzantine", "topology"}
+    assert not axes & set(SCHEMA.names)
     telemetry = read_summary(path).telemetry
     assert telemetry["calls"] == len(played.exchanges)
     # agent_1 fails every attempt in two rounds of two phases.
     assert telemetry["failed_replies"] == telemetry["invalid_json"] == 16
-    assert (telemetry["prompt_tokens"], telemetry["completion_tokens"], telemetry["cached_tokens"]) == (1600, 112, 640)
+    tokens = [telemetry[f"{kind}_tokens"] for kind in ("prompt", "completion", "cached")]
+    assert tokens == [1600, 112, 640]
 
 
-@pytest.mark.parametrize(
-    ("text", "finish", "failure"),
-    [
-        ("no", "stop", "invalid_json"),
-        ('{"decision": "maybe"}', "stop", None),  # out of range as a vote, no proposal
-        ("no", "length", "length"),
-        ("no", "content_filter", "refused"),
-    ],
-)
-def test_each_class_of_failure_has_its_own_count(
-    simulation: Simulation, text: str, finish: str, failure: str | None
-) -> None:
-    write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(text, finish_reason=finish)), {})
-    telemetry = read_summary(Path("x.parquet")).telemetry
-    expected = {name: 16 if name == failure else 0 for name in FAILURE_CLASSES}
-    if failure is None:
-        expected = {**expected, "invalid_json": 8, "out_of_range": 8}
-    assert {name: telemetry[name] for name in FAILURE_CLASSES} == expected
-    assert telemetry["failed_replies"] == 16
+def test_each_class_of_failure_has_its_own_count(simulation: Simulation) -> None:
+    for text, finish, counts in [
+        ("no", "stop", {"invalid_json": 16}),
+        ('{"decision": "maybe"}', "stop", {"invalid_json": 8, "out_of_range": 8}),  # as a vote, and no proposal
+        ("no", "length", {"length": 16}),
+        ("no", "content_filter", {"refused": 16}),
+    ]:
+        write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(text, finish_reason=finish)), {})
+        telemetry = read_summary(Path("x.parquet")).telemetry
+        expected = {**dict.fromkeys(FAILURE_CLASSES, 0), **counts}
+        assert {name: telemetry[name] for name in FAILURE_CLASSES} == expected
+        assert telemetry["failed_replies"] == 16
 
 
 def test_lone_surrogates_are_stored(simulation: Simulation) -> None:
@@ -115,19 +115,6 @@ def test_lone_surrogates_are_stored(simulation: Simulation) -> None:
     write_record(Path("x.parquet"), simulation, play_of(simulation, ListPolicy(hostile)), {})
     texts = {entry.text for entry in read_record(Path("x.parquet"))[1] if entry.agent == "agent_1"}
     assert texts == {hostile.replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")}
-
-
-def test_a_record_of_its_identity_is_enough_to_name_its_path(path: Path, simulation: Simulation) -> None:
-    described = read_summary(path).simulation
-    folders = "/".join(f"{axis}={value}" for axis, value in described["axes"].items())
-    assert (
-        str(path) == f"results/small/simulations/{folders}/spec={described['spec']}/seed={described['seed']}.parquet"
-    )
-    assert described["id"] == simulation.id
-
-
-def test_no_temporary_file_is_left(path: Path) -> None:
-    assert os.listdir(path.parent) == [path.name]
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing(
@@ -155,21 +142,21 @@ def data_set(study_factory: StudyFactory) -> Study:
     return study
 
 
-def test_pyarrow_reads_the_records_as_one_partitioned_data_set(data_set: Study) -> None:
+def test_the_records_are_one_partitioned_data_set_of_pyarrow_and_pandas(data_set: Study) -> None:
+    record = next(data_set.simulations()).record("small")
+    left_by_a_killed_process = record.with_name(f".seed=9.parquet.{os.getpid()}.tmp")
+    left_by_a_killed_process.write_bytes(b"half a record")
+    total = sum(len(read_record(s.record("small"))[1]) for s in data_set.simulations())
     found = ds.dataset("results/small/simulations", format="parquet", partitioning="hive")
     assert {"model", "n", "b", "prompt", "spec"} <= set(found.schema.names)
     four = found.to_table(filter=(ds.field("n") == 4) & (ds.field("prompt") == "may_exist"))
     assert set(four["agent"].to_pylist()) == {f"agent_{i}" for i in range(1, 5)}
     assert set(four["model"].to_pylist()) == {"majority"}
-    total = sum(len(read_record(s.record("small"))[1]) for s in data_set.simulations())
     assert found.count_rows() == total
-
-
-def test_pandas_reads_the_records_as_one_partitioned_data_set(data_set: Study) -> None:
     frame = pd.read_parquet("results/small/simulations")
     assert sorted(frame["n"].astype(int).unique()) == [3, 4]
     assert sorted(frame["prompt"].astype(str).unique()) == ["may_exist", "none_exist"]
-    assert len(frame) == sum(len(read_record(s.record("small"))[1]) for s in data_set.simulations())
+    assert len(frame) == total
 
 
 def test_a_folder_of_records_of_both_versions_is_one_data_set(data_set: Study) -> None:
@@ -186,60 +173,47 @@ def test_a_folder_of_records_of_both_versions_is_one_data_set(data_set: Study) -
     assert "seed" in pd.read_parquet("results/small/simulations")
 
 
-def test_unfinished_simulations_and_journals_are_not_in_the_data_set(data_set: Study) -> None:
-    rows = ds.dataset("results/small/simulations", format="parquet", partitioning="hive").count_rows()
-    folder = next(data_set.simulations()).record("small").parent
-    (folder / f".seed=9.parquet.{os.getpid()}.tmp").write_bytes(b"half a record")  # left by a killed process
-    assert ds.dataset("results/small/simulations", format="parquet", partitioning="hive").count_rows() == rows
-
-
 # Bad files
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path, read: Callable[[Path], Any] = read_record) -> str:
     with pytest.raises(RecordError) as caught:
-        read_record(path)
+        read(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert len(message.splitlines()) == 1
-    with pytest.raises(RecordError):
-        read_summary(path) if "cut short or not Parquet" in message else read_record(path)
     return message
 
 
-def test_a_missing_record_is_named(path: Path) -> None:
-    assert refusal(path.with_name("seed=1.parquet")).endswith("no such file; run the study to make it")
+def test_what_is_no_record_is_named(path: Path) -> None:
+    assert "no such file" in refusal(path.with_name("seed=1.parquet"))
+    other = Path("x.parquet")
+    for content in (b"", b"PAR1", b"not Parquet at all", b"\0" * 10_000, b"PAR1" * 100):
+        other.write_bytes(content)
+        for read in (read_record, read_summary):
+            assert "cut short or not Parquet" in refusal(other, read)
+    pd.DataFrame({"a": [1]}).to_parquet(other)
+    assert "not a record" in refusal(other)
+    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["text"]), path)
+    assert "not a record of this version" in refusal(path)
+    other.unlink()
+    other.mkdir()
+    assert "it is a folder" in refusal(other)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"not Parquet at all", b"\0" * 10_000, b"PAR1" * 100])
-def test_a_file_that_is_no_parquet_is_named(folder: Path, content: bytes) -> None:
-    file = folder / "x.parquet"
-    file.write_bytes(content)
-    assert "cut short or not Parquet" in refusal(file)
+def footer_of(content: bytes) -> int:
+    """Return where the footer of a file begins."""
+    return len(content) - 8 - int.from_bytes(content[-8:-4], "little")
 
 
-def test_a_folder_in_its_place_is_named(folder: Path) -> None:
-    (folder / "x.parquet").mkdir()
-    assert "it is a folder" in refusal(folder / "x.parquet")
-
-
-def test_a_record_cut_short_anywhere_is_named(path: Path) -> None:
-    content = path.read_bytes()
-    cut = path.with_name("cut.parquet")
-    for end in [*range(0, len(content), 97), len(content) - 1, len(content) - 4, len(content) - 8]:
-        cut.write_bytes(content[:end])
-        assert "cut short or not Parquet" in refusal(cut)
-
-
-def test_foreign_parquet_is_named(folder: Path) -> None:
-    file = folder / "x.parquet"
-    pd.DataFrame({"a": [1]}).to_parquet(file)
-    assert "not a record" in refusal(file)
-    pq.write_table(pa.table({"a": [1]}), file)
-    assert "not a record" in refusal(file)
+def flipped(content: bytes, at: int, bit: int) -> bytes:
+    damaged = bytearray(content)
+    damaged[at] ^= 1 << bit
+    return bytes(damaged)
 
 
 def rewritten(path: Path, key: bytes, value: bytes | None) -> Path:
+    """Return a copy with other metadata, whose checksum is right."""
     table = pq.read_table(path, partitioning=None)
     changed = {**table.schema.metadata, key: value}
     metadata = {k: v for k, v in changed.items() if v is not None}
@@ -249,46 +223,31 @@ def rewritten(path: Path, key: bytes, value: bytes | None) -> Path:
     return other
 
 
-@pytest.mark.parametrize(
-    "value", [None, b"", b"{", b"[]", b"null", b"7", b"{}", b'{"format": 999}', b'{"format": 2}', b"\xff\xfe"]
-)
-def test_a_record_with_damaged_metadata_is_named(path: Path, value: bytes | None) -> None:
-    assert re.search("damaged|not a record", refusal(rewritten(path, b"parley", value)))
-
-
-def test_a_record_of_another_version_is_named(path: Path) -> None:
+def test_metadata_that_is_damaged_or_of_another_version_is_named(path: Path) -> None:
     meta = json.loads(pq.read_schema(path).metadata[b"parley"])
+    values = [None, b"", b"{", b"[]", b"null", b"7", b"{}", b'{"format": 999}', b'{"format": 2}', b"\xff\xfe"]
+    for value in values:
+        assert any(words in refusal(rewritten(path, b"parley", value)) for words in ("damaged", "not a record")), value
     other = rewritten(path, b"parley", json.dumps({**meta, "format": 4}).encode())
-    assert "not a record of this version of Parley; move it away" in refusal(other)
+    assert "not a record of this version" in refusal(other)
+    for rows in ({}, {"sha256": "0" * 64}, None, []):
+        forged = rewritten(path, b"parley", json.dumps({**meta, "rows": rows}).encode())
+        assert "rows have no checksum" in refusal(forged, read_summary)
+    for value in (None, b"", b"{", b"{}", b"null", b"\xff"):
+        refusal(rewritten(path, b"parley_trace", value), read_trace)
 
 
-@pytest.mark.parametrize("value", [None, b"", b"{", b"{}", b"null", b"\xff"])
-def test_a_record_with_a_damaged_trace_is_named(path: Path, value: bytes | None) -> None:
-    other = rewritten(path, b"parley_trace", value)
-    with pytest.raises(RecordError) as caught:
-        read_trace(other)
-    assert str(caught.value).startswith(f"{other}: ")
-
-
-def test_a_record_with_other_columns_is_named(path: Path) -> None:
-    table = pq.read_table(path, partitioning=None)
-    pq.write_table(table.drop_columns(["text"]), path)
-    assert "not a record of this version" in refusal(path)
-
-
-@pytest.mark.parametrize("part", ["pages", "footer"])
-def test_a_damaged_record_is_refused_or_reads_as_before(path: Path, part: str) -> None:
-    content = path.read_bytes()
-    expected = read_record(path)
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    start, end = (4, footer) if part == "pages" else (footer, len(content))
+def test_a_damaged_record_is_refused_or_reads_as_before(path: Path) -> None:
+    content, expected = path.read_bytes(), read_record(path)
+    footer = footer_of(content)
     damaged = path.with_name("damaged.parquet")
-    rng = np.random.default_rng(0)
+    random = np.random.default_rng(0)
+    places = [*random.integers(4, footer, 100), *random.integers(footer, len(content), 40)]
+    places += [*range(footer - 46, footer, 7)]  # of the checksum of the footer
+    places += [*range(footer + 30, footer + 60)]  # which tell the types of columns: texts could become bytes
     refused = 0
-    for at in rng.integers(start, end, 200):
-        changed = bytearray(content)
-        changed[at] ^= 1 << int(rng.integers(8))
-        damaged.write_bytes(changed)
+    for at in places:
+        damaged.write_bytes(flipped(content, at, int(random.integers(8))))
         found: Any = None
         try:
             found = read_record(damaged)
@@ -296,111 +255,73 @@ def test_a_damaged_record_is_refused_or_reads_as_before(path: Path, part: str) -
             assert str(error).startswith(f"{damaged}: ")  # noqa: PT017
             refused += 1
         assert found in (None, expected)
-    assert refused > 20
+    assert refused > 60
 
 
 def test_a_footer_with_a_wrong_bit_is_not_parsed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over some bits pyarrow ends the process: nobody could be told which record it was."""
     content = path.read_bytes()
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     monkeypatch.setattr(pq, "ParquetFile", None)
-    for at in range(footer, len(content) - 8, 7):
-        changed = bytearray(content)
-        changed[at] ^= 1 << at % 8
-        path.write_bytes(changed)
+    for at in range(footer_of(content), len(content) - 8, 101):
+        path.write_bytes(flipped(content, at, at % 8))
         assert "its footer is damaged" in refusal(path)
 
 
 def test_a_record_from_before_footers_had_a_checksum_is_read(path: Path) -> None:
     content, expected = path.read_bytes(), read_record(path)
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = footer_of(content)
     path.write_bytes(content[: footer - 46] + content[footer:])
     assert content[footer - 46 : footer].startswith(b"parley-footer:")
     assert read_record(path) == expected
 
 
-def test_a_footer_that_makes_bytes_of_texts_is_refused(path: Path) -> None:
-    """Eight bits of the footer tell the type of a column, which no checksum covers."""
-    content = path.read_bytes()
-    expected = read_record(path)
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    damaged = path.with_name("damaged.parquet")
-    for at in range(footer + 30, footer + 60):
-        for bit in range(8):
-            changed = bytearray(content)
-            changed[at] ^= 1 << bit
-            damaged.write_bytes(changed)
-            try:
-                found: Any = read_record(damaged)
-            except ParleyError:
-                continue
-            assert found == expected
-
-
-def test_a_record_that_was_copied_elsewhere_is_still_itself(path: Path) -> None:
-    shutil.copy(path, "copy.parquet")
-    assert read_record(Path("copy.parquet")) == read_record(path)
+def test_codes_beyond_a_damaged_dictionary_are_refused() -> None:
+    """How many texts a dictionary has stands before the page, where no checksum covers it."""
+    table = pa.table({"text": ["a", "b"] * 3})
+    data, footer = write_parquet(table)
+    content = finished(data, footer, table.schema)
+    refused = 0
+    for at, bit in itertools.product(range(4, len(data)), range(8)):
+        try:
+            rows_checksum(read_rows(parquet_file(flipped(content, at, bit)), 6, 1000))
+        except (OSError, ValueError):
+            refused += 1
+    assert refused > 500
 
 
 # The rows are under a checksum
-
-
-def test_each_row_names_its_simulation(path: Path, simulation: Simulation) -> None:
-    rows = pq.read_table(path, partitioning=None).to_pylist()
-    assert {(row["id"], row["simulation_seed"]) for row in rows} == {(simulation.id, simulation.seed)}
-    assert len({row["request_seed"] for row in rows}) == len(rows)
-
-
-def test_columns_are_no_folders_of_the_data_set(simulation: Simulation) -> None:
-    """A reader would find a value in the path and another in the file."""
-    assert not {*simulation.condition.axes, "spec", "seed", "model", "byzantine", "topology"} & set(SCHEMA.names)
 
 
 def lengthen(rows: list[dict[str, Any]]) -> None:
     rows[-1]["text"] += " "
 
 
-def renamed(rows: list[dict[str, Any]]) -> None:
-    rows[0]["role"] = "byzantine"
+def test_rows_that_were_changed_are_refused(path: Path) -> None:
+    read_record(edit(path, lambda rows: None))  # stored anew by another program, but the same
+    content = path.read_bytes()
+    changes: list[Callable[[list[dict[str, Any]]], Any]] = [
+        lengthen,
+        lambda rows: rows[0].update(role="byzantine"),
+        lambda rows: rows[0].update(prompt_tokens=None),
+        list.pop,
+        list.reverse,
+        lambda rows: rows.append(rows[-1]),
+    ]
+    for change in changes:
+        path.write_bytes(content)
+        edit(path, change)
+        for read in (read_summary, read_record):
+            assert "its rows were changed; delete it" in refusal(path, read)
 
 
-def emptied(rows: list[dict[str, Any]]) -> None:
-    rows[0]["prompt_tokens"] = None
-
-
-@pytest.mark.parametrize(
-    "change", [lengthen, renamed, emptied, list.pop, list.reverse, lambda rows: rows.append(rows[-1])]
-)
-@pytest.mark.parametrize("read", [read_summary, read_record])
-def test_rows_that_were_changed_are_refused(path: Path, change: Any, read: Any) -> None:
-    read(edit(path, lambda rows: None))  # stored anew by another program, but the same
-    edit(path, change)
-    with pytest.raises(RecordError, match=r"seed=0\.parquet: its rows were changed; delete it and run the study"):
-        read(path)
-
-
-@pytest.mark.parametrize("read", [peek_summary, read_summary, read_trace, read_record])
-def test_an_outcome_that_was_changed_is_refused(path: Path, read: Any) -> None:
+def test_an_outcome_that_was_changed_is_refused(path: Path) -> None:
     """The rows are as they were, and so is what they were written with."""
     table = pq.read_table(path, partitioning=None)
     found = json.loads(table.schema.metadata[b"parley"])
     found["outcome"]["name"] = "forged"
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"parley": json.dumps(found)}), path)
-    with pytest.raises(RecordError, match="damaged metadata"):
-        read(path)
-
-
-def test_rows_without_their_checksum_are_refused(path: Path) -> None:
-    for rows in ({}, {"sha256": "0" * 64}, None, []):
-        forged = rewritten(path, b"parley", json.dumps({**metadata_of(path), "rows": rows}).encode())
-        with pytest.raises(RecordError, match="damaged: its rows have no checksum"):
-            read_summary(forged)
-
-
-def metadata_of(path: Path) -> dict[str, Any]:
-    found = json.loads(pq.read_schema(path).metadata[b"parley"])
-    assert isinstance(found, dict)
-    return found
+    for read in (peek_summary, read_summary, read_trace, read_record):
+        assert "damaged metadata" in refusal(path, read)
 
 
 def test_the_checksum_is_of_what_the_rows_hold_and_not_of_how_they_are_stored(path: Path) -> None:
@@ -412,22 +333,6 @@ def test_the_checksum_is_of_what_the_rows_hold_and_not_of_how_they_are_stored(pa
     assert rows_checksum(plain) == rows_checksum(parts) == expected
     assert rows_checksum(table.select(table.column_names[::-1])) != expected
     assert rows_checksum(table.slice(1)) != expected
-
-
-def test_codes_beyond_a_damaged_dictionary_are_refused() -> None:
-    """How many texts a dictionary has stands before the page, where no checksum covers it."""
-    table = pa.table({"text": ["a", "b"] * 3})
-    data, footer = write_parquet(table)
-    content = finished(data, footer, table.schema)
-    refused = 0
-    for at, bit in itertools.product(range(4, len(data)), range(8)):
-        damaged = bytearray(content)
-        damaged[at] ^= 1 << bit
-        try:
-            rows_checksum(read_rows(parquet_file(bytes(damaged)), 6, 1000))
-        except (OSError, ValueError):
-            refused += 1
-    assert refused > 500
 
 
 def test_a_record_of_the_version_before_is_read_and_says_that_it_has_no_checksum(path: Path) -> None:

@@ -58,68 +58,60 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
     return len(opened.entries)
 
 
-def test_a_simulation_becomes_a_record(study: Study, first: Simulation) -> None:
+def test_a_simulation_becomes_a_record_and_is_told_phase_by_phase(study: Study, first: Simulation) -> None:
     record = first.record("small")
     said = run(study, record)
+    assert said[:2] == [f"round 1 {phase}: 4 replies, 0 unusable, 0 tokens" for phase in ("propose", "vote")]
     summary = read_summary(record)
-    assert summary.simulation["id"] == first.id
     assert summary.outcome["name"] in said[-1]
     assert f"after {summary.outcome['rounds']} rounds" in said[-1]
+    assert summary.simulation["id"] == first.id
+    players = {group["role"]: group["player"] for group in summary.simulation["groups"]}
+    assert players == {"honest": "majority", "byzantine": "random"}
     assert replay(record).difference is None
-
-
-def test_each_role_is_played_by_its_policy(study: Study, first: Simulation) -> None:
-    run(study, first.record("small"))
-    groups = read_summary(first.record("small")).simulation["groups"]
-    assert {group["role"]: group["player"] for group in groups} == {"honest": "majority", "byzantine": "random"}
-
-
-def test_progress_is_told_phase_by_phase(study: Study, first: Simulation) -> None:
-    said = run(study, first.record("small"))
-    assert said[0] == "round 1 propose: 4 replies, 0 unusable, 0 tokens"
-    assert said[1] == "round 1 vote: 4 replies, 0 unusable, 0 tokens"
-
-
-def test_afterwards_there_is_a_record_and_no_journal(study: Study, first: Simulation) -> None:
-    record = first.record("small")
-    run(study, record)
     assert os.listdir(record.parent) == [record.name]
     assert not paths.journal(record).exists()
+    found = summary.provenance
+    assert {"parley", "python", "packages", "git", "machine", "started", "ended"} < set(found)
+    assert found["engines"] == {}
+    assert found["started"] <= found["ended"]
+    assert str(Path.cwd()) not in str(found)  # no folder, and so no user
 
 
-def test_a_finished_simulation_is_left_alone(study: Study, first: Simulation) -> None:
+def test_a_finished_simulation_is_left_alone_and_a_deleted_record_brought_back(
+    study: Study, first: Simulation
+) -> None:
     record = first.record("small")
     run(study, record)
     before = (record.read_bytes(), record.stat().st_mtime_ns)
     assert run(study, record) == [f"{record}: finished before"]
     assert (record.read_bytes(), record.stat().st_mtime_ns) == before
-
-
-def test_a_deleted_record_is_brought_back_without_playing(study: Study, first: Simulation) -> None:
-    record = first.record("small")
-    run(study, record)
-    content = record.read_bytes()
     record.unlink()  # as Snakemake does with a whole shard when one of its jobs fails
     assert run(study, record) == [f"{record}: finished before"]
-    assert record.read_bytes() == content
+    assert record.read_bytes() == before[0]
 
 
-@pytest.mark.parametrize("round_number", [1, 2])
-def test_a_simulation_that_died_goes_on_from_its_journal(study: Study, first: Simulation, round_number: int) -> None:
-    record = first.record("small")
-    run(study, record)
-    digest = read_summary(record).digest
-    entries = len(read_record(record)[1])
+def lost(record: Path) -> Path:
+    """Delete a record under both its names; return where its journal is."""
     record.unlink()
     paths.kept_record(record).unlink()
-    kept = play_until(first, paths.journal(record), round_number)
-    assert kept == 8 * (round_number - 1)
-    said = run(study, record)
-    assert [line for line in said if "journal" in line] == (
-        [f"going on from the journal: {kept} replies"] if kept else []
-    )
-    assert read_summary(record).digest == digest
-    assert len(read_record(record)[1]) == entries
+    return paths.journal(record)
+
+
+def test_a_simulation_that_died_goes_on_from_its_journal_or_anew_without_it(study: Study, first: Simulation) -> None:
+    record = first.record("small")
+    run(study, record)
+    digest, entries = read_summary(record).digest, len(read_record(record)[1])
+    for round_number, is_there in ((1, True), (2, True), (2, False)):
+        journal = lost(record)
+        kept = play_until(first, journal, round_number)
+        assert kept == 8 * (round_number - 1)
+        if not is_there:
+            journal.unlink()
+        said = [line for line in run(study, record) if "journal" in line]
+        assert said == ([f"going on from the journal: {kept} replies"] if kept and is_there else [])
+        assert read_summary(record).digest == digest
+        assert len(read_record(record)[1]) == entries
 
 
 def test_a_simulation_that_is_being_played_is_not_played_twice(
@@ -152,8 +144,7 @@ def test_a_journal_survives_a_record_that_cannot_be_written(
     assert record.exists()
 
 
-@pytest.mark.slow
-def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
+def test_a_simulation_whose_journal_is_cut_anywhere_goes_on(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda fd: None)  # nothing dies here but a file
@@ -165,7 +156,8 @@ def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
         run(study, record)
     digest, content = read_summary(record).digest, journal.read_bytes()
     asked = count_calls(monkeypatch)
-    for cut in range(len(content) + 1):
+    ends = [at + 1 for at, byte in enumerate(content) if byte == ord("\n")]
+    for cut in sorted({*range(0, len(content), 101), *ends, *(end - 1 for end in ends)}):
         record.unlink()
         paths.kept_record(record).unlink(missing_ok=True)
         journal.write_bytes(content[:cut])
@@ -174,18 +166,6 @@ def test_a_simulation_whose_journal_is_cut_at_any_byte_goes_on(
         assert read_summary(record).digest == digest
         assert len(asked) == 2 - max(content[:cut].count(b"\n") - 1, 0)
         assert not journal.exists()
-
-
-def test_a_deleted_journal_loses_only_what_it_held(study: Study, first: Simulation) -> None:
-    record = first.record("small")
-    run(study, record)
-    digest = read_summary(record).digest
-    record.unlink()
-    paths.kept_record(record).unlink(missing_ok=True)
-    play_until(first, paths.journal(record), 2)
-    paths.journal(record).unlink()
-    assert not [line for line in run(study, record) if "going on" in line]
-    assert read_summary(record).digest == digest
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
@@ -207,13 +187,12 @@ def test_a_clock_that_jumps_backwards_changes_times_alone(
     record = first.record("small")
     run(study, record)
     digest, outcome = read_summary(record).digest, read_summary(record).outcome
-    record.unlink()
-    paths.kept_record(record).unlink()
+    journal = lost(record)
     day = 86_400.0
     clock = iter(range(1, 1_000_000))
     # Each call is a day earlier than the last, back to before 1970; a simulation that died goes on in its own past.
     monkeypatch.setattr(time, "time", lambda: 10 * day - next(clock) * day)
-    play_until(first, paths.journal(record), 2)
+    play_until(first, journal, 2)
     run(study, record)
     summary = read_summary(record)
     assert (summary.digest, summary.outcome) == (digest, outcome)
@@ -224,40 +203,31 @@ def test_a_clock_that_jumps_backwards_changes_times_alone(
     assert replay(record).difference is None
 
 
-@pytest.mark.parametrize("content", [b"", b"half a record"])
-def test_a_damaged_record_is_named_and_not_replaced(study: Study, first: Simulation, content: bytes) -> None:
-    record = first.record("small")
-    record.parent.mkdir(parents=True)
-    record.write_bytes(content)
-    with pytest.raises(RecordError, match=r"seed=0\.parquet: cut short or not Parquet"):
-        run(study, record)
-    assert record.read_bytes() == content
-
-
-def test_the_record_of_another_simulation_is_named(study: Study, first: Simulation) -> None:
+def test_what_lies_in_the_place_of_a_record_is_named_and_not_replaced(study: Study, first: Simulation) -> None:
     record = first.record("small")
     run(study, record)
     other = record.with_name("seed=1.parquet")
-    other.write_bytes(record.read_bytes())
-    with pytest.raises(RecordError, match=r"seed=1\.parquet: holds another simulation; move it away"):
-        run(study, other)
-
-
-def test_a_path_that_is_not_of_the_study_is_refused(study: Study) -> None:
+    whole = record.read_bytes()
+    for content, words in [
+        (b"", r"cut short or not Parquet"),
+        (b"half a record", r"cut short or not Parquet"),
+        (whole, "holds another simulation; move it away"),
+    ]:
+        other.write_bytes(content)
+        with pytest.raises(RecordError, match=rf"seed=1\.parquet: {words}"):
+            run(study, other)
+        assert other.read_bytes() == content
     with pytest.raises(UsageError, match="not a simulation of"):
         run(study, Path("results/small/simulations/x/seed=0.parquet"))
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "message"),
-    [(None, "needs an engine for tiny; name its endpoint file"), (Path("no.json"), "no endpoint file")],
-)
-def test_a_model_needs_an_engine(study_factory: StudyFactory, endpoint: Path | None, message: str) -> None:
+def test_a_model_needs_an_engine(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "tiny"})
     record = next(study.simulations()).record("small")
-    with pytest.raises(ParleyError, match=message):
-        run(study, record, endpoint)
-    assert not record.exists()
+    for endpoint, words in [(None, "needs an engine for tiny"), (Path("no.json"), "no endpoint file")]:
+        with pytest.raises(ParleyError, match=words):
+            run(study, record, endpoint)
+        assert not record.exists()
 
 
 def test_names_of_the_study_do_not_change_what_is_said(study_factory: StudyFactory) -> None:
@@ -268,15 +238,6 @@ def test_names_of_the_study_do_not_change_what_is_said(study_factory: StudyFacto
         simulate(study, record, [], 1.0)
         digests.append(read_summary(record).digest)
     assert digests[0] == digests[1]
-
-
-def test_provenance_names_versions_and_no_folder_or_user(study: Study, first: Simulation) -> None:
-    run(study, first.record("small"))
-    provenance = read_summary(first.record("small")).provenance
-    assert {"parley", "python", "packages", "git", "machine", "started", "ended", "engines"} <= set(provenance)
-    assert provenance["engines"] == {}
-    assert str(Path.cwd()) not in str(provenance)
-    assert provenance["started"] <= provenance["ended"]
 
 
 def test_a_model_answers_over_http_and_its_engine_is_told_and_recorded(

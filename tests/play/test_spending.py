@@ -26,12 +26,11 @@ from parley.play.spending import spending_line, spent_line
 from parley.policies import Tokens
 from parley.progress.status import status
 from parley.study import Study
-from support.answering import SERVED, StandInService, as_recorded, completion, service
+from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
 from support.commands import Parley
 from support.hearing import heard
 from support.studies import StudyFactory
 
-KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"
 PRICE = {"prompt": 2.0, "completion": 8.0, "cached": 1.0}
 
 
@@ -80,8 +79,9 @@ def total() -> int:
     return sum(model["used"]["prompt"] + model["used"]["completion"] for model in last["sum"].values())
 
 
+@pytest.fixture
 def undisturbed(make: Make, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the digests of a study without a budget that nobody disturbs, played elsewhere."""
+    """The digests of a study without a budget that nobody disturbs, played elsewhere."""
     with monkeypatch.context() as other:
         other.chdir(tmp_path_factory.mktemp("undisturbed"))
         study = make()
@@ -89,59 +89,46 @@ def undisturbed(make: Make, tmp_path_factory: pytest.TempPathFactory, monkeypatc
         return digests(study)
 
 
-@pytest.mark.slow
 def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
-    make: Make,
-    server: StandInService,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+    make: Make, server: StandInService, undisturbed: list[str]
 ) -> None:
-    expected = undisturbed(make, tmp_path_factory, monkeypatch)
     asked = len(server.bodies)
     server.bodies.clear()
     study = make({"tokens": 3200})  # one request can use about 3000 tokens, and uses 107
-    with pytest.raises(BudgetError) as caught:
-        play(study)
-    answered = len(server.bodies)
+    for _ in range(2):
+        with pytest.raises(BudgetError) as caught:
+            play(study)
+        answered = len(server.bodies)
     assert 0 < answered < asked
-    said = str(caught.value)
-    assert said.startswith(f"the budget of small is spent: {answered * 107:,} of 3,200 tokens spent, and the next ")
-    assert said.endswith("raise `budget` in the study file, and the same command goes on from the journals")
-    assert len(journaled(paths.journal(records(study)[0]))) == answered
-    assert spent_line(study) == said
-
-    with pytest.raises(BudgetError):
-        play(study)
-    assert len(server.bodies) == answered  # nothing was asked again, nor anything new
+    assert len(journaled(paths.journal(records(study)[0]))) == answered  # nothing was asked again, nor anything new
+    told = str(caught.value)
+    assert told.startswith(f"the budget of small is spent: {answered * 107:,} of 3,200 tokens spent")
+    assert "raise `budget`" in told
+    assert spent_line(study) == told
 
     raised = make({"tokens": 100_000})
     assert spent_line(raised) is None
-    with heard() as said_now:
+    with heard() as said:
         play(raised)
-    assert said_now[0] == f"going on from the journal: {answered} replies"
+    assert said[0] == f"going on from the journal: {answered} replies"
     assert len(server.bodies) == asked
-    assert digests(raised) == expected
+    assert digests(raised) == undisturbed
     assert total() == asked * 107
 
 
-def test_money_is_counted_by_price(make: Make, server: StandInService) -> None:
+def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: StandInService) -> None:
+    server.answer = lambda body: completion(as_recorded(body)[1]["choices"][0]["message"]["content"], cached=40)
     study = make({"cost": 1.0, "tokens": 10**6})
     play(study)
     calls = len(server.bodies)
-    money = calls * (100 * 2.0 + 7 * 8.0) / 1e6
-    assert spending_line(study) == (f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent")
+    money = calls * (60 * 2.0 + 40 * 1.0 + 7 * 8.0) / 1e6
+    assert spending_line(study) == f"budget: {calls * 107:,} of 1,000,000 tokens and {money:.4f} of 1 in money spent"
     assert list(status(study))[1] == spending_line(study)
+    cheaper = make({"cost": 1}, price={"prompt": 0, "completion": 0})
+    assert f"{money:.4f} of 1 in money" in str(spending_line(cheaper))  # what was paid stays paid
     little = make({"cost": money + 0.001}, seeds=2)
     with pytest.raises(BudgetError, match=r"of 0\.00\d+ in money spent, and the next request may cost 0\.00"):
         play(little)
-
-
-def test_cached_tokens_cost_what_they_cost(make: Make, server: StandInService) -> None:
-    server.answer = lambda body: completion(as_recorded(body)[1]["choices"][0]["message"]["content"], cached=40)
-    study = make({"cost": 1.0})
-    play(study)
-    money = len(server.bodies) * (60 * 2.0 + 40 * 1.0 + 7 * 8.0) / 1e6
-    assert f"{money:.4f} of 1 in money" in str(spending_line(study))
 
 
 def dearest(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -160,29 +147,35 @@ def run_all(study: Study) -> list[subprocess.Popen[bytes]]:
     ]
 
 
-@pytest.mark.parametrize("kind", ["tokens", "cost"])
+def used_by(server: StandInService) -> tuple[list[int], float]:
+    """Return the tokens of each request that was sent, and what all of them cost."""
+    used = [dearest(body)[1]["usage"] for body in server.bodies]
+    money = sum(usage["prompt_tokens"] * 2e-6 + usage["completion_tokens"] * 8e-6 for usage in used)
+    return [usage["prompt_tokens"] + usage["completion_tokens"] for usage in used], money
+
+
 @pytest.mark.slow
-def test_many_processes_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService, kind: str) -> None:
+def test_many_processes_at_once_do_not_spend_more_than_there_is(make: Make, server: StandInService) -> None:
     """Each request uses all that it can, so what is set aside is just enough."""
     server.answer = dearest
     server.seconds = 0.02
-    budget = {"tokens": 20_000} if kind == "tokens" else {"cost": 0.05}
-    study = make(budget, rounds=6, seeds=3)
     ends = []
-    for process in run_all(study):
+    for process in run_all(make({"tokens": 20_000}, rounds=6, seeds=2)):
         said, _ = process.communicate(timeout=120)
         ends.append((process.returncode, said.decode()))
     assert 1 in {status_ for status_, _ in ends} <= {0, 1}  # a short game may have got through
     assert all("the budget of small is spent" in said for status_, said in ends if status_ == 1)
-    used = [(dearest(body)[1]["usage"]) for body in server.bodies]
-    tokens = sum(usage["prompt_tokens"] + usage["completion_tokens"] for usage in used)
-    money = sum(usage["prompt_tokens"] * 2e-6 + usage["completion_tokens"] * 8e-6 for usage in used)
-    assert tokens == total()
-    most = max(usage["prompt_tokens"] + usage["completion_tokens"] for usage in used)
-    if kind == "tokens":
-        assert 20_000 - 2 * most < tokens <= 20_000
-    else:
-        assert 0.05 - 2 * most * 2e-6 - 300 * 8e-6 < money <= 0.05
+    tokens, _ = used_by(server)
+    assert sum(tokens) == total()
+    assert 20_000 - 2 * max(tokens) < sum(tokens) <= 20_000
+
+
+def test_requests_that_cost_all_they_can_do_not_cost_more_than_there_is(make: Make, server: StandInService) -> None:
+    server.answer = dearest
+    with pytest.raises(BudgetError):
+        play(make({"cost": 0.05}, rounds=6, seeds=3))
+    tokens, money = used_by(server)
+    assert 0.05 - 2 * max(tokens) * 2e-6 - 300 * 8e-6 < money <= 0.05
 
 
 def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: Make, server: StandInService) -> None:
@@ -220,12 +213,8 @@ def test_what_is_in_flight_when_the_budget_ends_is_answered_and_journaled(make: 
 
 @pytest.mark.slow
 def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes_on(
-    make: Make,
-    server: StandInService,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+    make: Make, server: StandInService, undisturbed: list[str]
 ) -> None:
-    expected = undisturbed(make, tmp_path_factory, monkeypatch)
     asked = len(server.bodies)
     server.bodies.clear()
     server.contents.clear()
@@ -261,30 +250,31 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
     requests = [(len(content), json.loads(content)) for content in server.contents]
     lost = sum(size + body["max_tokens"] for size, body in requests if body["seed"] not in answered)
     play(study)
-    assert digests(study) == expected
+    assert digests(study) == undisturbed
     assert len(server.bodies) == sent + asked - len(answered)
     assert total() == asked * 107 + lost
 
 
-@pytest.mark.parametrize("tail", [b"7ea34fab {", b"\0" * 300, b'00000000 {"sum":{}}\n', b"x"])
-def test_a_last_line_that_is_not_whole_is_left_out(make: Make, server: StandInService, tail: bytes) -> None:
+def test_a_last_line_that_is_not_whole_is_left_out_and_a_file_without_one_is_named(
+    make: Make, server: StandInService
+) -> None:
     play(make({"tokens": 10**6}))
-    before = total()
-    with paths.spent("small").open("ab") as file:
-        file.write(tail)
-    asked = len(server.bodies)
-    play(make({"tokens": 10**6}, seeds=2))
-    assert total() == before + 107 * (len(server.bodies) - asked)
-
-
-def test_a_file_without_a_whole_line_is_named(make: Make) -> None:
-    study = make({"tokens": 10**6})
-    paths.spending("small").mkdir(parents=True)
+    for seeds, tail in enumerate((b"7ea34fab {", b"\0" * 300, b'00000000 {"sum":{}}\n'), 2):
+        before, asked = total(), len(server.bodies)
+        with paths.spent("small").open("ab") as file:
+            file.write(tail)
+        play(make({"tokens": 10**6}, seeds=seeds))
+        assert total() == before + 107 * (len(server.bodies) - asked)
+    more = make({"tokens": 10**6}, seeds=5)
     paths.spent("small").write_bytes(b"nothing\n")
     with pytest.raises(JournalError, match=r"spent\.jsonl: damaged; delete it"):
-        play(study)
+        play(more)
     paths.spent("small").unlink()
-    play(study)
+    play(more)
+    line = checked_line({"a": 1})
+    assert parse_line(line) == {"a": 1}
+    for broken in (line[:-1], line.replace(b"1}", b"2}"), b"\n", b"", b"zzzzzzzz {}\n"):
+        assert parse_line(broken) is None
 
 
 def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, server: StandInService) -> None:
@@ -312,27 +302,21 @@ def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, serv
     assert total() == spent + 107 * (len(server.bodies) - asked)
 
 
-def test_a_record_counts_once_under_both_its_names(make: Make, server: StandInService) -> None:
+def test_a_record_counts_once_under_both_its_names_and_only_where_there_is_a_budget(
+    make: Make, server: StandInService
+) -> None:
     study = make()
     play(study)
+    assert not paths.spending("small").exists()
+    assert spending_line(study) is None
     [record] = records(study)
     assert paths.kept_record(record).exists()
     assert spent_before(study).tokens == 107 * len(server.bodies)
     record.unlink()  # as Snakemake does when another job of its group fails
     assert spent_before(study).tokens == 107 * len(server.bodies)
-
-
-def test_a_study_that_had_a_budget_goes_on_counting(make: Make, server: StandInService) -> None:
-    play(make({"tokens": 10**6}))
-    play(make(seeds=2))
+    play(make({"tokens": 10**6}, seeds=2))
+    play(make(seeds=3))  # one that had a budget goes on counting
     assert total() == 107 * len(server.bodies)
-
-
-def test_a_study_without_a_budget_counts_nothing(make: Make) -> None:
-    study = make()
-    play(study)
-    assert not paths.spending("small").exists()
-    assert spending_line(study) is None
 
 
 def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Make, server: StandInService) -> None:
@@ -360,21 +344,14 @@ def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) 
     assert len([line for line in lost if line and line.get("lost")]) <= 2
 
 
-def test_a_model_whose_price_is_gone_is_named(make: Make, study_factory: StudyFactory) -> None:
+def test_a_model_whose_price_is_gone_is_named(make: Make) -> None:
     account = Account()
     account.add("gone", Tokens(100, 10), None)
     account.add("tiny", Tokens(1_000_000, 0), None)
     study = make({"cost": 10})
     prices = {name: entry.price for name, entry in study.models.items()}
     assert account.cost(prices) == 2.0  # counted without a price, charged by today's
-    assert "(without gone, which has no price any more)" in spending.budget_line(study.budget, account, prices)  # type: ignore[arg-type]
-
-
-def test_a_price_that_changes_leaves_what_was_paid(make: Make, server: StandInService) -> None:
-    play(make({"cost": 1}))
-    paid = len(server.bodies) * (100 * 2 + 7 * 8) / 1e6
-    cheaper = make({"cost": 1}, price={"prompt": 0, "completion": 0})
-    assert f"{paid:.4f} of 1 in money" in str(spending_line(cheaper))
+    assert "without gone" in spending.budget_line(study.budget, account, prices)  # type: ignore[arg-type]
 
 
 def test_a_long_file_is_cut_to_its_sum(make: Make, server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,11 +361,7 @@ def test_a_long_file_is_cut_to_its_sum(make: Make, server: StandInService, monke
     assert paths.spent("small").stat().st_size < 2000
 
 
-def test_a_game_that_is_watched_is_paid_too(
-    make: Make,
-    server: StandInService,
-    parley: Parley,
-) -> None:
+def test_a_game_that_is_watched_is_paid_too(make: Make, server: StandInService, parley: Parley) -> None:
     make({"tokens": 10**6})
     assert parley("play", "small.yaml").status == 0
     assert total() == 107 * len(server.bodies) > 0
@@ -409,9 +382,7 @@ def test_what_is_counted_is_private_and_holds_no_key(make: Make, server: StandIn
 
 
 def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
-    make: Make,
-    server: StandInService,
-    parley: Parley,
+    make: Make, server: StandInService, parley: Parley
 ) -> None:
     failures = [None, (429, {"error": f"{KEY} is too fast"}, {"Retry-After": "0"})]
     server.answer = lambda body: failures.pop() if failures else as_recorded(body)
@@ -426,10 +397,3 @@ def test_the_key_is_in_no_file_and_no_message_of_a_run_that_waits_and_stops(
     everything = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     for name, content in {**everything, "what was said": said.encode()}.items():
         assert KEY.encode() not in content, name
-
-
-def test_lines_of_the_file_have_a_checksum() -> None:
-    line = checked_line({"a": 1})
-    assert parse_line(line) == {"a": 1}
-    for broken in (line[:-1], line.replace(b"1}", b"2}"), b"\n", b"", b"zzzzzzzz {}\n"):
-        assert parse_line(broken) is None

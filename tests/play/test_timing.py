@@ -6,8 +6,7 @@ import pytest
 from parley.play.journal import Entry
 from parley.play.record import read_summary, write_record
 from parley.play.record_content import times
-from parley.play.runner import play
-from support.playing import scripted_policies
+from support.playing import play_of
 from support.studies import StudyFactory
 
 
@@ -26,44 +25,34 @@ def test_a_phase_takes_as_long_as_its_slowest_agent_in_each_round() -> None:
             entry(2, "judge", "b", 7.0, 0.125),
         ]
     )
-    assert found["phase_seconds"] == {"speak": 3.25, "judge": 0.25}
     # From 0 to 3.25, from 4 to 4.5, from 5 to 7.125.
-    assert found["wall_seconds"] == 5.875
+    assert found == {"phase_seconds": {"speak": 3.25, "judge": 0.25}, "wall_seconds": 5.875}
 
 
-def test_times_are_whole_milliseconds() -> None:
-    assert times([entry(1, "speak", "a", 0.0, 0.00049), entry(2, "speak", "a", 0.0, 0.0014)]) == {
-        "phase_seconds": {"speak": 0.001},
-        "wall_seconds": 0.001,
-    }
-
-
-@pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
-def test_times_that_are_none_count_as_nothing(seconds: float) -> None:
-    assert times([entry(1, "speak", "a", 0.0, seconds)]) == {"phase_seconds": {"speak": 0.0}, "wall_seconds": 0.0}
-
-
-def test_a_clock_that_was_set_back_makes_no_negative_times() -> None:
-    assert times([entry(1, "speak", "a", 9.0, -3.0)])["wall_seconds"] == 0.0
-
-
-def test_no_replies_take_no_time() -> None:
+def test_odd_times_are_whole_milliseconds_and_never_less_than_nothing() -> None:
+    for seconds, counted in [
+        ([0.00049, 0.0014], 0.001),
+        ([float("inf")], 0.0),
+        ([float("nan")], 0.0),
+        ([-3.0], 0.0),  # a clock that was set back
+    ]:
+        found = times([entry(number, "speak", "a", 0.0, each) for number, each in enumerate(seconds)])
+        assert found["wall_seconds"] == counted
+        assert found["phase_seconds"]["speak"] == counted or seconds == [-3.0]
     assert times([]) == {"phase_seconds": {}, "wall_seconds": 0}
 
 
 def test_times_are_in_the_record_and_outside_of_the_digest(study_factory: StudyFactory) -> None:
     simulation = next(study_factory(parameters={"max_rounds": 2}).simulations())
-    game = simulation.game()
-    played = play(simulation.id, game, scripted_policies(simulation, game))
+    played = play_of(simulation)
     exchanges = [
         dataclasses.replace(x, entry=dataclasses.replace(x.entry, seconds=4.0 + place))
         for place, x in enumerate(played.exchanges)
     ]
-    slow = dataclasses.replace(played, exchanges=tuple(exchanges))
     write_record(Path("quick.parquet"), simulation, played, {})
-    write_record(Path("slow.parquet"), simulation, slow, {})
-    quick_summary, slow_summary = read_summary(Path("quick.parquet")), read_summary(Path("slow.parquet"))
-    assert slow_summary.telemetry["phase_seconds"] == {"propose": 6.0 + 12.0, "vote": 9.0 + 15.0}
-    assert slow_summary.telemetry["wall_seconds"] == pytest.approx(42, abs=1)
-    assert quick_summary.telemetry["wall_seconds"] < 42
-    assert quick_summary.digest == slow_summary.digest
+    write_record(Path("slow.parquet"), simulation, dataclasses.replace(played, exchanges=tuple(exchanges)), {})
+    quick, slow = read_summary(Path("quick.parquet")), read_summary(Path("slow.parquet"))
+    assert slow.telemetry["phase_seconds"] == {"propose": 6.0 + 12.0, "vote": 9.0 + 15.0}
+    assert slow.telemetry["wall_seconds"] == pytest.approx(42, abs=1)
+    assert quick.telemetry["wall_seconds"] < 42
+    assert quick.digest == slow.digest

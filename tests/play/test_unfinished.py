@@ -65,19 +65,11 @@ def test_the_seed_of_a_damaged_record_counts_in_no_condition_that_is_unfinished(
     assert (known(study).counted, known(study).damaged, known(study).waiting) == (4, 1, 1)
 
 
-def test_nothing_played_is_said_so(study_factory: StudyFactory) -> None:
-    with pytest.raises(RecordError, match="0 of 2 simulations are played: nothing is played yet"):
-        finished_part(study_factory({"n": [3, 4]}, seeds=1))
-
-
-def test_a_finished_condition_counts_whole(study_factory: StudyFactory) -> None:
+def test_a_finished_condition_counts_whole_and_models_do_not_wait_for_each_other(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4]}, seeds=3)
     play(study, (0, [0, 1, 2]), (1, [1]))
     assert counted(study) == {0: [0, 1, 2], 1: [1]}
-
-
-def test_models_do_not_wait_for_each_other(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": ["tiny", "other"], "n": [3, 4]}, seeds=3)
+    study = study_factory({"model": ["tiny", "other"], "n": [3, 4]}, name="other", seeds=3)
     play(study, (0, [0, 1]), (1, [0, 1]), (2, [0, 2]), (3, [2]))
     assert counted(study) == {0: [0, 1], 1: [0, 1], 2: [2], 3: [2]}
 
@@ -104,7 +96,7 @@ def test_what_counts_is_a_fair_sample_of_lengths(study_factory: StudyFactory, mo
     there: set[Path] = set()
     monkeypatch.setattr(Path, "exists", lambda path: path in there)
     every, counting, all_lengths = list[float](), list[float](), list[float]()
-    for _ in range(200):
+    for _ in range(100):
         lengths = dict(zip(shards, np.minimum(random.geometric(0.2, len(shards)), 8), strict=True))
         ends = [max(lengths[r] for r, (_, of) in shards.items() if of == number) for number in range(3)]
         begins = np.cumsum([0, *ends])
@@ -116,7 +108,7 @@ def test_what_counts_is_a_fair_sample_of_lengths(study_factory: StudyFactory, mo
         all_lengths.append(np.mean(list(lengths.values())))
         there.clear()
     assert np.mean(every) < 0.93 * np.mean(all_lengths)
-    assert np.mean(counting) == pytest.approx(np.mean(all_lengths), rel=0.02)
+    assert np.mean(counting) == pytest.approx(np.mean(all_lengths), rel=0.03)
 
 
 def test_seeds_that_grow_have_no_last_number(study_factory: StudyFactory) -> None:
@@ -128,6 +120,8 @@ def test_seeds_that_grow_have_no_last_number(study_factory: StudyFactory) -> Non
 
 def test_a_finished_study_and_one_without_a_seed_are_refused(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4]}, seeds=2)
+    with pytest.raises(RecordError, match="0 of 4 simulations are played: nothing is played yet"):
+        finished_part(study)
     play(study, (0, [0]), (1, [1]))
     with pytest.raises(RecordError, match=r"2 of 4 .* played: no seed is .* parley view small\.yaml --serve"):
         finished_part(study)

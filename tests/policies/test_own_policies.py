@@ -12,7 +12,6 @@ from parley.errors import EngineError, UsageError
 from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import play_simulation, simulate
-from parley.study import load_study
 from support.studies import HONEST, RANDOM, StudyFactory, grouped
 
 # Code of the user's own
@@ -37,6 +36,13 @@ class Wrong:
         return "text"
 def broken(**parameters):
     raise RuntimeError("no such thing")
+
+
+def leaving():
+    raise SystemExit(0)
+class Leaves:
+    async def answer(self, ask, seed, attempt):
+        raise SystemExit(0)
 """
 
 
@@ -50,101 +56,6 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / f"{name}.py").write_text(OWN)
     monkeypatch.syspath_prepend(str(folder))
     return name
-
-
-def test_a_policy_of_the_users_own_plays(study_factory: StudyFactory, own: str) -> None:
-    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
-    [simulation] = study.simulations()
-    assert simulation.condition.axes["model"] == "Echo-value-7"
-    record = simulation.record("small")
-    simulate(study, record, [], 1.0)
-    summary = read_summary(record)
-    assert summary.outcome["name"] == "invalid_consensus"
-    assert summary.outcome["detail"] == "foreign_value"
-    [group] = summary.simulation["groups"]
-    assert (group["policy"], group["parameters"]) == (f"{own}:Echo", {"value": 7})
-    assert len(group["code_sha256"]) == 64
-
-
-def test_a_record_of_own_code_replays_without_it(study_factory: StudyFactory, own: str, folder: Path) -> None:
-    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
-    [simulation] = study.simulations()
-    simulate(study, simulation.record("small"), [], 1.0)
-    (folder / f"{own}.py").unlink()
-    assert replay(simulation.record("small")).difference is None
-
-
-def test_loading_a_study_runs_no_own_code(study_factory: StudyFactory, folder: Path, own: str) -> None:
-    (folder / f"{own}.py").write_text("raise SystemExit('this was run')")
-    study = study_factory({"model": f"{own}:Echo"})
-    assert study.conditions[0].axes["model"] == "Echo"
-    assert own not in sys.modules
-
-
-def test_a_change_of_own_code_is_another_spec(study_factory: StudyFactory, folder: Path, own: str) -> None:
-    before = study_factory({"model": f"{own}:Echo"}).conditions[0]
-    with (folder / f"{own}.py").open("a") as file:
-        file.write("# changed\n")
-    after = study_factory({"model": f"{own}:Echo"}).conditions[0]
-    assert (before.path, before.spec != after.spec) == (after.path, True)
-
-
-def test_own_code_may_ask_the_model_of_its_group(
-    study_factory: StudyFactory, own: str, engines: dict[str, Any]
-) -> None:
-    group = {**HONEST, "policy": {"name": f"{own}:Echo", "value": 7}}
-    study = grouped(study_factory, group, parameters={"max_rounds": 1})
-    [simulation] = study.simulations()
-    assert simulation.condition.axes["model"] == "Echo-value-7-tiny"
-    path, server = engines["tiny"]
-    playing = play_simulation(simulation, {"tiny": path}, 5.0, None, lambda exchanges: None)
-    played, _ = asyncio.run(playing)
-    assert {body["seed"] for body in server.bodies} == {exchange.entry.seed for exchange in played.exchanges}
-
-
-@pytest.mark.parametrize(
-    ("attribute", "words"),
-    [
-        ("Missing", ": cannot be made: AttributeError: "),
-        ("broken", ": cannot be made: RuntimeError: no such thing (own_{folder}.py, line 20)"),
-        ("Raises", ": ValueError: oh no (own_{folder}.py, line 15)"),
-        ("Wrong", "answered with str; return a parley.policies.Completion"),
-    ],
-)
-def test_own_code_that_does_not_work_is_one_line(
-    study_factory: StudyFactory, own: str, folder: Path, attribute: str, words: str
-) -> None:
-    study = study_factory({"model": f"{own}:{attribute}"})
-    [simulation] = study.simulations()
-    with pytest.raises(UsageError) as caught:
-        simulate(study, simulation.record("small"), [], 1.0)
-    assert str(caught.value).startswith(f"{own}:{attribute}")
-    assert words.format(folder=folder.name) in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("attribute", "words"),
-    [
-        ("leaving", "cannot be made: SystemExit(0) (own_{folder}.py, line 24); raise"),
-        ("Leaves", "SystemExit(0) (own_"),
-    ],
-)
-def test_own_code_that_ends_python_is_one_line(
-    study_factory: StudyFactory, own: str, folder: Path, attribute: str, words: str
-) -> None:
-    with (folder / f"{own}.py").open("a") as file:
-        file.write("\n\ndef leaving():\n    raise SystemExit(0)\n\n\nclass Leaves:\n")
-        file.write("    async def answer(self, ask, seed, attempt):\n        raise SystemExit(0)\n")
-    study = study_factory({"model": f"{own}:{attribute}"})
-    [simulation] = study.simulations()
-    with pytest.raises(EngineError) as caught:
-        simulate(study, simulation.record("small"), [], 1.0)
-    assert caught.value.exit_code == 1
-    assert str(caught.value).startswith(f"{own}:{attribute}: {words.format(folder=folder.name)}")
-
-
-# Code of the user's own, installed
 
 
 @pytest.fixture
@@ -161,6 +72,77 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
         monkeypatch.syspath_prepend(str(site))
 
     return make
+
+
+def test_a_policy_of_the_users_own_plays_and_its_record_replays_without_it(
+    study_factory: StudyFactory, own: str, folder: Path
+) -> None:
+    study = study_factory({"model": {"name": f"{own}:Echo", "value": 7}})
+    [simulation] = study.simulations()
+    assert simulation.condition.axes["model"] == "Echo-value-7"
+    record = simulation.record("small")
+    simulate(study, record, [], 1.0)
+    summary = read_summary(record)
+    assert (summary.outcome["name"], summary.outcome["detail"]) == ("invalid_consensus", "foreign_value")
+    [group] = summary.simulation["groups"]
+    assert (group["policy"], group["parameters"]) == (f"{own}:Echo", {"value": 7})
+    assert len(group["code_sha256"]) == 64
+    (folder / f"{own}.py").unlink()
+    assert replay(record).difference is None
+
+
+def test_loading_a_study_runs_no_own_code(study_factory: StudyFactory, folder: Path, own: str) -> None:
+    (folder / f"{own}.py").write_text("raise SystemExit('this was run')")
+    study = study_factory({"model": f"{own}:Echo"})
+    assert study.conditions[0].axes["model"] == "Echo"
+    assert own not in sys.modules
+
+
+def test_a_change_of_own_code_is_another_spec(
+    study_factory: StudyFactory, folder: Path, own: str, install: Installer
+) -> None:
+    install(my_agent=f"{own}:Echo")
+    for name in (f"{own}:Echo", "my_agent"):
+        before = study_factory({"model": name}).conditions[0]
+        with (folder / f"{own}.py").open("a") as file:
+            file.write("# changed\n")
+        after = study_factory({"model": name}).conditions[0]
+        assert (before.path, before.spec != after.spec) == (after.path, True)
+
+
+def test_own_code_may_ask_the_model_of_its_group(
+    study_factory: StudyFactory, own: str, engines: dict[str, Any]
+) -> None:
+    group = {**HONEST, "policy": {"name": f"{own}:Echo", "value": 7}}
+    study = grouped(study_factory, group, parameters={"max_rounds": 1})
+    [simulation] = study.simulations()
+    assert simulation.condition.axes["model"] == "Echo-value-7-tiny"
+    path, server = engines["tiny"]
+    playing = play_simulation(simulation, {"tiny": path}, 5.0, None, lambda exchanges: None)
+    played, _ = asyncio.run(playing)
+    assert {body["seed"] for body in server.bodies} == {exchange.entry.seed for exchange in played.exchanges}
+
+
+def test_own_code_that_does_not_work_is_one_line(study_factory: StudyFactory, own: str) -> None:
+    for attribute, error, words in [
+        ("Missing", UsageError, ": cannot be made: AttributeError: "),
+        ("broken", UsageError, f": cannot be made: RuntimeError: no such thing ({own}.py, line 20)"),
+        ("Raises", UsageError, f": ValueError: oh no ({own}.py, line 15)"),
+        ("Wrong", UsageError, "answered with str; return a parley.policies.Completion"),
+        ("leaving", EngineError, f": cannot be made: SystemExit(0) ({own}.py, line 24)"),
+        ("Leaves", EngineError, f": SystemExit(0) ({own}.py"),
+    ]:
+        study = study_factory({"model": f"{own}:{attribute}"})
+        [simulation] = study.simulations()
+        with pytest.raises(error) as caught:
+            simulate(study, simulation.record("small"), [], 1.0)
+        assert str(caught.value).startswith(f"{own}:{attribute}")
+        assert words in str(caught.value)
+        assert len(str(caught.value).splitlines()) == 1
+        assert error is UsageError or caught.value.exit_code == 1  # not the status that the code chose
+
+
+# Code of the user's own, installed
 
 
 def test_an_installed_policy_is_the_simulation_of_its_module_and_attribute(
@@ -189,16 +171,6 @@ def test_an_installed_policy_plays_in_a_group_and_replays_when_it_is_gone(
     assert replay(record).difference is None
 
 
-def test_a_change_of_installed_code_is_another_spec(
-    study_factory: StudyFactory, own: str, install: Installer, folder: Path
-) -> None:
-    install(my_agent=f"{own}:Echo")
-    before = study_factory({"model": "my_agent"}).conditions[0].spec
-    with (folder / f"{own}.py").open("a") as file:
-        file.write("# changed\n")
-    assert study_factory({"model": "my_agent"}).conditions[0].spec != before
-
-
 def test_models_and_policies_of_the_game_come_before_installed_ones(
     study_factory: StudyFactory, own: str, install: Installer
 ) -> None:
@@ -208,40 +180,24 @@ def test_models_and_policies_of_the_game_come_before_installed_ones(
     assert named == [["llm", "llm"], ["majority", "majority"]]
 
 
-def test_one_policy_under_two_names_is_listed_once(study_factory: StudyFactory, own: str, install: Installer) -> None:
-    install(my_agent=f"{own}:Echo")
-    with pytest.raises(UsageError, match=r"duplicate condition .*; list it once"):
-        study_factory({"model": ["my_agent", f"{own}:Echo"]})
-
-
-@pytest.mark.parametrize("grid", [{"model": "gpt"}, {"b": 1, "byzantine": "gpt"}, {"groups": [{"policy": "gpt"}]}])
-def test_an_unknown_name_is_told_what_is_installed(
-    study_factory: StudyFactory, install: Installer, grid: dict[str, Any]
+def test_a_name_that_cannot_be_used_is_told_with_its_key_and_what_is_installed(
+    study_factory: StudyFactory, install: Installer
 ) -> None:
-    install(my_agent="somewhere:Else")
-    groups = [{"role": "honest", "count": 1, **group} for group in grid.get("groups", [])]
-    content = {**grid, "groups": groups, "model": None, "n": None} if groups else grid
-    with pytest.raises(UsageError, match=r"'gpt': unknown .*random.*, or of those installed: my_agent"):
-        study_factory(content)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("nowhere_at_all:Echo", "no module nowhere_at_all on Python's path"),
-        ("own", "installed as 'own'; an entry point of parley.policies is a module:attribute"),
-        ("own:Echo.made", "installed as 'own:Echo.made'; an entry point of parley.policies is a module:attribute"),
-    ],
-)
-def test_an_installed_policy_that_cannot_be_used_is_one_line(
-    study_factory: StudyFactory, install: Installer, value: str, words: str
-) -> None:
-    install(my_agent=value)
-    with pytest.raises(UsageError) as caught:
-        study_factory({"model": "my_agent"})
-    assert str(caught.value).startswith("small.yaml: grids[0].model: ")
-    assert words in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
+    install(my_agent="nowhere_at_all:Echo", no_attribute="own", too_deep="own:Echo.made")
+    odd = {"groups": [{"role": "honest", "count": 1, "policy": "gpt"}], "model": None, "n": None}
+    unknown = r"'gpt': unknown .*random.*, or of those installed: my_agent"
+    malformed = r"installed as '{}'; .*module:attribute"
+    for grid, words in [
+        ({"model": "gpt"}, rf"^small\.yaml: grids\[0\]\.model: .*{unknown}"),
+        ({"b": 1, "byzantine": "gpt"}, unknown),
+        (odd, unknown),
+        ({"model": "my_agent"}, r"^small\.yaml: grids\[0\]\.model: .*no module nowhere_at_all on Python's path"),
+        ({"model": "no_attribute"}, malformed.format("own")),
+        ({"model": "too_deep"}, malformed.format(r"own:Echo\.made")),
+    ]:
+        with pytest.raises(UsageError, match=words) as caught:
+            study_factory(grid)
+        assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_name_that_two_distributions_give_away_is_refused(
@@ -255,14 +211,14 @@ def test_a_name_that_two_distributions_give_away_is_refused(
 
 
 def test_policies_of_one_name_are_never_taken_for_one_another(
-    study_factory: StudyFactory, own: str, folder: Path
+    study_factory: StudyFactory, own: str, folder: Path, install: Installer
 ) -> None:
     (folder / f"{own}_too.py").write_text((folder / f"{own}.py").read_text() + "# another\n")
-    adversaries = {"role": "byzantine", "count": 1, "policy": [f"{own}:Echo", f"{own}_too:Echo"]}
-    majority = {"role": "honest", "count": 2, "policy": "majority"}
-    nobody = {"role": "honest", "count": 0, "policy": "majority"}
+    install(my_agent=f"{own}:Echo")
     with pytest.raises(UsageError, match=r"duplicate condition .* has the same name"):
-        grouped(study_factory, majority, adversaries, nobody)
+        study_factory({"b": 1, "byzantine": [f"{own}:Echo", f"{own}_too:Echo"]})
+    with pytest.raises(UsageError, match=r"duplicate condition .*; list it once"):
+        study_factory({"model": ["my_agent", f"{own}:Echo"]})
 
 
 def test_a_long_or_odd_parameter_is_named_by_its_hash(study_factory: StudyFactory, own: str) -> None:
@@ -273,15 +229,10 @@ def test_a_long_or_odd_parameter_is_named_by_its_hash(study_factory: StudyFactor
     assert len(str(named)) == len("Echo-") + 6
 
 
-@pytest.mark.parametrize("value", [".nan", ".inf"])
-def test_own_parameters_must_be_what_json_can_say(folder: Path, own: str, value: str) -> None:
-    text = f"game: consensus\ngrids: [{{model: {{name: '{own}:Echo', value: {value}}}, n: 2, prompt: may_exist}}]\n"
-    (folder / "odd.yaml").write_text(text)
-    with pytest.raises(UsageError, match=r"^odd\.yaml: grids\[0\]\.model: own_.*: value: "):
-        load_study(Path("odd.yaml"))
-
-
-def test_own_code_may_not_take_the_name_of_its_groups_model(study_factory: StudyFactory, own: str) -> None:
+def test_parameters_that_own_code_cannot_have_are_refused(study_factory: StudyFactory, own: str) -> None:
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(UsageError, match=r"^small\.yaml: grids\[0\]\.model: own_.*: value: "):
+            study_factory({"model": {"name": f"{own}:Echo", "value": value}})
     study = study_factory({"model": {"name": f"{own}:Echo", "value": 1, "llm": "mine"}})
     [simulation] = study.simulations()
     with pytest.raises(UsageError, match="llm: Parley passes the group's model"):

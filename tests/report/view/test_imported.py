@@ -9,7 +9,7 @@ from parley.report.view.chosen import chosen
 from parley.report.view.index import index_content, read_rows
 from parley.study import Study, load_study
 from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
-from support.viewed import data_of
+from support.pages import data_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -42,7 +42,7 @@ def exported(study: str, form: str, *options: str) -> Path:
     """Run the command in this process and return the folder that it names."""
     ran = CliRunner().invoke(commands, ["export", study, "--to", form, *options])
     assert ran.exit_code == 0, ran.output
-    return Path(ran.output.strip())
+    return Path(ran.stdout.strip())
 
 
 @pytest.fixture(scope="module")

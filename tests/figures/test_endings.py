@@ -23,8 +23,6 @@ def test_each_way_to_end_has_a_panel_and_each_condition_a_step_line(study: Study
     here = table[(table["ending"] == "valid_consensus") & (table["model"] == "majority")]
     # Goes on to the end of the panel: all of them ended.
     assert (0.0, *here["incidence"], here["incidence"].iloc[-1]) in {tuple(line.get_ydata()) for line in valid.lines}
-    assert {line.get_drawstyle() for line in valid.lines} == {"steps-post"}
-    assert {ax.get_xlim() for ax in panels_of(figure)} == {(0.0, float(table["round"].max()))}
     assert len(valid.collections) == 2  # an interval for each
     assert "95% Wilson interval" in text_of(figure)
     # Under the panels: how many still play.
@@ -57,4 +55,3 @@ def test_a_point_for_each_agreement_and_its_line(study: Study) -> None:
     [fitted] = [line for line in panels_of(figure)[0].lines if line.get_color() == "black"]
     (left, right), (low, high) = fitted.get_data()
     assert (high - low) / (right - left) == pytest.approx(row["slope"])
-    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in panels_of(figure)}) == 1

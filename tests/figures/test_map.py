@@ -1,5 +1,6 @@
 """The map: which rows and cells it has, and what it says of those that it leaves out."""
 
+import dataclasses
 from typing import Any
 
 import matplotlib
@@ -8,7 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from parley.analysis.attacked import with_undisturbed
-from parley.figures.map import interval_text, rate_map
+from parley.analysis.rates import quantity_table
+from parley.analysis.tables import read_table
+from parley.figures.map import interval_text, quantity_map, rate_map
 from parley.figures.page import heading
 from parley.figures.style import own_style
 from parley.study import Study
@@ -50,15 +53,15 @@ def words_of(figure: Figure) -> list[str]:
 
 def test_undisturbed_conditions_begin_every_row() -> None:
     grid = {"n": 4, "b": [0, 1, 2], "byzantine": ["silent", "opposite"]}
-    study = played(study_of(grid, parameters={**SHORT, "stop_threshold": 0.5}, seeds=5, name="undisturbed"))
+    study = played(study_of(grid, parameters={**SHORT, "stop_threshold": 0.5}, seeds=2, name="undisturbed"))
     [figure] = pages_of(study, "valid_by_adversary")
     assert names(figure) == (["silent", "opposite"], ["0", "1", "2"])
     # Majority agents alone agree in round 2; two silent ones of four do not keep half of all from stopping.
     assert cells(figure)[0] == ["100%", "100%", "100%"]
     assert cells(figure)[1][0] == "100%"
-    assert words_of(figure)[:2] == ["100%", "[57, 100]"]  # Wilson's for 5 of 5
+    assert words_of(figure)[:2] == ["100%", "[34, 100]"]  # Wilson's for 2 of 2
     assert "Rate of “valid consensus” by b, with its 95% Wilson interval" in text_of(figure)
-    assert "5 simulations per cell" in text_of(figure)
+    assert "2 simulations per cell" in text_of(figure)
     on_top = drawn({"honest": 3, "b": [0, 1, 2], "byzantine": ["silent", "random"]})
     assert names(on_top) == (["silent", "random"], ["0", "1", "2"])
     assert cells(on_top) == [["100%"] * 3] * 2
@@ -139,14 +142,10 @@ def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None
 HUNTERS = {**hunting.HUNTERS, "n": 4}
 
 
-def hunted(seeds: int, b: list[int]) -> Study:
-    content = {"game": "stag_hunt", "seeds": seeds, "parameters": {"rounds": 4}}
-    return played(study_of(HUNTERS | {"b": b}, name=f"hunt{seeds}", **content))
-
-
 @pytest.fixture(scope="module")
 def twice() -> Study:
-    return hunted(2, [0, 1, 2])
+    content = {"game": "stag_hunt", "seeds": 2, "parameters": {"rounds": 4}}
+    return played(study_of(HUNTERS | {"b": [0, 1, 2]}, name="twice", **content))
 
 
 def mapped(study: Study, of: str = "honest_payoff", **changes: Any) -> Figure:
@@ -170,13 +169,20 @@ def test_a_map_of_payoffs_has_means_and_wilson_intervals(twice: Study) -> None:
     assert "by model, with its 95% t interval; a single simulation has none; 2 simulations" in rounds
 
 
-def test_single_simulations_have_no_t_interval_and_missing_numbers_no_cell() -> None:
-    study = hunted(1, [0, 1, 2])
-    assert words_of(mapped(study))[:4] == ["10", "[2.07, 10]", "4", "[0.358, 9.23]"]
-    assert set(words_of(mapped(study, "first_betrayal_round", x="model"))) == {"2", ""}
-    assert names(mapped(study, "defection_prone"))[1] == ["1", "2"]
+def test_single_simulations_have_no_t_interval_and_missing_numbers_no_cell(twice: Study) -> None:
+    first = read_table("twice", "simulations").query("seed == 0")
+    table = quantity_table(first, twice.axes, twice.game)
+    [spec] = [spec for spec in twice.figures if spec.name == "payoff_map"]
+
+    def alone(of: str, x: str = "b") -> Figure:
+        with own_style():
+            return quantity_map(twice, dataclasses.replace(spec, of=(of,), x=x), table)[0]
+
+    assert words_of(alone("honest_payoff"))[:4] == ["10", "[2.07, 10]", "4", "[0.358, 9.23]"]
+    assert set(words_of(alone("first_betrayal_round", x="model"))) == {"2", ""}
+    assert names(alone("defection_prone"))[1] == ["1", "2"]
     # The loyal never act otherwise.
-    assert "Nothing to compare" in " ".join(words_of(mapped(study, "rounds_until_retreat", x="model")))
+    assert "Nothing to compare" in " ".join(words_of(alone("rounds_until_retreat", x="model")))
 
 
 def test_a_map_of_shares_is_one_of_rates(twice: Study) -> None:

@@ -56,21 +56,18 @@ def test_the_consensus_game_shows_values_votes_and_the_stop(study_factory: Study
     assert game["results"] == {str(number): f"{of}{stopped.get(number, '')}" for number, of in votes.items()}
 
 
-def test_the_stag_hunt_shows_actions_words_and_betrayals(study_factory: StudyFactory) -> None:
-    grid = HUNTERS | {"model": "grim_trigger", "b": 1, "prompt": "plain"}
-    [game] = data_of(recorded(study_factory(grid, game="stag_hunt", parameters={"rounds": 4})))
+def test_the_stag_hunt_shows_actions_betrayals_and_who_hears_whom(study_factory: StudyFactory) -> None:
+    grid = HUNTERS | {"model": "grim_trigger", "n": 5, "b": 1}
+    ring = {"rounds": 4, "topology": "ring", "disclosure": "silent"}
+    [game] = data_of(recorded(study_factory(grid, game="stag_hunt", parameters=ring)))
+    hears = {agent["name"]: agent["hears"] for agent in game["agents"]}
+    assert {len(peers) for peers in hears.values()} == {2}
+    assert all(name in hears[peer] for name, peers in hears.items() for peer in peers)
     [liar] = [agent["name"] for agent in game["agents"] if agent["framed"]]
     assert "first betrayal" in game["cells"][liar, 2][2]
     for row in game["attempts"]:
         if row["phase"] == "act":
             assert game["cells"][row["agent"], row["round"]][0] == row["parsed"]["action"]
-
-
-def test_a_network_is_told_by_agent(study_factory: StudyFactory) -> None:
-    [game] = data_of(recorded(study_factory({"n": 5}, parameters={"max_rounds": 1, "topology": "ring"})))
-    hears = {agent["name"]: agent["hears"] for agent in game["agents"]}
-    assert {len(peers) for peers in hears.values()} == {2}
-    assert all(name in hears[peer] for name, peers in hears.items() for peer in peers)
 
 
 def test_a_deliberation_shows_answers_by_whether_they_are_right(study_factory: StudyFactory) -> None:

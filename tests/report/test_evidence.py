@@ -1,13 +1,15 @@
 """The report's tables of questions, rates, quantities and contrasts."""
 
 import math
+import re
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
-from parley.report import page as report
 from parley.report.evidence import MAX_CONTRASTS, contrast_rows, measures_of
+from parley.report.page import report
 from parley.study.frozen import write_frozen
 from support.figures import MeasuredGame, measured, played, study_of
 from support.pages import Page, with_pictures
@@ -98,11 +100,11 @@ def test_rates_and_quantities_are_cells_of_conditions() -> None:
 
 def test_the_report_holds_what_a_game_measures_and_no_contrasts_of_one_condition() -> None:
     study = with_pictures(played(measured(study_of({"model": ["majority", "random"]}, seeds=3, name="measured"))))
-    parsed = Page(report.report(study).read_text())
+    parsed = Page(report(study).read_text())
     assert {"rate-early", "mean-size", "no-difference"} <= {attributes.get("id") for _, attributes in parsed.tags}
     for words in ("stopped early", "wall time (s)", "corrected by Holm", "McNemar", "3 pairs"):
         assert words in parsed.words
-    html = report.report(with_pictures(played(study_of(seeds=1, name="one")))).read_text()
+    html = report(with_pictures(played(study_of(seeds=1, name="one")))).read_text()
     assert "No two conditions differ in one axis alone." in html
     assert "Rate: " not in html
 
@@ -112,7 +114,7 @@ def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen()
     grid = {"prompt": ["may_exist", "none_exist"], "seeds": 6}
     study = with_pictures(played(study_of(grid, questions=[asked], name="asked")))
     write_frozen(study)
-    shown = Page(report.report(study).read_text()).words
+    shown = Page(report(study).read_text()).words
     for words in (
         "the study is as it was frozen",
         "prompt: valid_consensus by prompt; smallest difference that matters: 0.2",
@@ -126,4 +128,32 @@ def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen()
     assert "+0 [" in row  # majority agents agree under either prompt
     other = study_of(grid, questions=[{**asked, "smallest": 0.5}], name="asked")
     summarize(other)
-    assert "CHANGED since it was frozen: questions changed: prompt" in Page(report.report(other).read_text()).text
+    assert "CHANGED since it was frozen: questions changed: prompt" in Page(report(other).read_text()).text
+
+
+# Seeds that grew, or were played again
+
+
+def words_of(name: str, max_rounds: int, **content: Any) -> str:
+    made = study_of({"model": "random", "n": 5}, name=name, parameters={"max_rounds": max_rounds}, **content)
+    html = report(with_pictures(played(made))).read_text()
+    return Page(re.sub(r"<(style|script)>.*?</\1>", "", html, flags=re.DOTALL).replace("<", " <")).words
+
+
+def test_growth_is_said_with_limits_that_hold_for_it() -> None:
+    growing = {"from": 6, "by": 2, "to": 9, "until": {"outcome": "premature_stop", "width": 0.5}}
+    text = words_of("growing", 6, seeds=growing)
+    assert "Seeds grew from 6 by 2 to at most 9, until the 95% Wilson interval of premature_stop" in text
+    assert "WARNING: seeds that grew" in text
+    low, high = anytime_interval(0, 6)
+    assert f"0 of 6; at any time [{low:.0%}, {high:.0%}]" in text  # no valid consensus among random agents
+
+
+def test_repeats_are_said_and_shown_and_without_either_there_is_no_word_of_them() -> None:
+    text = words_of("again", 6, seeds=8, repeats=2)
+    assert "each played 2 times: tables and figures show the first" in text
+    row = r"outcome pairs again less first noise premature stop 8 [+-]\d+ ±\d+"
+    assert re.search(f"In all rows: model=random, n=5, b=0, prompt=may_exist {row}", text)
+    assert "8 simulations of the game consensus" in text
+    assert "Each was played 2 times with other sampling seeds" in text
+    assert not re.search("at any time|Seeds grew|Noise|again", words_of("once", 2, seeds=3))

@@ -1,6 +1,7 @@
 """Data files: every attempt of every game, whatever the game, with each text once, and hostile text as it is."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,16 +9,20 @@ import pytest
 from parley.errors import UsageError
 from parley.games.evidence import Evidence
 from parley.games.registry import GAMES
+from parley.imports.write import import_games
 from parley.policies import Ask, Completion
 from parley.report.view.chosen import chosen
 from parley.report.view.content import part_content
+from parley.report.view.index import index_content, read_rows
 from parley.report.view.matrix import AGAIN, FAILED
+from parley.study import Study, load_study
 from support.answering import record_with_model
 from support.answering_in_format import FREELY, Answering
 from support.council import CouncilGame
 from support.forging import edit, forge
 from support.hostile import TEXTS
 from support.hunting import HUNTERS
+from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
 from support.pages import Json, data_of, recorded
 from support.studies import StudyFactory
 
@@ -166,3 +171,44 @@ def test_a_game_that_says_nothing_of_its_own_is_shown_by_its_replies(
     [game] = data_of(recorded(study_factory({"n": 3}, game="silent", parameters={"max_rounds": 1})))
     texts = {cell[1] for cell in game["cells"].values()}
     assert all(text.startswith("propose: ") and "vote: " in text for text in texts)
+
+
+# Games that were played elsewhere: as much as is there
+
+
+def imported(path: Path, form: str, keep_damaged: bool = False) -> Study:
+    Path("config").mkdir(exist_ok=True)
+    return load_study(import_games(form, path, "theirs", keep_damaged).study)
+
+
+def test_published_games_show_their_words_and_actions_without_prompts(folder: Path) -> None:
+    write_cheap_talk(Path("raw"), 1, cheap_talk(["ssh", "hhh"], adversary=3))
+    study = imported(Path("raw"), "byzantine-cheap-talk")
+    [game] = data_of(study)
+    [adversary] = [agent["name"] for agent in game["agents"] if agent["framed"]]
+    assert game["cells"][adversary, 1][:2] == ("Hunt Hare", "stag")
+    assert {(row["system"], row["user"]) for row in game["attempts"]} == {(None, None)}
+    assert {row["parsed"]["action"] for row in game["attempts"] if row["phase"] == "act"} == {"Hunt Stag", "Hunt Hare"}
+    assert len({agent["player"] for agent in game["agents"]}) == 3
+    shown = chosen(study, {}, 10, journals=False)
+    assert index_content(shown, read_rows(shown.parts))["imported"] is True
+
+
+def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> None:
+    links = [["agent_1", "agent_2"], ["agent_2", "agent_3"]]
+    [game] = data_of(imported(write_lines(Path("games.jsonl"), reply_lines(["ssh", "sss"], links=links)), "jsonl"))
+    assert {agent["name"]: agent["hears"] for agent in game["agents"]} == {
+        "agent_1": ["agent_2"],
+        "agent_2": ["agent_1", "agent_3"],
+        "agent_3": ["agent_2"],
+    }
+    first = game["attempts"][0]
+    assert (first["system"], first["user"]) == ("You hunt.", "Round 1: signal?")
+
+
+def test_a_reply_that_is_missing_is_marked(folder: Path) -> None:
+    lines = reply_lines(["ss", "ss"])
+    lines[-1]["text"] = "nothing of use"
+    [game] = data_of(imported(write_lines(Path("games.jsonl"), lines), "jsonl", keep_damaged=True))
+    assert game["cells"]["agent_2", 2][0] == "idle"
+    assert "no usable reply" in game["cells"]["agent_2", 2][2]

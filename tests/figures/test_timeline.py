@@ -119,7 +119,7 @@ def test_long_games_show_the_rounds_of_the_first_mark_and_many_agents_those_that
 
 def test_a_study_s_timelines_say_what_is_shown_and_are_as_high_as_their_agents_need() -> None:
     grid = {**HUNTERS, "n": [3, 8], "model": "grim_trigger"}
-    figure = drawn(recorded(study_of(grid, game="stag_hunt", seeds=1, parameters={"rounds": 3})))[0]
+    figure = drawn(recorded(study_of(grid, game="stag_hunt", seeds=1)))[0]
     text = text_of(figure)
     for words in (
         *("2 of 4 simulations shown: the lowest seed of 2 of 4 conditions", "In the cells: what was said"),

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from parley.cli.program import commands
-from parley.figures.make import figures
 from parley.report.compare import compare
 from parley.report.page import report
 from parley.report.view.writing import data_js
@@ -26,6 +25,7 @@ from support.pages import (
     condition_data,
     simulation_id,
     study_index,
+    with_pictures,
     write_explorer,
 )
 from support.studies import make_study
@@ -60,7 +60,7 @@ questions:
 def reports(home: Path) -> Path:
     """The folder of the report of a study, of a page that compares two, and, beside it, the explorer of the first."""
     studies = [make_study(GRIDS, extra=QUESTION), make_study(GRIDS.replace("[4, 6]", "4"), name="other")]
-    figures(studies[0])
+    with_pictures(studies[0])
     made = CliRunner().invoke(commands, ["view", str(studies[0].file)])
     assert made.exit_code == 0, made.output
     report(studies[0])

@@ -249,12 +249,13 @@ def recorded(study: Study) -> Study:
 
 
 def with_pictures(study: Study) -> Study:
-    """Put a small picture in the place of each figure of a study, as the pages that hold them need one."""
+    """Put an empty picture in the place of each figure of a study, as the pages that hold them need one."""
+    size = 'width="504pt" height="300pt"'
     for spec in study.figures:
         for suffix in (".svg", ".png", ".pdf"):
             file = paths.figure(study.name, spec.name, suffix)
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(f'<svg xmlns="http://www.w3.org/2000/svg"><title>{spec.name}</title></svg>')
+            file.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" {size}><title>{spec.name}</title></svg>')
     return study
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from parley import paths
+from parley.analysis.summarize import summarize
 from parley.errors import RecordError
 from parley.export import write
 from parley.export.progress import told
+from parley.play.simulate import simulate
 from parley.study import Study
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory, make_study
@@ -19,41 +21,41 @@ ONE = "[{model: majority, n: 3, prompt: may_exist}]"
 
 @pytest.fixture
 def study(folder: Path) -> Study:
-    return make_study(ONE)
+    """A study with records and no tables."""
+    made = make_study(ONE, play=False)
+    for simulation in made.simulations():
+        simulate(made, simulation.record(made.name), [], 0.0)
+    return made
 
 
 def test_a_study_without_results_is_refused(study_factory: StudyFactory, parley: Parley) -> None:
     study_factory(name="empty")
-    assert "no results yet in results/empty; run: snakemake" in one_line_error(
-        parley("export", "empty.yaml", "--to", "croissant"), 1
-    )
+    error = one_line_error(parley("export", "empty.yaml", "--to", "croissant"), 1)
+    assert "no results yet in results/empty; run: snakemake" in error
     assert not Path("results").exists()
 
 
-def test_a_folder_that_exists_is_not_touched(study: Study, parley: Parley) -> None:
-    out = Path("out")
-    out.mkdir()
-    error = one_line_error(parley("export", "tiny", "--to", "croissant", "--out", out), 2)
-    assert "out: exists already; remove it, or give another folder with --out" in error
-    assert not list(out.iterdir())
+def test_what_exists_is_not_touched_not_even_a_link_to_nothing(study: Study, parley: Parley) -> None:
+    Path("out").mkdir()
+    Path("link").symlink_to("nowhere")
+    for out in ("out", "link"):
+        error = one_line_error(parley("export", "tiny", "--to", "croissant", "--out", out), 2)
+        assert f"{out}: exists already" in error
+        assert "--out" in error
+    assert not list(Path("out").iterdir())
 
 
-def test_a_link_to_nothing_counts_as_there(study: Study, parley: Parley) -> None:
-    Path("out").symlink_to("nowhere")
-    assert "out: exists already" in one_line_error(parley("export", "tiny", "--to", "croissant", "--out", "out"), 2)
-
-
-@pytest.mark.parametrize("form", write.FORMATS)
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    form: str, study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch
+    study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "find_spec", lambda name: None)
-    assert f"pip install 'parley[{form}]'" in one_line_error(parley("export", "tiny", "--to", form), 2)
+    for form in write.FORMATS:
+        assert f"pip install 'parley[{form}]'" in one_line_error(parley("export", "tiny", "--to", form), 2)
 
 
 def test_tables_of_another_study_file_are_refused(study: Study, parley: Parley) -> None:
-    file = study.file
-    file.write_text(file.read_text().replace("seeds: 2", "seeds: 1"))
+    summarize(study)
+    study.file.write_text(study.file.read_text().replace("seeds: 2", "seeds: 1"))
     assert "run: parley summarize tiny" in one_line_error(parley("export", "tiny", "--to", "croissant"), 1)
 
 

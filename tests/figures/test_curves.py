@@ -1,8 +1,9 @@
-"""Curves that compare conditions along an axis: whose lines stand in one panel, and what is left out."""
+"""Curves by round: what a line and a number stand for, whose lines stand in one panel, and what is left out."""
 
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -10,20 +11,27 @@ from matplotlib.figure import Figure
 from parley.analysis.tables import read_table
 from parley.figures.curves import curves
 from parley.figures.page import BELOW
+from parley.figures.panels import axis_of_lines
 from parley.figures.points import indicators
-from parley.figures.style import own_style
+from parley.figures.style import Look, own_style
 from parley.study import Study
-from support.measured import MeasuredGame, measured, played
-from support.panels import data, panels_of, text_of
-from support.studies import StudyFactory
+from support.figures import (
+    MeasuredEvidence,
+    MeasuredGame,
+    data,
+    measured,
+    pages_of,
+    panels_of,
+    played,
+    study_of,
+    text_of,
+)
 
+BY_ROUND = MeasuredEvidence.figures[0]
+AXES = ["model", "n", "b", "prompt"]
 LATE = {"name": "betray", "from_round": 3}
 HUNTERS: dict[str, Any] = {
-    "model": "grim_trigger",
-    "n": 4,
-    "b": [0, 1],
-    "byzantine": ["betray", LATE],
-    "prompt": "plain",
+    **{"model": "grim_trigger", "n": 4, "b": [0, 1], "byzantine": ["betray", LATE], "prompt": "plain"},
     "vary": {"cheap_talk": [True, False]},
 }
 HUNT: dict[str, Any] = {"game": "stag_hunt", "seeds": 2, "parameters": {"rounds": 5}}
@@ -32,10 +40,7 @@ BETRAYED = [1.0, 0.0, 0.0, 0.0, 0.0]  # grim triggers after a betrayal in round 
 LATER = [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
-def drawn(study: Study, by: str) -> list[Figure]:
-    [spec] = [spec for spec in study.figures if spec.name == f"cooperation_by_round_and_{by}"]
-    with own_style():
-        return curves(study, spec, read_table(study.name, "rounds"))
+# Which conditions stand in one panel
 
 
 def lines_of(figure: list[Figure]) -> dict[str, list[list[float]]]:
@@ -49,14 +54,13 @@ def legend_of(figure: list[Figure]) -> list[str]:
     return named or sorted(text.get_text() for text in beside)  # at the ends of lines
 
 
-@pytest.fixture
-def study(study_factory: StudyFactory) -> Study:
-    one = HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}
-    return played(study_factory(HUNTERS, one, **HUNT))
+@pytest.fixture(scope="module")
+def hunters() -> Study:
+    return played(study_of(HUNTERS, HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}, **HUNT))
 
 
-def test_undisturbed_games_stand_in_the_panel_of_every_adversary(study: Study) -> None:
-    figure = drawn(study, "byzantine")
+def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study) -> None:
+    figure = pages_of(hunters, "cooperation_by_round_and_byzantine")
     first, late = "byzantine=betray, cheap_talk=", "byzantine=betray-from_round-3, cheap_talk="
     assert lines_of(figure) == {
         f"grim_trigger, {first}true": [ALL, BETRAYED],
@@ -68,43 +72,44 @@ def test_undisturbed_games_stand_in_the_panel_of_every_adversary(study: Study) -
     }
     assert legend_of(figure) == ["b=0", "b=1"]
     assert "Not shown" not in text_of(figure)
-    # None is pooled: each point is of the two simulations of one condition.
-    assert "2 sims in each mean." in text_of(figure)
+    assert "2 sims in each mean" in text_of(figure)  # none is pooled: a point is of one condition
 
 
-def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(study: Study) -> None:
-    figure = drawn(study, "cheap_talk")
+def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(hunters: Study) -> None:
+    figure = pages_of(hunters, "cooperation_by_round_and_cheap_talk")
     assert lines_of(figure) == {
         "b=0": [ALL, ALL],
         "b=1, byzantine=betray": [BETRAYED, BETRAYED],
         "b=1, byzantine=betray-from_round-3": [LATER, LATER],
     }
     assert legend_of(figure) == ["cheap_talk=true", "cheap_talk=false"]
-    assert "Not shown: 3 of 6 groups of conditions, run with one cheap_talk only." in text_of(figure)
-    assert "In all panels: grim_trigger, n=4" in text_of(figure)
+    for words in ("Not shown: 3 of 6 groups of conditions", "one cheap_talk only", "In all panels: grim_trigger, n=4"):
+        assert words in text_of(figure)
 
 
-def test_disclosures_are_compared_within_a_topology(study_factory: StudyFactory) -> None:
+def test_disclosures_are_compared_within_a_topology() -> None:
     def seen(topology: str, *disclosure: str) -> dict[str, Any]:
         return HUNTERS | {"b": 0, "vary": {"topology": [topology], "disclosure": [*disclosure]}}
 
-    study = played(study_factory(seen("complete", "none"), seen("ring", "silent", "explicit"), **HUNT))
-    figure = drawn(study, "disclosure")
+    name = "cooperation_by_round_and_disclosure"
+    study = played(study_of(seen("complete", "none"), seen("ring", "silent", "explicit"), name="seen", **HUNT))
+    figure = pages_of(study, name)
     assert list(lines_of(figure).values()) == [[ALL, ALL]]
-    assert "Not shown: 1 of 2 groups of conditions, run with one disclosure only." in text_of(figure)
-    study = played(study_factory(seen("complete", "none"), seen("ring", "silent"), name="apart", **HUNT))
-    # The figure is about a comparison that this study has not; one that is about more shows all.
-    [spec] = [spec for spec in study.game.evidence.figures if spec.name == "cooperation_by_round_and_disclosure"]
-    assert spec not in study.figures
+    assert "Not shown: 1 of 2 groups of conditions" in text_of(figure)
+    # A study without this comparison has no such figure; one that is about more shows all.
+    apart = study_of(seen("complete", "none"), seen("ring", "silent"), name="apart", **HUNT)
+    assert name not in {spec.name for spec in apart.figures}
+    [spec] = [spec for spec in study.figures if spec.name == name]
+    rows = read_table("seen", "rounds")
     with own_style():
-        figure = curves(study, dataclasses.replace(spec, needs=()), read_table(study.name, "rounds"))
-    assert list(lines_of(figure).values()) == [[ALL], [ALL]]
-    assert "Nothing to compare: no two conditions differ in disclosure alone." in text_of(figure)
+        shown = curves(apart, dataclasses.replace(spec, needs=()), rows[rows["disclosure"] != "explicit"])
+    assert list(lines_of(shown).values()) == [[ALL], [ALL]]
+    assert "Nothing to compare: no two conditions differ in disclosure" in text_of(shown)
 
 
-def test_conditions_are_drawn_against_each_other_where_the_axis_varies(study_factory: StudyFactory) -> None:
+def test_conditions_are_drawn_against_each_other_where_the_axis_varies() -> None:
     def made(grid: dict[str, Any]) -> set[str]:
-        names = {spec.name for spec in study_factory(HUNTERS | grid, game="stag_hunt").figures}
+        names = {spec.name for spec in study_of(HUNTERS | grid, game="stag_hunt", name="made").figures}
         return {name.removeprefix("cooperation_by_round_and_") for name in names if "_round_and_" in name}
 
     assert made({}) == {"byzantine", "cheap_talk"}
@@ -112,43 +117,125 @@ def test_conditions_are_drawn_against_each_other_where_the_axis_varies(study_fac
     assert made({"b": 0, "vary": {"topology": ["ring"], "disclosure": ["silent", "explicit"]}}) == {"disclosure"}
 
 
-@pytest.mark.slow
-def test_more_values_than_lines_are_panels_and_told(study_factory: StudyFactory) -> None:
-    study = played(study_factory(HUNTERS | {"n": 8, "b": list(range(7)), "byzantine": "betray"}, **HUNT))
-    figure = drawn(study, "byzantine")
-    assert "b has more values than a panel has lines (6): a panel for each." in text_of(figure)
+def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest() -> None:
+    table = pd.DataFrame({"model": list("aab"), "n": [1, 2, 3], "b": [0, 1, 1], "prompt": list("pqr")})
+    assert [axis_of_lines(table, AXES, wanted) for wanted in ("prompt", "model")] == ["prompt", "model"]
+    assert axis_of_lines(table, AXES) == "n"
+    assert axis_of_lines(table, [], "model") is None
+    many = pd.DataFrame({"model": range(7), "n": [1, 2, 1, 2, 1, 2, 1]})  # more than a panel has lines
+    assert axis_of_lines(many, ["model", "n"], "model") == "n"
+    assert axis_of_lines(many, ["model"], "model") is None
+    # Of a study that does not cross all its axes: the one that leaves the fewest panels.
+    bound = pd.DataFrame({"n": [1, 1, 2, 2, 3, 3], "prompt": list("ppqqrr"), "b": [0, 1, 0, 1, 0, 1]})
+    assert axis_of_lines(bound, ["n", "prompt", "b"]) == "b"
+
+
+# Lines and numbers
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return measured(study_of({"model": ["majority", "random"], "n": [3, 4]}, seeds=2, name="measured"))
+
+
+def by_round(**lines: list[tuple[int, int, float]]) -> pd.DataFrame:
+    """Return a table of rounds from (round, simulations, mean) by model."""
+    rows = [
+        [model, 4, 0, "p", "agreed", number, n, n, mean, max(0, mean - 0.1), min(1, mean + 0.1)]
+        for model, points in lines.items()
+        for number, n, mean in points
+    ]
+    return pd.DataFrame(rows, columns=[*AXES, "measure", "round", "simulations", "playing", "mean", "low", "high"])
+
+
+def drawn(study: Study, table: pd.DataFrame, **changes: Any) -> list[Figure]:
+    with own_style():
+        return curves(study, dataclasses.replace(BY_ROUND, **changes), table)
+
+
+def numbers_of(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def test_each_model_has_a_line_and_its_numbers_of_simulations(study: Study) -> None:
+    figure = drawn(study, by_round(a=[(1, 9, 0.5), (2, 9, 0.6), (3, 4, 0.9)], b=[(1, 8, 0.5), (2, 8, 0.2)]))
+    [ax] = panels_of(figure)
+    (x, y), (u, v) = data(ax)
+    assert (y, v) == ([0.5, 0.6, 0.9], [0.5, 0.2])
+    assert (x, u) == (pytest.approx([1, 2, 3], abs=0.3), pytest.approx([1, 2], abs=0.3))
+    assert u[0] != x[0]  # equal means stay apart
+    assert numbers_of(ax) == ["9", "4", "8", "0"]
+    assert "No simulation has: share that votes to stop." in text_of(figure)
+    equal = drawn(study, by_round(a=[(1, 9, 0.5), (2, 9, 0.6)], b=[(1, 9, 0.1), (2, 9, 0.2)]))
+    assert set(numbers_of(panels_of(equal)[0])) == {"a", "b"}  # not the numbers, but the names at the ends of lines
+    assert "9 sims in each mean" in text_of(equal)
+
+
+def test_it_tells_how_many_still_play_and_what_becomes_of_the_finished(study: Study) -> None:
+    table = by_round(a=[(1, 10, 0.5), (2, 10, 0.6), (3, 10, 0.9)], b=[(1, 8, 0.1), (2, 8, 0.2)])
+    table["playing"] = [10, 9, 4, 8, 8]
+    figure = drawn(study, table)
+    [ax] = panels_of(figure)
+    assert numbers_of(ax) == ["10", "9/10", "4/10", "8", "0"]
+    assert "Only games that still play count" in text_of(figure)
+    evidence = MeasuredEvidence()
+    evidence.measures = (dataclasses.replace(evidence.measures[0], carried=True), *evidence.measures[1:])
+    carried = text_of(drawn(measured(study, evidence), table))
+    assert "Finished games count with their last value" in carried
+    assert "6/9" in carried
+    assert "Only games that still play" not in carried
+
+
+def test_curves_pool_no_conditions_and_count_those_without_any_measure(study: Study) -> None:
+    rows = [by_round(a=[(1, 3, 0.1 * n)], b=[(1, 3, 0.1 * n)]).assign(n=n, prompt=p) for n in (1, 2) for p in "pq"]
+    figure = drawn(study, pd.concat(rows))
+    assert [len(data(ax)) for ax in panels_of(figure)] == [2] * 4
+    assert "n=2, prompt=q" in text_of(figure)
+    assert len(panels_of(drawn(study, pd.concat(rows), x="prompt"))) == 4  # of 2 models and 2 n
+    three = measured(study_of({"model": ["majority", "random", "minimum"]}, name="three"))
+    told = text_of(drawn(three, by_round(majority=[(1, 9, 0.5)], random=[(1, 9, 0.6)])))
+    assert "Not shown: 1 of 3 conditions" in told
+
+
+def test_many_rounds_have_a_few_marks_and_a_missing_limit_leaves_its_point(study: Study) -> None:
+    [ax] = panels_of(drawn(study, by_round(a=[(number, 5, 0.5) for number in range(1, 51)])))
+    assert len(ax.collections) <= 12  # error bars
+    assert len(data(ax)[0][0]) == 50
+    assert len(ax.get_xticks()) <= 8
+    [ax] = panels_of(drawn(study, by_round(a=[(1, 1, 0.5)]).assign(low=np.nan, high=np.nan)))
+    assert data(ax) == [([1.0], [0.5])]
+    assert "Nothing to draw" in text_of(drawn(study, by_round()))
+
+
+# Where there are too many lines or panels
+
+
+def test_more_values_than_lines_are_panels_and_told() -> None:
+    study = study_of(HUNTERS | {"n": 8, "b": list(range(7)), "byzantine": "betray"}, name="lines", **HUNT)
+    [spec] = [spec for spec in study.figures if spec.name == "cooperation_by_round_and_byzantine"]
+    rows = [condition.axes | {"round": number} for condition in study.conditions for number in (1, 2)]
+    table = pd.DataFrame(rows).assign(measure=spec.of[0], simulations=2, playing=2, mean=0.5, low=0.1, high=0.9)
+    with own_style():
+        figure = curves(study, spec, table)
+    assert "b has more values than a panel has lines (6)" in text_of(figure)
     assert legend_of(figure) == ["cheap_talk=true", "cheap_talk=false"]
     assert len(panels_of(figure)) == 7
 
 
-# Along x: what gives way where panels are too many
-
-
-def along_b(study_factory: StudyFactory, alone: int) -> list[Figure]:
-    """Return a figure along b of 4 models with b = 0 and 1, after `alone` others with 0 only."""
-    study = measured(study_factory())
+def along_b(study: Study, alone: int) -> list[Figure]:
+    """Return the first page along b of 4 models with b = 0 and 1, after `alone` others with 0 only."""
     rows = [(f"alone{i}", 0) for i in range(alone)] + [(f"m{i}", b) for i in range(4) for b in (0, 1)]
     table = pd.DataFrame(rows, columns=["model", "b"]).assign(n=4, prompt="p", indicator="early", simulations=3)
-    table = table.assign(rate=0.5, low=0.2, high=0.8)
-    [condition] = study.conditions
-    study = dataclasses.replace(
-        study, conditions=tuple(dataclasses.replace(condition, axes={**condition.axes}) for _ in rows)
-    )
     spec = dataclasses.replace(MeasuredGame.evidence.figures[1], x="b", of=("early",))
-    with own_style():
-        return indicators(study, spec, table)
+    with own_style(Look(max_pages=1)):
+        return indicators(study, spec, table.assign(rate=0.5, low=0.2, high=0.8))
 
 
-def test_where_panels_are_too_many_those_that_compare_nothing_give_way(study_factory: StudyFactory) -> None:
-    pages = along_b(study_factory, 90)
-    assert [f"m{i}" in text_of(pages[0]).split() for i in range(4)] == [True] * 4
-    shown = len(panels_of(pages))
-    assert len(pages) == 4
-    assert f"{94 - shown} of 94 panels are left out." in text_of(pages[0])
-
-
-def test_where_all_panels_fit_those_that_compare_nothing_stay(study_factory: StudyFactory) -> None:
-    told = text_of(along_b(study_factory, 10))
+def test_where_panels_are_too_many_those_that_compare_nothing_give_way(study: Study) -> None:
+    [page] = along_b(study, 36)
+    assert {f"m{i}" for i in range(4)} <= set(text_of(page).split())
+    assert f"{40 - len(panels_of(page))} of 40 panels are left out" in text_of(page)
+    told = text_of(along_b(study, 10))
     assert "alone0" in told
     assert "left out" not in told
     assert told.count("not run") == 10

@@ -22,91 +22,51 @@ from PIL import Image
 from parley import paths
 from parley.analysis.costs import Costs
 from parley.analysis.planning import plan_table, planned
-from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.figures.make import draw
 from parley.figures.power import _power
 from parley.figures.style import _STYLE, own_style
-from parley.play.simulate import simulate
 from parley.study import Study, load_study
+from support.figures import played, text_of
 from support.hunting import HUNTERS
-from support.panels import text_of
 
 pytestmark = pytest.mark.slow
 # Root mean square of the difference in levels of 256: one mark that is missing makes 1 or more.
 TOLERANCE = 0.5
 DOCS = Path(__file__).parents[2] / "docs"
 
-STUDIES = {
+ASKED = {"name": "asked", "outcome": "valid_consensus", "compare": "prompt", "over": ["model", "n"], "smallest": 0.2}
+STUDIES: dict[str, dict[str, Any]] = {
     "consensus": {
-        "game": "consensus",
-        "title": "Consensus",
-        "seeds": 12,
-        "parameters": {"max_rounds": 4},
-        "questions": [
-            {
-                "name": "asked",
-                "outcome": "valid_consensus",
-                "compare": "prompt",
-                "over": ["model", "n"],
-                "smallest": 0.2,
-            }
-        ],
+        **{"game": "consensus", "title": "Consensus", "seeds": 12, "parameters": {"max_rounds": 4}},
+        "questions": [ASKED],
         "grids": [
             {"model": ["majority", "random"], "n": [4, 6], "prompt": ["may_exist", "none_exist"]},
             {"model": "majority", "n": 6, "b": [1, 2], "byzantine": ["random", "stubborn"], "prompt": "may_exist"},
         ],
     },
-    "hunt": {
-        "game": "stag_hunt",
-        "title": "Hunt",
-        "seeds": 6,
-        "parameters": {"rounds": 4},
+    "networks": {
+        **{"game": "consensus", "title": "Networks", "seeds": 12, "parameters": {"max_rounds": 6}},
         "grids": [
-            {
-                **HUNTERS,
-                "n": [3, 4],
-                "byzantine": {"name": "betray", "probability": 0.3},
-                "vary": {"topology": ["star"], "disclosure": ["silent"]},
-            }
+            {"model": "majority", "n": 6, "b": [0, 1], "byzantine": "random", "prompt": "none_exist"}
+            | {"vary": {"topology": ["complete", "ring", "star"]}}
         ],
     },
-    "networks": {
-        "game": "consensus",
-        "title": "Networks",
-        "seeds": 12,
-        "parameters": {"max_rounds": 6},
+    "hunt": {
+        **{"game": "stag_hunt", "title": "Hunt", "seeds": 6, "parameters": {"rounds": 4}},
         "grids": [
-            {
-                "model": "majority",
-                "n": 6,
-                "b": [0, 1],
-                "byzantine": "random",
-                "prompt": "none_exist",
-                "vary": {"topology": ["complete", "ring", "star"]},
-            }
+            {**HUNTERS, "n": [3, 4], "byzantine": {"name": "betray", "probability": 0.3}}
+            | {"vary": {"topology": ["star"], "disclosure": ["silent"]}}
         ],
     },
 }
-DRAWN = [
-    ("consensus", "outcome_rates"),
-    ("consensus", "paper_figure_2"),
-    ("consensus", "outcomes_by_byzantine"),
-    ("consensus", "paper_figure_3"),
-    ("consensus", "valid_by_adversary"),
-    ("consensus", "trajectories"),
-    ("networks", "agreement_by_round"),
-    ("networks", "endings"),
-    ("networks", "final_on_initial"),
-    ("networks", "effects"),
-    ("networks", "network"),
-    ("hunt", "cooperation_by_round"),
-    ("hunt", "cooperation_and_recovery"),
-    ("hunt", "payoffs"),
-    ("hunt", "defection_by_group_size"),
-    ("hunt", "archetypes_by_threshold"),
-    ("hunt", "timeline"),
-]
+FIGURES = {
+    "consensus": "outcome_rates paper_figure_2 outcomes_by_byzantine paper_figure_3 valid_by_adversary trajectories",
+    "networks": "agreement_by_round endings final_on_initial effects network",
+    "hunt": "cooperation_by_round cooperation_and_recovery payoffs defection_by_group_size archetypes_by_threshold "
+    "timeline",
+}
+DRAWN = [(study, name) for study, names in FIGURES.items() for name in names.split()]
 
 
 def _em(renderer: RendererAgg, font: Any) -> float:
@@ -146,10 +106,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Study]:
         for name, content in STUDIES.items():
             file = folder / f"config/{name}.yaml"
             file.write_text(yaml.safe_dump(content))
-            found[name] = load_study(file)
-            for simulation in found[name].simulations():
-                simulate(found[name], simulation.record(name), [], 1.0)
-            summarize(found[name])
+            found[name] = played(load_study(file))
     return found
 
 

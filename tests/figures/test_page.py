@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from parley import paths
 from parley.figures.make import figures
@@ -19,19 +20,17 @@ from parley.figures.style import COLORS, Look, line_handle, line_style, own_styl
 from parley.games.evidence import FigureSpec
 from parley.games.registry import GAMES
 from parley.study import Study
-from support.measured import played
-from support.panels import panels_of, text_of
-from support.studies import StudyFactory
+from support.figures import pages_of, panels_of, played, study_of, text_of
 
 SPEC = FigureSpec("many", "curves", "Many panels", "A caption with 5 % of {it}.")
 
 
-@pytest.fixture
-def study(study_factory: StudyFactory) -> Study:
-    return study_factory({"n": [3, 4]}, title="A study")
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return study_of({"n": [3, 4]}, title="A study")
 
 
-def numbered(number: int, tells: Callable[[int], float], rows: int = 1) -> list[Panel]:
+def numbered(number: int, tells: Callable[[int], float] = float, rows: int = 1) -> list[Panel]:
     """Panels with their numbers as titles."""
 
     def draw(number: int, row: int) -> Callable[[Axes], None]:
@@ -44,119 +43,117 @@ def numbered(number: int, tells: Callable[[int], float], rows: int = 1) -> list[
     return [Panel([draw(at, row) for row in range(rows)], tells(at)) for at in range(number)]
 
 
+def paged(
+    study: Study, panels: list[Panel], size: float = 1.3, look: Look | None = None, notes: Sequence[str] = ()
+) -> list[Figure]:
+    with own_style(look):
+        return pages(study, SPEC, panels, (size, 1.1), [*notes], [])
+
+
 def titles(drawn: Sequence[Axes]) -> list[int]:
     return [int(ax.get_title()) for ax in drawn if ax.get_title()]
 
 
-@pytest.mark.parametrize(("number", "rows", "size"), [(1, 1, 1.3), (50, 1, 1.3), (9, 4, 1.3), (2, 12, 6.0)])
-def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(
-    study: Study, number: int, rows: int, size: float
-) -> None:
-    with own_style():
-        drawn = pages(study, SPEC, numbered(number, float, rows), (size, 1.1), ["A note."], [])
-    assert len(drawn) <= 4
-    for figure in drawn:
-        wide, high = figure.get_size_inches()
-        assert (wide, high <= 9) == (7, True)
-        assert min(ax.get_position().height * high for ax in figure.axes if ax.get_visible()) > 0.85
+def labeled(page: Figure) -> list[bool]:
+    """Return of which panels the marks along x have labels."""
+    return [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(page)]
+
+
+def rows_of(page: Figure) -> int:
+    return len({round(ax.get_position().y0, 3) for ax in panels_of(page)})
+
+
+def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(study: Study) -> None:
+    for number, rows, size in ((1, 1, 1.3), (33, 1, 1.3), (9, 4, 1.3), (2, 12, 6.0)):
+        drawn = paged(study, numbered(number, rows=rows), size, notes=["A note."])
+        assert len(drawn) <= 4
+        for page in drawn:
+            wide, high = page.get_size_inches()
+            assert (wide, high <= 9) == (7, True)
+            assert min(ax.get_position().height * high for ax in panels_of(page)) > 0.85
 
 
 def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -> None:
-    with own_style(Look(max_pages=2)):
-        first, second = pages(study, SPEC, numbered(64, float), (1.3, 1.1), [], [])
-    shown = titles(panels_of(first))
+    first, second = paged(study, numbered(56), look=Look(max_pages=2))
+    shown, then = titles(panels_of(first)), titles(panels_of(second))
     assert shown == sorted(shown)  # on its page each has its place in the study
-    assert max(shown) == 63
-    assert min(shown) > max(titles(panels_of(second)))
-    left_out = 64 - len(shown) - len(titles(panels_of(second)))
-    assert f"{left_out} of 64 panels are left out." in text_of(first)
-    command = f"“parley figures {study.file.name} --max-pages 4” draws more."
+    assert (max(shown), min(shown) > max(then)) == (55, True)
+    assert f"{56 - len(shown) - len(then)} of 56 panels are left out." in text_of(first)
+    command = f"parley figures {study.file.name} --max-pages 4"
     assert (command in text_of(first), command in text_about(first)) == (False, True)  # below the picture, not in it
     assert "Many panels (1 of 2)" in text_of(first)
 
 
-def test_what_fits_on_a_page_keeps_its_order_and_even_rows(study: Study) -> None:
-    with own_style():
-        (figure,) = pages(study, SPEC, numbered(4, lambda at: -at), (2.0, 1.1), [], [])  # three would fit
-    assert titles(panels_of(figure)) == [0, 1, 2, 3]
-    rows = {round(ax.get_position().y0, 3) for ax in panels_of(figure)}
-    assert (len(rows), "largest differences" in text_of(figure)) == (2, False)
+def test_what_fits_on_a_page_keeps_its_order_and_stands_in_even_rows(study: Study) -> None:
+    [page] = paged(study, numbered(4, lambda at: -at), 2.0)  # three would fit
+    assert titles(panels_of(page)) == [0, 1, 2, 3]
+    assert (rows_of(page), "largest differences" in text_of(page)) == (2, False)
+    [page] = paged(study, numbered(5))
+    assert rows_of(page) == 1
 
 
-def test_panels_below_each_other_share_their_labels(study: Study) -> None:
-    with own_style():
-        (figure,) = pages(study, SPEC, numbered(8, float), (1.3, 1.1), [], [])
-    shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
-    assert shown == [False] * 4 + [True] * 4
+def test_panels_below_each_other_share_their_labels_and_a_row_has_them_in_all_or_none(study: Study) -> None:
+    [page] = paged(study, numbered(8))
+    assert labeled(page) == [False] * 4 + [True] * 4
+    [page] = paged(study, numbered(7), 1.6)  # 4 and 3: one has nothing below it
+    assert labeled(page) == [True] * 7
 
 
-def test_a_row_has_labels_in_all_its_panels_or_in_none(study: Study) -> None:
-    with own_style():
-        (figure,) = pages(study, SPEC, numbered(7, float), (1.6, 1.1), [], [])  # 4 and 3: one has nothing below it
-    shown = [any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks()) for ax in panels_of(figure)]
-    assert shown == [True] * 7
-
-
-def test_five_panels_stand_in_one_row_and_a_long_legend_inside_a_column(study: Study) -> None:
-    with own_style():
-        (figure,) = pages(study, SPEC, numbered(5, float), (1.3, 1.1), [], [])
-    assert len({round(ax.get_position().y0, 3) for ax in panels_of(figure)}) == 1
+def test_a_long_legend_stays_inside_a_column(study: Study) -> None:
     legend = [line_handle(at, f"all {'honest players ' * 4}hunt the stag {at}") for at in range(2)]
     with own_style(Look("column")):
-        (figure,) = pages(study, SPEC, numbered(2, float), (1.3, 1.1), [], legend)
-        drawn = figure.legends[0].get_window_extent()
-    assert figure.bbox.x0 <= drawn.x0 < drawn.x1 <= figure.bbox.x1
-    assert drawn.y0 > max(ax.get_window_extent().y1 for ax in panels_of(figure))
+        [page] = pages(study, SPEC, numbered(2), (1.3, 1.1), [], legend)
+        drawn = page.legends[0].get_window_extent()
+    assert page.bbox.x0 <= drawn.x0 < drawn.x1 <= page.bbox.x1
+    assert drawn.y0 > max(ax.get_window_extent().y1 for ax in panels_of(page))
 
 
-def test_pages_that_are_no_longer_drawn_are_removed(study: Study, folder: Path) -> None:
+def test_pages_that_are_no_longer_drawn_are_removed(tmp_path: Path) -> None:
     def path_of(suffix: str, page: int) -> Path:
-        return paths.figure(study.name, "many", suffix, page)
+        return tmp_path / paths.figure("paged", "many", suffix, page).name
 
+    one = [Figure((1, 1))]
     with own_style():
-        written = write(pages(study, SPEC, numbered(46, float), (1.3, 1.1), [], []), path_of)
-        assert path_of(".pdf", 2) in written
-        written = write(pages(study, SPEC, numbered(4, float), (1.3, 1.1), [], []), path_of)
-    assert sorted(path_of(".svg", 1).parent.iterdir()) == sorted(written)
+        assert path_of(".pdf", 2) in write([*one, Figure((1, 1))], path_of)
+        written = write(one, path_of)
+    assert sorted(tmp_path.iterdir()) == sorted(written)
     assert len(written) == 3
 
 
-# For a paper
+# For a paper, and on a screen
 
 
 @pytest.mark.slow
-def test_for_paper_words_stand_beside_the_picture_and_nothing_else_changes(study_factory: StudyFactory) -> None:
-    study = played(study_factory({"model": ["majority", "random"], "n": [3, 4]}, title="A study", seeds=2))
-    first = {path: path.read_bytes() for path in figures(study)}
+def test_for_paper_words_stand_beside_the_picture_and_nothing_else_changes() -> None:
+    study = played(study_of({"n": [3, 4]}, title="A study", seeds=2, name="paper"))
+    first = figures(study)
+    before = {path: path.stat().st_mtime_ns for path in first}
     printed = figures(study, look=Look("column", for_paper=True))
-    assert {path: path.read_bytes() for path in first} == first
-    assert {path.parent for path in printed} == {paths.figure_list(study.name, printed=True).parent}
-    for name in [figure["name"] for figure in json.loads(paths.figure_list(study.name, printed=True).read_text())]:
-        (picture,) = [path for path in printed if path.name == f"{name}.svg"]
+    assert {path: path.stat().st_mtime_ns for path in first} == before
+    listed = paths.figure_list(study.name, printed=True)
+    assert {path.parent for path in printed} == {listed.parent}
+    for name in [figure["name"] for figure in json.loads(listed.read_text())]:
+        [picture] = [path for path in printed if path.name == f"{name}.svg"]
         root = ElementTree.parse(picture).getroot()
         assert float(root.attrib["width"].removesuffix("pt")) <= 3.4 * 72 + 0.01
         assert "A study" not in picture.read_text()
         assert "href" not in re.sub(r'href="#', "", picture.read_text())
-        caption = picture.with_suffix(".txt").read_text()
         spec = next(spec for spec in study.figures if spec.name == name)
-        assert caption.startswith(f"{spec.title}. {spec.caption}")
+        assert picture.with_suffix(".txt").read_text().startswith(f"{spec.title}. {spec.caption}")
         tex = picture.with_suffix(".tex").read_text()
         assert tex.startswith("\\caption{")
         assert not re.search(r"(?<!\\)[%&#_$]", tex)
 
 
-# Links
-
-
-@pytest.mark.slow
-def test_marks_lead_to_the_simulations_behind_them(study_factory: StudyFactory) -> None:
-    study = played(study_factory({"n": 4, "b": [0, 1], "byzantine": ["silent", "random"]}, seeds=2))
-    figures(study)
+def test_marks_lead_to_the_simulations_behind_them() -> None:
+    study = played(study_of({"n": 4, "b": [0, 1], "byzantine": ["silent", "random"]}, seeds=2, name="links"))
 
     def links(name: str) -> set[str]:
-        root = ElementTree.parse(paths.figure(study.name, name, ".svg")).getroot()
-        found = (node.attrib.get("{http://www.w3.org/1999/xlink}href", "") for node in root.iter())
-        return {link for link in found if not link.startswith("#") and link}
+        with own_style():
+            files = write(pages_of(study, name)[:1], lambda suffix, number: Path(f"{name}{number}{suffix}"))
+        [svg] = [file for file in files if file.suffix == ".svg"]
+        found = {node.attrib.get("{http://www.w3.org/1999/xlink}href", "#") for node in ElementTree.parse(svg).iter()}
+        return {link for link in found if not link.startswith("#")}
 
     page = "../view/index.html#/"
     bars = links("outcomes_by_byzantine")
@@ -190,11 +187,10 @@ def lab(color: str, seen: list[list[float]] | None = None) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-@pytest.mark.parametrize("kind", [None, *BLIND])
-def test_colors_of_lines_can_be_told_apart_by_everybody(kind: str | None) -> None:
-    seen = None if kind is None else BLIND[kind]
-    near = {pair for pair in combinations(COLORS, 2) if np.linalg.norm(lab(pair[0], seen) - lab(pair[1], seen)) < 12}
-    assert not near
+def test_colors_of_lines_can_be_told_apart_by_everybody() -> None:
+    for kind, seen in (("all cones", None), *BLIND.items()):
+        for one, other in combinations(COLORS, 2):
+            assert np.linalg.norm(lab(one, seen) - lab(other, seen)) >= 12, (kind, one, other)
 
 
 def test_lines_and_outcomes_differ_in_gray() -> None:

@@ -10,16 +10,15 @@ from parley.cli.program import commands
 from parley.errors import ParleyError, UsageError
 from parley.report.compare import compare
 from parley.study import Study
-from support.measured import played
+from support.figures import played, study_of
 from support.pages import Page
-from support.studies import StudyFactory
 
 
-@pytest.fixture
-def two(study_factory: StudyFactory) -> list[Study]:
+@pytest.fixture(scope="module")
+def two() -> list[Study]:
     """Two studies of one game: one condition is in both."""
-    first = study_factory({"n": [3, 4]}, name="first", seeds=4, title="The <first>")
-    second = study_factory({"n": [4, 5]}, name="second", seeds=3, parameters={"max_rounds": 7})
+    first = study_of({"n": [3, 4]}, name="first", seeds=4, title="The <first>")
+    second = study_of({"n": [4, 5]}, name="second", seeds=3, parameters={"max_rounds": 7})
     return [played(first), played(second)]
 
 
@@ -27,7 +26,7 @@ def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) ->
     path = compare(two)
     assert path == paths.compared(["first", "second"])
     html = path.read_text()
-    shown = " ".join(Page(html).text.split())
+    shown = Page(html).words
     assert "first: The <first>. 8 simulations of the game consensus in 2 conditions: n 3 or 4." in shown
     assert "<first>" not in html
     together = shown[shown.index("[95% Wilson interval]") : shown.rindex("What differs")]
@@ -42,28 +41,31 @@ def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) ->
     assert compare(two).read_text() == html
 
 
-def test_links_lead_to_each_studys_own_explorer(two: list[Study]) -> None:
-    page = paths.view_page(paths.view("second"))
-    page.parent.mkdir()
-    page.touch()
+def test_links_lead_to_each_studys_own_explorer_and_report(two: list[Study]) -> None:
+    page, report = paths.view_page(paths.view("second")), paths.report("second")
+    for path in (page, report):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     html = compare(two).read_text()
+    for path in (page, report):
+        path.unlink()
     assert 'href="../../second/report/../view/index.html#/?axis.model=majority' in html
     assert "first/report/../view" not in html
-    paths.report("second").parent.mkdir()
-    paths.report("second").touch()
-    assert '<a href="../../second/report/report.html">second</a>' in compare(two).read_text()
+    assert '<a href="../../second/report/report.html">second</a>' in html
+    assert "second/report/" not in compare(two).read_text()
 
 
-def test_studies_that_cannot_be_compared_are_one_line(two: list[Study], study_factory: StudyFactory) -> None:
-    hunt = {"model": "grim_trigger", "prompt": "plain"}
-    other = study_factory(hunt, name="hunt", game="stag_hunt", seeds=1)
-    with pytest.raises(UsageError, match="first is of the game consensus, hunt of stag_hunt; choose studies of one"):
-        compare([two[0], other])
-    for studies in (two[:1], [two[0], two[0]]):
-        with pytest.raises(UsageError, match="at least two studies, each once"):
+def test_studies_that_cannot_be_compared_are_one_line(two: list[Study]) -> None:
+    other = study_of({"model": "grim_trigger", "prompt": "plain"}, name="hunt", game="stag_hunt", seeds=1)
+    for studies, words in (
+        ([two[0], other], "first is of the game consensus, hunt of stag_hunt"),
+        (two[:1], "at least two studies"),
+        ([two[0], two[0]], "each once"),
+    ):
+        with pytest.raises(UsageError, match=words):
             compare(studies)
     with pytest.raises(ParleyError, match="parley summarize"):
-        compare([two[0], study_factory(name="unplayed")])
+        compare([two[0], study_of(name="unplayed")])
 
 
 def test_the_command_writes_the_page_and_says_what_is_wrong(two: list[Study]) -> None:

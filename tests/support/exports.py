@@ -12,8 +12,8 @@ import pytest
 import parley
 from support import REPOSITORY
 
-SCRIPTS = REPOSITORY / "tests" / "support"
 _MARK = REPOSITORY / ".venv-exports" / ".installed"
+_READER = REPOSITORY / "tests" / "support" / "read_exports.py"
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +27,16 @@ def beside() -> Path:
     return _MARK.parent / "bin" / "python"
 
 
-def run_beside(python: Path, script: str, folder: Path, *arguments: object) -> Any:
-    """Run a script of tests/support there, in `folder`; return the JSON in its last line."""
+def run_beside(python: Path, what: str, folder: Path, *arguments: object) -> Any:
+    """Have exports read there, in `folder`, by a function of read_exports.py; return what it returns."""
+    return read_beside(python, folder, {what.removesuffix(".py"): arguments})[what.removesuffix(".py")]
+
+
+def read_beside(python: Path, folder: Path, wanted: dict[str, Any]) -> Any:
+    """Have all that is `wanted`, by the name of its function, read by one process; return what each returns."""
     source = Path(parley.__file__).parent.parent
     env = os.environ | {"PYTHONPATH": f"{source}:{REPOSITORY / 'tests'}", "PYTHONWARNINGS": "ignore"}
-    command = [str(python), str(SCRIPTS / script), *map(str, arguments)]
+    command = [str(python), str(_READER), json.dumps(wanted, default=str)]
     ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout.splitlines()[-1])

@@ -9,41 +9,38 @@ import pytest
 from parley.errors import UsageError
 from parley.games.evidence import Evidence
 from parley.games.registry import GAMES
-from parley.play.simulate import simulate
+from parley.imports.write import import_games
 from parley.policies import Ask, Completion
 from parley.report.view.chosen import chosen
 from parley.report.view.content import part_content
+from parley.report.view.index import index_content, read_rows
 from parley.report.view.matrix import AGAIN, FAILED
-from parley.study import Study
+from parley.study import Study, load_study
 from support.answering import record_with_model
 from support.answering_in_format import FREELY, Answering
 from support.council import CouncilGame
 from support.forging import edit, forge
 from support.hostile import TEXTS
 from support.hunting import HUNTERS
+from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
+from support.pages import Json, data_of, recorded
 from support.studies import StudyFactory
-from support.viewed import data_of
-
-
-def played(study: Study) -> Study:
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 0.0)
-    return study
 
 
 class Says:
-    """Answers every question with one text."""
+    """Answers every question with one of some texts, in turn."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, *texts: str) -> None:
+        self._texts, self._asked = texts, 0
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-        return Completion(self._text, "stop", 10, 3)
+        self._asked += 1
+        return Completion(self._texts[self._asked % len(self._texts)], "stop", 10, 3)
 
 
 def test_the_consensus_game_shows_values_votes_and_the_stop(study_factory: StudyFactory) -> None:
-    study = played(study_factory({"honest": 3, "b": 1, "byzantine": "random"}, parameters={"max_rounds": 4}))
-    [game] = data_of(study)
+    grid = {"model": "random", "honest": 3, "b": 1, "byzantine": "random"}
+    [game] = data_of(recorded(study_factory(grid, parameters={"max_rounds": 4})))
     assert game["rounds"][0] == 0
     honest = [agent["name"] for agent in game["agents"] if agent["role"] == "honest"]
     assert {name: game["cells"][name, 0][1] for name in honest} == {
@@ -53,26 +50,24 @@ def test_the_consensus_game_shows_values_votes_and_the_stop(study_factory: Study
     assert (liar["role"], liar["player"], game["framed_label"]) == ("byzantine", "random", "Byzantine agent")
     assert game["agents"][-1] is liar
     assert liar["hears"] is None  # everyone
-    voted = {(row["agent"], row["round"]) for row in game["attempts"] if row["parsed"] == {"decision": "stop"}}
-    assert {place for place, cell in game["cells"].items() if "votes to stop" in cell[2]} == voted
-    assert game["results"] == {
-        str(number): f"{sum(place[1] == number for place in voted)}"
-        + (": stop" if number == game["rounds"][-1] and game["outcome"] != "no_consensus" else "")
-        for number in game["rounds"][1:]
-    }
-
-
-def test_the_values_in_the_cells_are_those_that_were_proposed(study_factory: StudyFactory) -> None:
-    [game] = data_of(played(study_factory({"model": "random", "n": 3}, parameters={"max_rounds": 3})))
     proposed = [row for row in game["attempts"] if row["phase"] == "propose"]
     assert proposed
     for row in proposed:
         assert game["cells"][row["agent"], row["round"]][1] == str(row["parsed"]["value"])
+    voted = {(row["agent"], row["round"]) for row in game["attempts"] if row["parsed"] == {"decision": "stop"}}
+    assert {place for place, cell in game["cells"].items() if "votes to stop" in cell[2]} == voted
+    stopped = {game["rounds"][-1]: ": stop"} if game["outcome"] != "no_consensus" else {}
+    votes = {number: sum(place[1] == number for place in voted) for number in game["rounds"][1:]}
+    assert game["results"] == {str(number): f"{of}{stopped.get(number, '')}" for number, of in votes.items()}
 
 
-def test_the_stag_hunt_shows_actions_words_and_betrayals(study_factory: StudyFactory) -> None:
-    grid = HUNTERS | {"model": "grim_trigger", "b": 1, "prompt": "plain"}
-    [game] = data_of(played(study_factory(grid, game="stag_hunt", parameters={"rounds": 4})))
+def test_the_stag_hunt_shows_actions_betrayals_and_who_hears_whom(study_factory: StudyFactory) -> None:
+    grid = HUNTERS | {"model": "grim_trigger", "n": 5, "b": 1}
+    ring = {"rounds": 4, "topology": "ring", "disclosure": "silent"}
+    [game] = data_of(recorded(study_factory(grid, game="stag_hunt", parameters=ring)))
+    hears = {agent["name"]: agent["hears"] for agent in game["agents"]}
+    assert {len(peers) for peers in hears.values()} == {2}
+    assert all(name in hears[peer] for name, peers in hears.items() for peer in peers)
     [liar] = [agent["name"] for agent in game["agents"] if agent["framed"]]
     assert "first betrayal" in game["cells"][liar, 2][2]
     for row in game["attempts"]:
@@ -80,19 +75,10 @@ def test_the_stag_hunt_shows_actions_words_and_betrayals(study_factory: StudyFac
             assert game["cells"][row["agent"], row["round"]][0] == row["parsed"]["action"]
 
 
-def test_a_network_is_told_by_agent(study_factory: StudyFactory) -> None:
-    study = played(study_factory({"n": 5}, parameters={"max_rounds": 1, "topology": "ring"}))
-    [game] = data_of(study)
-    assert {len(agent["hears"]) for agent in game["agents"]} == {2}
-    by_name = {agent["name"]: agent["hears"] for agent in game["agents"]}
-    assert all(name in by_name[peer] for name, peers in by_name.items() for peer in peers)
-
-
 def test_a_deliberation_shows_answers_by_whether_they_are_right(study_factory: StudyFactory) -> None:
     grid = {"model": "solver", "honest": 3, "b": 1, "byzantine": "stubborn", "prompt": "improve"}
-    [game] = data_of(played(study_factory(grid, game="deliberation", parameters={"turns": 2})))
-    assert game["round_name"] == "turn"
-    assert game["rounds"][0] == 0
+    [game] = data_of(recorded(study_factory(grid, game="deliberation", parameters={"turns": 2})))
+    assert (game["round_name"], game["rounds"][0]) == ("turn", 0)
     right = game["metrics"]["right_answer"]
     for (_, number), (state, text, _) in game["cells"].items():
         assert (state == "right") == (text == right), number
@@ -120,62 +106,58 @@ def test_an_attempt_has_what_its_record_has(study_factory: StudyFactory) -> None
         assert marked == places
 
 
-def test_replies_in_plain_text_are_shown_as_they_were_taken(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "tiny"}, parameters={"max_rounds": 1, "reply_format": "text"})
+def by_model(make: StudyFactory, policy: Any, **parameters: Any) -> Json:
+    """Return a game of one round that a model played."""
+    study = make({"model": "tiny", "n": 4}, parameters={"max_rounds": 1, "retries": 0, **parameters})
     [simulation] = study.simulations()
-    record_with_model(simulation, policy=Answering())
+    record_with_model(simulation, policy=policy)
     [game] = data_of(study)
+    return game
+
+
+def test_replies_are_shown_as_they_were_taken_and_degenerate_ones_told_apart(study_factory: StudyFactory) -> None:
+    game = by_model(study_factory, Answering(), reply_format="text")
     assert not [row for row in game["attempts"] if row["failure"]]
     proposed = {"internal_strategy": FREELY, "value": 7, "public_reasoning": "seven"}
-    assert [row["parsed"] for row in game["attempts"] if row["phase"] == "propose"] == [proposed] * 3
-
-
-def test_degenerate_replies_are_told_apart(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "tiny"}, parameters={"max_rounds": 1})
-    [simulation] = study.simulations()
+    assert [row["parsed"] for row in game["attempts"] if row["phase"] == "propose"] == [proposed] * 4
     said = json.dumps({"internal_strategy": ",", "value": 3, "public_reasoning": ","})
-    record_with_model(simulation, policy=Says(said))
-    [game] = data_of(study)
+    game = by_model(study_factory, Says(said))
     assert {row["degenerate"] for row in game["attempts"] if row["phase"] == "propose"} == {True}
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_hostile_text_is_kept_as_it_was_recorded(study_factory: StudyFactory, text: str) -> None:
-    study = study_factory({"model": "tiny"}, parameters={"max_rounds": 1})
-    [simulation] = study.simulations()
-    record_with_model(simulation, policy=Says(text))
-    [game] = data_of(study)
-    assert {row["text"] for row in game["attempts"]} == {text.replace("\ud800", "\ufffd") or None}
+def test_hostile_text_is_kept_as_it_was_recorded(study_factory: StudyFactory) -> None:
+    found: set[str | None] = set()
+    for start in range(0, len(TEXTS), 4):  # a text for each of four agents
+        game = by_model(study_factory, Says(*TEXTS[start : start + 4]))
+        found |= {row["text"] for row in game["attempts"]}
+        for simulation in study_factory({"model": "tiny", "n": 4}).simulations():
+            simulation.record("small").unlink(missing_ok=True)
+    assert found == {text.replace("\ud800", "\ufffd") or None for text in TEXTS}
 
 
 def test_each_text_is_there_once(study_factory: StudyFactory) -> None:
-    study = played(study_factory({"n": 4}, seeds=3, parameters={"max_rounds": 3}))
+    study = recorded(study_factory({"n": 4}, seeds=3, parameters={"max_rounds": 3}))
     [part] = chosen(study, {}, 100, journals=False).parts
     texts = part_content(part)["texts"]
     assert len({json.dumps(text) for text in texts}) == len(texts)
-    strings = [text for text in texts if isinstance(text, str)]
     prompts = [text for text in texts if isinstance(text, list)]
     assert prompts
     assert all(isinstance(texts[line], str) for prompt in prompts for line in prompt)
-    assert not [text for text in strings if "\n" in text]
+    assert not [text for text in texts if isinstance(text, str) and "\n" in text]
 
 
-def test_a_record_that_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) -> None:
-    study = played(study_factory({}, seeds=3, parameters={"max_rounds": 1}))
-    bad = [simulation.record(study.name) for simulation in study.simulations()][1]
+def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) -> None:
+    study = recorded(study_factory({}, seeds=3, parameters={"max_rounds": 1}))
+    first, bad, _ = (simulation.record(study.name) for simulation in study.simulations())
     edit(bad, lambda rows: rows[0].update(text="{}"))
+    # Numbers that a browser cannot tell apart are texts.
+    forge(first, meta=lambda meta: meta["outcome"]["metrics"].update(odd=[2**60, float("nan")]))
     games = data_of(study)
     assert [sorted(game) == ["damaged", "id", "seed"] for game in games] == [False, True, False]
     assert str(bad) in games[1]["damaged"]
-
-
-def test_numbers_that_a_browser_cannot_tell_apart_are_texts(study_factory: StudyFactory) -> None:
-    study = played(study_factory({}, parameters={"max_rounds": 1}))
-    [simulation] = study.simulations()
-    odd = [2**60, float("nan")]
-    forge(simulation.record(study.name), meta=lambda meta: meta["outcome"]["metrics"].update(odd=odd))
-    [game] = data_of(study)
-    assert game["metrics"]["odd"] == [str(2**60), None]
+    assert games[0]["metrics"]["odd"] == [str(2**60), None]
+    with pytest.raises(UsageError, match="n=7"):
+        chosen(study, {"n": "7"}, 10, journals=False)
 
 
 def test_a_game_that_says_nothing_of_its_own_is_shown_by_its_replies(
@@ -186,12 +168,47 @@ def test_a_game_that_says_nothing_of_its_own_is_shown_by_its_replies(
         evidence: Evidence[Any] = Evidence()
 
     monkeypatch.setitem(GAMES, "silent", Silent)
-    [game] = data_of(played(study_factory({"n": 3}, game="silent", parameters={"max_rounds": 1})))
+    [game] = data_of(recorded(study_factory({"n": 3}, game="silent", parameters={"max_rounds": 1})))
     texts = {cell[1] for cell in game["cells"].values()}
     assert all(text.startswith("propose: ") and "vote: " in text for text in texts)
 
 
-def test_conditions_that_are_not_there_are_refused(study_factory: StudyFactory, folder: Path) -> None:
-    study = played(study_factory({"n": [3, 4]}, parameters={"max_rounds": 1}))
-    with pytest.raises(UsageError, match="n=7"):
-        chosen(study, {"n": "7"}, 10, journals=False)
+# Games that were played elsewhere: as much as is there
+
+
+def imported(path: Path, form: str, keep_damaged: bool = False) -> Study:
+    Path("config").mkdir(exist_ok=True)
+    return load_study(import_games(form, path, "theirs", keep_damaged).study)
+
+
+def test_published_games_show_their_words_and_actions_without_prompts(folder: Path) -> None:
+    write_cheap_talk(Path("raw"), 1, cheap_talk(["ssh", "hhh"], adversary=3))
+    study = imported(Path("raw"), "byzantine-cheap-talk")
+    [game] = data_of(study)
+    [adversary] = [agent["name"] for agent in game["agents"] if agent["framed"]]
+    assert game["cells"][adversary, 1][:2] == ("Hunt Hare", "stag")
+    assert {(row["system"], row["user"]) for row in game["attempts"]} == {(None, None)}
+    assert {row["parsed"]["action"] for row in game["attempts"] if row["phase"] == "act"} == {"Hunt Stag", "Hunt Hare"}
+    assert len({agent["player"] for agent in game["agents"]}) == 3
+    shown = chosen(study, {}, 10, journals=False)
+    assert index_content(shown, read_rows(shown.parts))["imported"] is True
+
+
+def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> None:
+    links = [["agent_1", "agent_2"], ["agent_2", "agent_3"]]
+    [game] = data_of(imported(write_lines(Path("games.jsonl"), reply_lines(["ssh", "sss"], links=links)), "jsonl"))
+    assert {agent["name"]: agent["hears"] for agent in game["agents"]} == {
+        "agent_1": ["agent_2"],
+        "agent_2": ["agent_1", "agent_3"],
+        "agent_3": ["agent_2"],
+    }
+    first = game["attempts"][0]
+    assert (first["system"], first["user"]) == ("You hunt.", "Round 1: signal?")
+
+
+def test_a_reply_that_is_missing_is_marked(folder: Path) -> None:
+    lines = reply_lines(["ss", "ss"])
+    lines[-1]["text"] = "nothing of use"
+    [game] = data_of(imported(write_lines(Path("games.jsonl"), lines), "jsonl", keep_damaged=True))
+    assert game["cells"]["agent_2", 2][0] == "idle"
+    assert "no usable reply" in game["cells"]["agent_2", 2][2]

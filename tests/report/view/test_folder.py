@@ -1,20 +1,81 @@
-"""The folder of the explorer: what is in it, what is made anew, and what stays."""
+"""What the explorer shows, in which files, what is made anew, and what stays."""
 
 from pathlib import Path
 
 import pytest
 
+from parley import paths
+from parley.errors import RecordError
+from parley.play.simulate import simulate
+from parley.report.view import chosen as view_chosen
 from parley.report.view import folder as view_folder
+from parley.report.view.chosen import chosen
 from parley.study import Study
 from support.demo_study import files_in
 from support.forging import forge
+from support.pages import games_of, index_of, small_played, unpacked, written
 from support.studies import StudyFactory
-from support.viewed import games_of, index_of, small_played, unpacked, written
 
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
     return small_played(study_factory)
+
+
+@pytest.fixture
+def unfinished(study_factory: StudyFactory) -> Study:
+    """Two conditions of three seeds, of which the last simulation was not played."""
+    made = study_factory({"n": [3, 4]}, seeds=3, parameters={"max_rounds": 1})
+    for simulation in list(made.simulations())[:-1]:
+        simulate(made, simulation.record(made.name), [], 0.0)
+    return made
+
+
+# What is chosen
+
+
+def seeds(study: Study, most: int = 100) -> list[list[int]]:
+    return [[found.simulation.seed for found in part.simulations] for part in chosen(study, {}, most, False).parts]
+
+
+def test_all_that_was_played_is_shown_a_file_per_condition(unfinished: Study) -> None:
+    shown = chosen(unfinished, {}, 100, journals=False)
+    assert [part.file for part in shown.parts] == ["data/0001.js", "data/0002.js"]
+    assert seeds(unfinished) == [[0, 1, 2], [0, 1]]
+    assert (shown.simulations, shown.unfinished, shown.left_out) == (5, 1, None)
+    # Journals are shown where they are wanted.
+    journal = paths.journal(list(unfinished.simulations())[-1].record(unfinished.name))
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    Path(journal).write_bytes(b"")
+    assert seeds(unfinished) == [[0, 1, 2], [0, 1]]
+    shown = chosen(unfinished, {}, 100, journals=True)
+    assert [found.running for found in shown.parts[1].simulations] == [False, False, True]
+    assert shown.unfinished == 1
+
+
+def test_what_is_left_out_is_told_with_the_options_that_show_it(unfinished: Study) -> None:
+    shown = chosen(unfinished, {"n": "4"}, 100, journals=False)
+    assert [part.name for part in shown.parts] == ["0002"]  # keeps its number
+    assert [words in str(shown.left_out) for words in ("n=4", "1 of 2", "--where")] == [True] * 3
+    assert seeds(unfinished, most=3) == [[0, 1], [0]]  # the lowest
+    told = str(chosen(unfinished, {}, 3, journals=False).left_out)
+    assert told.startswith("2 of 5 simulations are left out")
+    assert [words in told for words in ("--where", "--most")] == [True] * 2
+
+
+def test_a_large_condition_has_several_files(unfinished: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = max(found.size for part in chosen(unfinished, {}, 100, False).parts for found in part.simulations)
+    monkeypatch.setattr(view_chosen, "_PART_BYTES", 2 * size)
+    assert [part.name for part in chosen(unfinished, {}, 100, False).parts] == ["0001-1", "0001-2", "0002"]
+    assert seeds(unfinished) == [[0, 1], [2], [0, 1]]
+
+
+def test_a_study_without_results_says_how_to_get_some(study_factory: StudyFactory) -> None:
+    with pytest.raises(RecordError, match=r"^small: no results yet in results/small; .*snakemake"):
+        chosen(study_factory(), {}, 100, journals=True)
+
+
+# The folder
 
 
 def test_the_page_and_its_data_files_hold_every_simulation(study: Study) -> None:
@@ -23,13 +84,17 @@ def test_the_page_and_its_data_files_hold_every_simulation(study: Study) -> None
     rows = index["simulations"]
     for place, name in enumerate(rows["id"]):
         file = index["conditions"][rows["condition"][place]]["parts"][rows["part"][place]]
-        games = games_of(unpacked((folder / file).read_text()))
-        [game] = [game for game in games if game["id"] == name]
+        [game] = [game for game in games_of(unpacked((folder / file).read_text())) if game["id"] == name]
         assert (game["seed"], game["outcome"]) == (rows["seed"][place], rows["outcome"][place])
         assert len(game["attempts"]) == rows["replies"][place]
+    # Files of an earlier view go, and others stay.
+    (folder / "data" / "0007.js").write_text("old")
+    (folder / "notes.txt").write_text("mine")
+    written(study, most=2)
+    assert [(folder / file).exists() for file in ("data/0007.js", "notes.txt")] == [False, True]
 
 
-def test_only_data_files_whose_records_changed_are_made_anew(study: Study) -> None:
+def test_only_data_files_whose_records_changed_are_made_anew(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files_in(written(study) / "data")
     assert files_in(written(study) / "data") == before
     record = next(study.simulations()).record(study.name)
@@ -39,24 +104,7 @@ def test_only_data_files_whose_records_changed_are_made_anew(study: Study) -> No
     forge(record, rows=lambda rows: rows[0].update(text="other"))
     after = files_in(written(study) / "data")
     assert [path.name for path in sorted(before) if after[path] != before[path]] == ["0001.js"]
-    assert {path for path in before if path.read_bytes() != content[path]} == {folder_file(study, "0001")}
-
-
-def test_what_reads_the_records_makes_them_anew_when_it_changes(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = files_in(written(study) / "data")
+    assert [path.name for path in before if path.read_bytes() != content[path]] == ["0001.js"]
     monkeypatch.setattr(view_folder, "_code", lambda: "of another version")
-    after = files_in(written(study) / "data")
-    assert all(after[path] != before[path] for path in before)
-
-
-def test_files_of_an_earlier_view_go_and_others_stay(study: Study) -> None:
-    folder = written(study)
-    (folder / "data" / "0007.js").write_text("old")
-    (folder / "notes.txt").write_text("mine")
-    written(study, most=2)
-    assert not (folder / "data" / "0007.js").exists()
-    assert (folder / "notes.txt").exists()
-
-
-def folder_file(study: Study, name: str) -> Path:
-    return Path("results") / study.name / "view" / "data" / f"{name}.js"
+    anew = files_in(written(study) / "data")
+    assert all(anew[path] != after[path] for path in after)

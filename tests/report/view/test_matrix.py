@@ -85,21 +85,13 @@ def test_a_game_that_tells_nothing_is_shown_by_its_replies() -> None:
     assert found.cells["agent_2", 1].text == "act: plain words"
     assert (found.framed, found.framed_label) == ({"agent_2"}, "byzantine")
     assert list(found.agents) == ["agent_1", "agent_10", "agent_2"]
-
-
-def test_what_the_game_cannot_tell_of_is_shown_by_its_replies() -> None:
-    found = matrix(Broken(), OUTCOME, [{}], ROLES, [attempt(parsed={"word": "stag"})])
-    assert found.cells["agent_1", 1].text == "stag"
-
-
-def test_a_reason_is_shown_only_where_there_is_nothing_shorter() -> None:
-    said = [
-        attempt(parsed={"value": 13, "why": "most agents propose it"}),
-        attempt("agent_10", parsed={"why": "most agents propose it"}),
-    ]
+    broken = matrix(Broken(), OUTCOME, [{}], ROLES, [attempt(parsed={"word": "stag"})])
+    assert broken.cells["agent_1", 1].text == "stag"
+    # A reason is shown only where there is nothing shorter.
+    why = "most agents propose it"
+    said = [attempt(parsed={"value": 13, "why": why}), attempt("agent_10", parsed={"why": why})]
     found = matrix(Evidence(), OUTCOME, [], ROLES, said)
-    assert found.cells["agent_1", 1].text == "13"
-    assert found.cells["agent_10", 1].text == "most agents propose it"
+    assert [found.cells[name, 1].text for name in ("agent_1", "agent_10")] == ["13", why]
 
 
 def test_failed_and_repeated_replies_are_marked() -> None:

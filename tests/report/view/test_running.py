@@ -16,8 +16,8 @@ from parley.report.view.content import part_content
 from parley.report.view.running import running_game
 from parley.study import Study
 from support.hunting import HUNTERS
+from support.pages import Json, data_of, games_of
 from support.studies import StudyFactory
-from support.viewed import Json, data_of, games_of
 
 
 def interrupted(study: Study, replies: int, record: Path | None = None) -> Path:
@@ -81,21 +81,16 @@ def test_a_reply_that_will_be_asked_for_again_leaves_its_round_open(study_factor
     assert {place[1] for place in game["cells"]} == {0, 1}
 
 
-@pytest.mark.parametrize("change", [{"simulation": "0" * 64, "format": 1}, {"no": "journal"}])
-def test_a_journal_of_another_simulation_is_named(study_factory: StudyFactory, change: Json) -> None:
+def test_a_journal_of_another_simulation_or_of_other_questions_is_named(study_factory: StudyFactory) -> None:
     study = study_factory(parameters={"max_rounds": 1})
     journal = interrupted(study, 2)
-    journal.write_bytes(checked_line(change) + b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
-    found = chosen(study, {}, 10, journals=True).parts[0].simulations[0]
-    with pytest.raises(JournalError, match="belongs to another simulation"):
-        running_game(found)
-    assert "damaged" in shown(study)
-
-
-def test_replies_to_other_questions_are_refused(study_factory: StudyFactory) -> None:
-    study = study_factory(parameters={"max_rounds": 1})
-    journal = interrupted(study, 2)
-    head, first, _ = journal.read_bytes().splitlines(keepends=True)
+    head, first, second = journal.read_bytes().splitlines(keepends=True)
+    for change in ({"simulation": "0" * 64, "format": 1}, {"no": "journal"}):
+        journal.write_bytes(checked_line(change) + first + second)
+        found = chosen(study, {}, 10, journals=True).parts[0].simulations[0]
+        with pytest.raises(JournalError, match="belongs to another simulation"):
+            running_game(found)
+        assert "damaged" in shown(study)
     other = json.loads(first[9:]) | {"ask": "0" * 64}
     journal.write_bytes(head + checked_line(other))
     assert "another version" in shown(study)["damaged"]

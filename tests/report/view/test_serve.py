@@ -12,12 +12,13 @@ from parley.report.view.chosen import chosen
 from parley.report.view.serve import ServedView, ViewServer
 from parley.study import Study
 from support.forging import forge
+from support.pages import games_of, index_of, unpacked
 from support.studies import StudyFactory
-from support.viewed import games_of, index_of, unpacked
 
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
+    """Of two conditions with two simulations each, the last one is not played."""
     made = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
     for simulation in list(made.simulations())[:-1]:
         simulate(made, simulation.record(made.name), [], 0.0)
@@ -48,11 +49,8 @@ def ask(server: ViewServer, path: str, method: str = "GET", **headers: str) -> t
         connection.close()
 
 
-def test_it_listens_on_loopback_alone(server: ViewServer) -> None:
+def test_the_page_the_index_and_the_data_are_served_on_loopback_alone(server: ViewServer, study: Study) -> None:
     assert server.server_address[0] == "127.0.0.1"
-
-
-def test_the_page_the_index_and_the_data_are_served(server: ViewServer) -> None:
     for path in ("/", "/index.html"):
         response, html = ask(server, path)
         assert response.status == 200
@@ -65,10 +63,7 @@ def test_the_page_the_index_and_the_data_are_served(server: ViewServer) -> None:
     assert unpacked(script) | {"written": ""} == index | {"written": ""}
     _, script = ask(server, f"/{index['conditions'][1]['parts'][0]}?now")
     assert [game["id"] for game in games_of(unpacked(script))] == index["simulations"]["id"][2:]
-
-
-def test_what_is_played_meanwhile_is_there_when_it_is_asked_for(server: ViewServer, study: Study) -> None:
-    ask(server, "/")
+    # What is played meanwhile is there when it is asked for.
     record = list(study.simulations())[-1].record(study.name)
     simulate(study, record, [], 0.0)
     _, html = ask(server, "/")
@@ -78,52 +73,30 @@ def test_what_is_played_meanwhile_is_there_when_it_is_asked_for(server: ViewServ
     forge(record, rows=lambda rows: rows[0].update(text='{"changed": 1}'))
     games = games_of(unpacked(ask(server, "/data/0002.js")[1]))
     assert games[1]["attempts"][0]["text"] == '{"changed": 1}'
-
-
-@pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:80", ""])
-def test_other_names_of_this_machine_are_refused(server: ViewServer, host: str) -> None:
-    response, text = ask(server, "/", Host=host)
-    assert (response.status, "index" in text) == (403, False)
-
-
-def test_its_other_name_is_answered(server: ViewServer) -> None:
-    assert ask(server, "/", Host=f"localhost:{server.server_port}")[0].status == 200
-
-
-def test_pages_of_other_sites_get_no_data(server: ViewServer) -> None:
-    assert ask(server, "/data/0001.js", Sec_Fetch_Site="cross-site")[0].status == 403
-    assert ask(server, "/data/0001.js", Sec_Fetch_Site="same-site")[0].status == 403
-    assert ask(server, "/data/0001.js", Sec_Fetch_Site="same-origin")[0].status == 200
-    assert ask(server, "/", Sec_Fetch_Site="none")[0].status == 200
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/data/0009.js", "/data/", "/data/../small.yaml", "/../small.yaml", "/small.yaml", "//etc/passwd"),
-        *("/data/%2e%2e/small.yaml", "/data/0001.js/..", "/results/small/view/index.html", "/data/0001.js%00"),
-    ],
-)
-def test_nothing_else_is_there(server: ViewServer, path: str) -> None:
-    response, text = ask(server, path)
-    assert (response.status, text) == (404, "no such file\n")
-
-
-def test_only_questions_are_answered(server: ViewServer) -> None:
-    response, text = ask(server, "/", "HEAD")
-    assert (response.status, text) == (200, "")
-    assert int(response.getheader("Content-Length") or 0) > 1000
-    assert ask(server, "/", "POST")[0].status == 501
-
-
-def test_what_goes_wrong_meanwhile_is_told(server: ViewServer, study: Study) -> None:
+    # What goes wrong meanwhile is told.
     for simulation in study.simulations():
-        simulation.record(study.name).unlink(missing_ok=True)
+        simulation.record(study.name).unlink()
     response, text = ask(server, "/")
     assert (response.status, text.startswith("parley: small: no results yet")) == (500, True)
 
 
-def test_a_port_that_is_taken_is_named(server: ViewServer) -> None:
+def test_other_names_other_sites_and_other_files_are_refused(server: ViewServer) -> None:
+    for host in ("example.org", "127.0.0.1", "127.0.0.1:1", "localhost.example.org:80", ""):
+        response, text = ask(server, "/", Host=host)
+        assert (response.status, "index" in text) == (403, False), host
+    assert ask(server, "/", Host=f"localhost:{server.server_port}")[0].status == 200
+    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+        assert ask(server, "/data/0001.js", Sec_Fetch_Site=site)[0].status == status, site
+    for path in (
+        *("/data/0009.js", "/data/", "/data/../small.yaml", "/../small.yaml", "/small.yaml", "//etc/passwd"),
+        *("/data/%2e%2e/small.yaml", "/data/0001.js/..", "/results/small/view/index.html", "/data/0001.js%00"),
+    ):
+        response, text = ask(server, path)
+        assert (response.status, text) == (404, "no such file\n"), path
+    response, text = ask(server, "/", "HEAD")
+    assert (response.status, text) == (200, "")
+    assert int(response.getheader("Content-Length") or 0) > 1000
+    assert ask(server, "/", "POST")[0].status == 501
     with pytest.raises(UsageError, match=f"--port {server.server_port}: .*choose another"):
         ViewServer(server.view, server.server_port)
 

@@ -1,4 +1,4 @@
-"""The pages of `parley view` in a real browser, opened from a file."""
+"""The report and the pages of `parley view` in a real browser, opened from a file. One browser runs all of it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,32 +10,67 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from parley.cli.program import commands
+from parley.report.compare import compare
+from parley.report.page import report
 from parley.report.view.writing import data_js
-from support.browser import chromium
-from support.explored import (
+from support.pages import (
     HOSTILE,
     LIARS,
     OUTCOMES,
     ROUNDS,
+    chromium,
     condition_data,
     simulation_id,
     study_index,
+    with_pictures,
     write_explorer,
 )
+from support.studies import make_study
 
 pytestmark = pytest.mark.slow
 SEEDS = 8
+ALL = len(LIARS) * SEEDS
 # Of the first condition: a plain game, the hostile one, the damaged one; and the same seed as the first in the others.
 PLAIN, HARMFUL, DAMAGED = (simulation_id(place)[:8] for place in range(3))
 ONE_LIAR, TWO_LIARS = (simulation_id(SEEDS * liars)[:8] for liars in LIARS[1:])
+PLACES = (
+    "#/",
+    f"#/game/{HARMFUL}?agent=agent_2&round=2&diff=prev",
+    f"#/compare/{PLAIN}/{TWO_LIARS}?agent=agent_4&round=3",
+    "#/pairs?a=0000&b=0001",
+    f"#/read/{HARMFUL}",
+    "#/?q=nothing",
+)
 MINE = re.compile(r"^(file|data):")
 Open = Callable[..., Any]
 
+GRIDS = """
+  - {model: [majority, random], n: [4, 6], b: [0, 1], byzantine: [random, silent], prompt: [may_exist, none_exist]}
+"""
+QUESTION = """
+questions:
+  - {name: who, outcome: valid_consensus, compare: model, over: [n, prompt, b, byzantine], smallest: 0.2}
+"""
+
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    # No longer than this module: as long as Playwright runs, no other test can run an event loop of its own.
+def reports(home: Path) -> Path:
+    """The folder of the report of a study, of a page that compares two, and, beside it, the explorer of the first."""
+    studies = [make_study(GRIDS, extra=QUESTION), make_study(GRIDS.replace("[4, 6]", "4"), name="other")]
+    with_pictures(studies[0])
+    made = CliRunner().invoke(commands, ["view", str(studies[0].file)])
+    assert made.exit_code == 0, made.output
+    report(studies[0])
+    compare(studies)
+    return home / "results" / "tiny" / "report"
+
+
+@pytest.fixture(scope="module")
+def browser(reports: Path) -> Iterator[Any]:
+    """A browser, once the studies are played: while Playwright runs, nothing else can run an event loop."""
     with chromium() as started:
         yield started
 
@@ -67,6 +102,12 @@ def opened(browser: Any, site: Path) -> Iterator[Open]:
     assert not complaints
 
 
+def go(tab: Any, address: str, until: str) -> None:
+    """Open another address in a tab, and wait for something there."""
+    tab.evaluate("where => { location.hash = where; }", address)
+    tab.wait_for_selector(until)
+
+
 def texts(tab: Any, selector: str) -> list[str]:
     return [text.strip() for text in tab.locator(selector).all_inner_texts()]
 
@@ -87,17 +128,17 @@ def focused(tab: Any) -> str:
     return tab.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText")
 
 
+# The explorer: the list
+
+
 def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) -> None:
     tab = opened(viewport={"width": 1300, "height": 1300})
-    assert games_listed(tab) == len(LIARS) * SEEDS
+    assert games_listed(tab) == ALL
     # By hand: of the first eight, outcome 7 * place % 3; the third is damaged.
-    assert texts(tab, "#row-0 small") == [
-        "3 agreed on a value, 3 no agreement, 1 agreed on a wrong value, 1 damaged record"
-    ]
-    assert texts(tab, "#row-3 [role=gridcell]")[-2:] == [
-        "seed=2.parquet: its checksum does not fit; play it again",
-        DAMAGED,
-    ]
+    [counts] = texts(tab, "#row-0 small")
+    assert counts == "3 agreed on a value, 3 no agreement, 1 agreed on a wrong value, 1 damaged record"
+    told, short = texts(tab, "#row-3 [role=gridcell]")[-2:]
+    assert ("its checksum does not fit" in told, short) == (True, DAMAGED)
     assert "1" in texts(tab, "#outcome-\\(running\\) b")
     assert tab.get_attribute("#row-0 button", "title") == "liars=0"  # it may be cut
 
@@ -115,8 +156,7 @@ def test_filters_and_order_live_in_the_address(opened: Open) -> None:
     seeds = [int(cells[2]) for cells in (texts(tab, f"#row-{row} [role=gridcell]") for row in range(shown))]
     assert seeds == sorted(seeds, reverse=True)
     assert tab.get_attribute("[role=columnheader]:has(#sort-seed)", "aria-sort") == "descending"
-    again = opened(tab.evaluate("location.hash"))
-    assert games_listed(again) == shown
+    assert games_listed(opened(tab.evaluate("location.hash"))) == shown
     tab.click("#clear")
     assert address(tab) == "#/?sort=-seed"
     tab.fill("#search", f"liars=2 {ONE_LIAR}")
@@ -129,18 +169,33 @@ def test_filters_and_order_live_in_the_address(opened: Open) -> None:
 def test_links_from_a_report_choose_simulations(opened: Open) -> None:
     tab = opened(f"#/?ids={PLAIN},{TWO_LIARS}")
     assert games_listed(tab) == 2
-    tab.evaluate("location.hash = '#/?condition=0001&outcome=agreed'")
-    tab.wait_for_selector("#drop-condition")
+    go(tab, "#/?condition=0001&outcome=agreed", "#drop-condition")
     rows = [texts(tab, f"#row-{at} [role=gridcell]") for at in range(1, games_listed(tab))]
     assert {cells[1] for cells in rows} == {"1"}
-    indicated = opened("#/?outcome=fast&condition=0001")  # an indicator: true of every other simulation
-    assert games_listed(indicated) == SEEDS // 2
-    indicated.click("#drop-fast")
-    assert games_listed(indicated) == SEEDS
+    go(tab, "#/?outcome=fast&condition=0001", "#drop-fast")  # an indicator: true of every other simulation
+    assert games_listed(tab) == SEEDS // 2
+    tab.click("#drop-fast")
+    assert games_listed(tab) == SEEDS
     folded = opened("#/?fold=1")
     assert games_listed(folded) == 0
     folded.click("#row-1 button")
     assert games_listed(folded) == SEEDS
+
+
+def test_only_rows_in_sight_exist_among_ten_thousand(opened: Open, tmp_path: Path) -> None:
+    tab = opened(page=write_explorer(tmp_path, study_index(3334), []))
+    rows = "document.querySelectorAll('.rows .row').length"
+    assert tab.evaluate(rows) < 60
+    tab.focus("#list")
+    tab.keyboard.press("End")
+    tab.wait_for_selector(f"text={simulation_id(10_001)[:8]}")
+    assert tab.evaluate(rows) < 60
+    assert tab.get_attribute("#list", "aria-rowcount") == str(3 * 3334 + len(LIARS) + 1)
+    tab.click("#sort-seed")
+    assert tab.evaluate(rows) < 60
+
+
+# Keys
 
 
 def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
@@ -177,22 +232,17 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     assert address(tab) == "#/?outcome=agreed"
 
 
-def test_keys_reach_the_list_at_once_and_go_on_where_the_reader_was(opened: Open) -> None:
+def test_keys_go_on_where_the_reader_was_and_to_the_next_game_that_ended_alike(opened: Open) -> None:
     tab = opened()
     tab.keyboard.press("ArrowDown")
     assert focused_row(tab) == "row-0"
-    tab.evaluate("ids => { location.hash = ids; }", f"#/game/{simulation_id(4)[:8]}")
-    tab.wait_for_selector(".matrix")
+    go(tab, f"#/game/{simulation_id(4)[:8]}", ".matrix")
     tab.keyboard.press("Escape")
     tab.wait_for_selector("#list")
-    tab.keyboard.press("ArrowDown")
-    assert focused_row(tab) == "row-5"  # a row names the condition
-    tab.keyboard.press("ArrowDown")
-    assert focused_row(tab) == "row-6"
-
-
-def test_the_next_game_is_the_next_that_ended_alike(opened: Open) -> None:
-    tab = opened(f"#/game/{PLAIN}")
+    for row in ("row-5", "row-6"):  # a row names the condition
+        tab.keyboard.press("ArrowDown")
+        assert focused_row(tab) == row
+    go(tab, f"#/game/{PLAIN}", ".matrix")
     tab.keyboard.press("n")
     tab.wait_for_function("was => !location.hash.includes(was)", arg=PLAIN)
     assert address(tab) == f"#/game/{simulation_id(3)[:8]}"  # seeds 1 and 2 ended otherwise
@@ -213,15 +263,18 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened: Open) -> None:
     assert {"nav-list", "nav-pairs", "partners", "diff", "phase-propose", "phase-vote"} <= reached
 
 
+# One game
+
+
 def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
     tab = opened(f"#/game/{HARMFUL}")
+    tab.hover("td[aria-label^='agent_1, round 1']")
+    assert tab.inner_text(".hearing") == "agent_1 hears agent_2, agent_4"
+    assert texts(tab, ".heard .name") == ["agent_2", "agent_4"]
     tab.click("td[aria-label^='agent_2, round 2']")
-    attempts = tab.locator(".attempt")
-    assert attempts.count() == 2
-    failed = attempts.nth(0).inner_text()
+    failed, good = texts(tab, ".attempt")
     assert "Attempt 1 of 2" in failed
     assert "invalid_json" in failed
-    good = attempts.nth(1).inner_text()
     assert "122 tokens in · 14 out · 0.25 s · temperature 0.7 · ended by stop · seed 1001" in good
     assert "Your number is 22." in good
     tab.click("#phase-vote")
@@ -233,22 +286,18 @@ def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
     tab.wait_for_selector(".reasoning >> text=I think.")
 
 
-def test_what_an_imported_game_does_not_say_is_not_made_up(opened: Open, tmp_path: Path) -> None:
+def test_what_a_game_does_not_say_is_not_made_up_and_nothing_is_chosen_before_the_reader_does(
+    opened: Open, tmp_path: Path
+) -> None:
     page = write_explorer(tmp_path, study_index(SEEDS, imported=True))
-    tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=1", page)
-    facts = "121 tokens in · 14 out · 0.25 s · ended by stop"
-    assert facts in texts(tab, ".facts")
-
-
-def test_nothing_is_chosen_in_a_game_with_a_round_0_until_the_reader_does(opened: Open, tmp_path: Path) -> None:
-    index = study_index(SEEDS)
-    page = write_explorer(tmp_path, index)
-    content = condition_data(index, 0)
+    content = condition_data(study_index(SEEDS), 0)
     content["simulations"][0]["rounds"] = [0, *ROUNDS]
     (page.parent / "data" / "0000.js").write_text(data_js("0000", content), encoding="utf-8")
     tab = opened(f"#/game/{PLAIN}", page)
     tab.wait_for_selector(".matrix")
     assert "Choose a cell" in tab.inner_text(".side")
+    go(tab, f"#/game/{PLAIN}?agent=agent_2&round=1", ".facts")
+    assert "121 tokens in · 14 out · 0.25 s · ended by stop" in texts(tab, ".facts")  # no temperature, no seed
 
 
 def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
@@ -268,11 +317,31 @@ def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
     assert tab.locator(".sent ins").count() == 0
 
 
-def test_neighbors_are_shown_for_the_agent_in_focus(opened: Open) -> None:
-    tab = opened(f"#/game/{PLAIN}")
-    tab.hover("td[aria-label^='agent_1, round 1']")
-    assert tab.inner_text(".hearing") == "agent_1 hears agent_2, agent_4"
-    assert texts(tab, ".heard .name") == ["agent_2", "agent_4"]
+def test_a_game_is_read_from_start_to_end(opened: Open) -> None:
+    tab = opened(f"#/read/{HARMFUL}")
+    tab.wait_for_selector(".transcript")
+    assert texts(tab, ".transcript h2") == [f"Round {number}" for number in ROUNDS]
+    assert tab.locator(".turn").count() == 4 * 2 * len(ROUNDS)
+    assert tab.locator(".turn .note.bad").count() == 1
+    tab.check("#with-prompts")
+    assert "Your number is 22." in tab.inner_text(".transcript")
+    tab.emulate_media(media="print")
+    assert (tab.is_visible("#nav"), tab.is_visible(".transcript")) == (False, True)
+    assert len(tab.pdf()) > 10_000
+    tab.emulate_media(media="screen")
+    tab.keyboard.press("r")
+    tab.wait_for_selector(".matrix")
+    listed = opened("#/", viewport={"width": 1300, "height": 300})
+    shown = games_listed(listed)
+    listed.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert shown < games_listed(listed) == ALL
+
+
+# Pairs
+
+
+def status(tab: Any) -> str:
+    return tab.inner_text("[role=status] >> nth=0")
 
 
 def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> None:
@@ -296,14 +365,12 @@ def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> No
     assert tab.evaluate("document.activeElement.id") == "phase-vote-1"
 
 
-def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
+def test_discordant_pairs_of_two_conditions_and_of_two_outcomes_of_the_same_games(opened: Open) -> None:
     tab = opened("#/pairs?a.liars=0&b=0001&outcome=agreed")
-    agreed = OUTCOMES[0]["name"]
     names = study_index(SEEDS)["simulations"]["outcome"]
     ended = [seed for seed in range(SEEDS) if names[seed] and names[SEEDS + seed]]  # the damaged one is in no pair
-    differ = [seed for seed in ended if (names[seed] == agreed) != (names[SEEDS + seed] == agreed)]
-    counts = f"{len(differ)} of {len(ended)} pairs differ"
-    assert tab.inner_text("[role=status] >> nth=0").startswith(f"{counts}: 3 only in A, ")
+    differ = [seed for seed in ended if (names[seed] == "agreed") != (names[SEEDS + seed] == "agreed")]
+    assert status(tab).startswith(f"{len(differ)} of {len(ended)} pairs differ: 3 only in A, ")
     assert texts(tab, ".pairs tbody th") == [str(seed) for seed in differ]
     tab.select_option("#pairs-outcome", "fast")  # equal in all pairs
     assert "No pair differs." in tab.inner_text("main")
@@ -312,105 +379,63 @@ def test_discordant_pairs_of_two_conditions(opened: Open) -> None:
     tab.wait_for_selector(".matrix")
     assert address(tab) == f"#/compare/{PLAIN}/{ONE_LIAR}"
 
-
-def test_an_address_of_a_condition_that_is_not_there_says_so(opened: Open) -> None:
-    tab = opened("#/pairs?a.liars=99&b.liars=1")
-    assert "The address names a condition that is not in this study." in tab.inner_text("main")
-    assert address(tab) == "#/pairs?a.liars=99&b.liars=1"  # as it was sent
-    tab.select_option("#pairs-A", "0000")
-    assert "pairs differ" in tab.inner_text("main")
-    assert "not in this study" not in opened("#/pairs?a=0000").inner_text("main")
-
-
-def test_an_address_that_fits_several_conditions_says_so(opened: Open) -> None:
-    tab = opened("#/pairs?a.prompt=plain&b.liars=1&outcome=agreed")
-    assert f"The address fits {len(LIARS)} conditions as A. Choose one." in tab.inner_text("main")
-    assert address(tab) == "#/pairs?a.prompt=plain&b.liars=1&outcome=agreed"
-    tab.select_option("#pairs-A", "0000")
-    assert "pairs differ" in tab.inner_text("main")
-
-
-def test_pairs_that_differ_in_a_number_begin_with_those_that_differ_most(opened: Open, tmp_path: Path) -> None:
-    index = study_index(SEEDS)
-    shares, moves = (quantity["values"] for quantity in index["quantities"])
-    shares[: 2 * SEEDS] = [0.5] * SEEDS + [0.5, 0.75, 0.5, 0.25, None, 1.0, 0.5, 0.5]  # seed 2 of the first is damaged
-    moves[: 2 * SEEDS] = [1] * SEEDS + [1, 1, 1, 1, 1, 1, 1, 2.5]
-    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
-    status = "3 of 6 pairs differ: 1 higher in A, 2 higher in B. Over all pairs B is 8.3 points higher on average."
-    assert tab.inner_text("[role=status] >> nth=0") == status
-    assert texts(tab, ".pairs tbody th") == ["5", "1", "3"]
-    assert texts(tab, ".pairs tbody tr:first-child small") == ["50%", "100%"]
-    tab.select_option("#pairs-outcome", "moves")
-    assert texts(tab, ".pairs tbody small") == ["1", "2.5"]
-
-
-def test_numbers_that_are_alike_on_average_are_said_to_be(opened: Open, tmp_path: Path) -> None:
-    index = study_index(SEEDS)
-    shares = index["quantities"][0]["values"]
-    shares[:SEEDS] = [0.333333] * SEEDS
-    shares[SEEDS : 2 * SEEDS] = [0.666667, 0.666667, 0.5, 0.0, 0.333333, 0.0, 0.333333, 0.333333]  # rounded thirds
-    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
-    told = "4 of 7 pairs differ: 2 higher in A, 2 higher in B. On average they are alike."
-    assert tab.inner_text("[role=status] >> nth=0") == told
-
-
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ("outcome=typo", "names an outcome that this game does not have"),
-        ("outcome=agreed&outcome.b=typo", "names an outcome that this game does not have"),
-        ("outcome=moves&outcome.b=agreed", "compares two things that are not alike"),
-        ("outcome=agreed&outcome.b=share", "compares two things that are not alike"),
-        ("outcome.b=agreed", "compares two things that are not alike"),
-    ],
-)
-def test_an_address_that_compares_what_cannot_be_says_so(opened: Open, asked: str, why: str) -> None:
-    tab = opened(f"#/pairs?a.liars=0&b.liars=1&{asked}")
-    assert f"The address {why}. Choose one." in tab.inner_text("main")
-    assert address(tab) == f"#/pairs?a.liars=0&b.liars=1&{asked}"
-    tab.select_option("#pairs-outcome", "agreed")
-    assert "pairs differ" in tab.inner_text("main")
-
-
-def test_two_outcomes_are_compared_also_in_the_same_games(opened: Open) -> None:
-    names = study_index(SEEDS)["simulations"]["outcome"]
-    ended = [seed for seed in range(SEEDS) if names[seed]]
     tab = opened("#/pairs?a.liars=0&b.liars=0&outcome=agreed&outcome.b=fast")
-    first, second = ([names[seed] == "agreed" for seed in ended], [seed % 2 == 0 for seed in ended])
-    only_first = sum(a and not b for a, b in zip(first, second, strict=True))
-    only_second = sum(b and not a for a, b in zip(first, second, strict=True))
-    told = f"{only_first + only_second} of {len(ended)} pairs differ: {only_first} only in A, {only_second} only in B."
-    assert tab.inner_text("[role=status] >> nth=0") == told
+    ended = [seed for seed in range(SEEDS) if names[seed]]
+    sides = [(names[seed] == "agreed", seed % 2 == 0) for seed in ended]
+    only = [sum(one and not other for one, other in of) for of in (sides, [(b, a) for a, b in sides])]
+    assert status(tab) == f"{sum(only)} of {len(ended)} pairs differ: {only[0]} only in A, {only[1]} only in B."
     assert tab.locator(".pairs tbody a.button").count() == 0  # no game beside itself
     assert texts(tab, ".pairs th[scope=col]")[1:3] == ["A: agreed on a value", "B: agreed fast"]
     assert tab.inner_text("#pairs-outcome option:checked") == "agreed on a value in A, agreed fast in B"
     tab.select_option("#pairs-outcome", "fast")
-    assert tab.inner_text("[role=status] >> nth=0").startswith("0 of 7 pairs differ")
+    assert status(tab).startswith("0 of 7 pairs differ")
     assert "outcome.b" not in address(tab)
 
 
-def test_a_game_to_which_an_indicator_does_not_apply_is_in_no_pair(opened: Open, tmp_path: Path) -> None:
+def test_pairs_of_numbers_begin_with_those_that_differ_most(opened: Open, tmp_path: Path) -> None:
     index = study_index(SEEDS)
-    values = index["indicators"][0]["values"]
-    values[: 2 * SEEDS] = [True] * SEEDS + [False, None] * (SEEDS // 2)
-    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=fast", write_explorer(tmp_path, index))
-    # The damaged one is none either.
-    assert tab.inner_text("[role=status] >> nth=0") == "3 of 3 pairs differ: 3 only in A, 0 only in B."
+    shares, moves = (quantity["values"] for quantity in index["quantities"])
+    shares[: 2 * SEEDS] = [0.5] * SEEDS + [0.5, 0.75, 0.5, 0.25, None, 1.0, 0.5, 0.5]  # seed 2 of the first is damaged
+    moves[: 2 * SEEDS] = [1] * SEEDS + [1, 1, 1, 1, 1, 1, 1, 2.5]
+    # To this indicator, every other game of the second condition says nothing.
+    index["indicators"][0]["values"][: 2 * SEEDS] = [True] * SEEDS + [False, None] * (SEEDS // 2)
+    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
+    told = "3 of 6 pairs differ: 1 higher in A, 2 higher in B. Over all pairs B is 8.3 points higher on average."
+    assert status(tab) == told
+    assert texts(tab, ".pairs tbody th") == ["5", "1", "3"]
+    assert texts(tab, ".pairs tbody tr:first-child small") == ["50%", "100%"]
+    tab.select_option("#pairs-outcome", "moves")
+    assert texts(tab, ".pairs tbody small") == ["1", "2.5"]
+    tab.select_option("#pairs-outcome", "fast")
+    assert status(tab) == "3 of 3 pairs differ: 3 only in A, 0 only in B."
+    shares[:SEEDS] = [0.333333] * SEEDS
+    shares[SEEDS : 2 * SEEDS] = [0.666667, 0.666667, 0.5, 0.0, 0.333333, 0.0, 0.333333, 0.333333]  # rounded thirds
+    tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
+    assert status(tab) == "4 of 7 pairs differ: 2 higher in A, 2 higher in B. On average they are alike."
 
 
-def test_a_game_is_read_from_start_to_end(opened: Open) -> None:
-    tab = opened(f"#/read/{HARMFUL}")
-    tab.wait_for_selector(".transcript")
-    assert texts(tab, ".transcript h2") == [f"Round {number}" for number in ROUNDS]
-    assert tab.locator(".turn").count() == 4 * 2 * len(ROUNDS)
-    assert tab.locator(".turn .note.bad").count() == 1
-    tab.check("#with-prompts")
-    assert "Your number is 22." in tab.inner_text(".transcript")
-    tab.keyboard.press("r")
-    tab.wait_for_selector(".matrix")
+def test_an_address_that_cannot_be_followed_says_why_and_stays_as_it_was_sent(opened: Open) -> None:
+    for asked, why, chooser, choice in (
+        ("a.liars=99&b.liars=1", "a condition that is not in this study", "#pairs-A", "0000"),
+        ("a.prompt=plain&b.liars=1&outcome=agreed", f"fits {len(LIARS)} conditions as A", "#pairs-A", "0000"),
+        ("a.liars=0&b.liars=1&outcome=typo", "an outcome that this game does not have", "#pairs-outcome", "agreed"),
+        ("a.liars=0&b.liars=1&outcome=agreed&outcome.b=typo", "this game does not have", "#pairs-outcome", "agreed"),
+        ("a.liars=0&b.liars=1&outcome=moves&outcome.b=agreed", "not alike", "#pairs-outcome", "agreed"),
+        ("a.liars=0&b.liars=1&outcome=agreed&outcome.b=share", "not alike", "#pairs-outcome", "agreed"),
+        ("a.liars=0&b.liars=1&outcome.b=agreed", "not alike", "#pairs-outcome", "agreed"),
+    ):
+        tab = opened(f"#/pairs?{asked}")
+        assert why in tab.inner_text("main"), asked
+        assert address(tab) == f"#/pairs?{asked}"
+        tab.select_option(chooser, choice)
+        assert "pairs differ" in tab.inner_text("main"), asked
+        assert why not in tab.inner_text("main"), asked
 
 
-def test_hostile_text_does_nothing_and_is_seen(opened: Open, site: Path, tmp_path: Path) -> None:
+# What is hostile, damaged, or watched
+
+
+def test_hostile_text_does_nothing_and_is_seen(opened: Open, tmp_path: Path) -> None:
     tab = opened(f"#/game/{HARMFUL}?agent=agent_2&round=2")
     tab.wait_for_selector("#panel")
     assert HOSTILE.split(" \u202e")[0] in tab.inner_text(".attempt.failed")
@@ -458,7 +483,7 @@ def test_what_is_damaged_or_missing_is_said_in_its_place(opened: Open, browser: 
     assert "its checksum does not fit" in tab.inner_text(".note.bad >> nth=0")
     tab.wait_for_selector(".loading", state="detached")
     assert tab.inner_text("main").count("its checksum does not fit") == 1
-    assert "There is no simulation 123" in opened("#/game/123").inner_text("main")
+    go(tab, "#/game/123", "text=There is no simulation 123")
     page = write_explorer(tmp_path, study_index(SEEDS, left_out="Left out: 5 simulations. Choose with --where."), [0])
     (tmp_path / "data" / "0001.js").write_text('parleyData("0001", "AAAA")')
     context = browser.new_context()
@@ -467,74 +492,20 @@ def test_what_is_damaged_or_missing_is_said_in_its_place(opened: Open, browser: 
         broken.goto(page.as_uri() + f"#/game/{one}")
         broken.reload()
         broken.wait_for_selector(f"text={words}")
-    broken.goto(page.as_uri() + "#/")
-    broken.wait_for_selector("text=Left out: 5 simulations.")
+    go(broken, "#/", "text=Left out: 5 simulations.")
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(opened: Open, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    tab = opened("#/", color_scheme=scheme)
-    found = []
-    for where in (
-        "#/",
-        f"#/game/{HARMFUL}?agent=agent_2&round=2&diff=prev",
-        f"#/compare/{PLAIN}/{TWO_LIARS}?agent=agent_4&round=3",
-        "#/pairs?a=0000&b=0001",
-        f"#/read/{HARMFUL}",
-        "#/?q=nothing",
-    ):
-        tab.evaluate("where => { location.hash = where; }", where)
-        tab.wait_for_timeout(150)
-        said = axe.run(tab).response["violations"]
-        found += [(where, one["id"], node["html"][:150]) for one in said for node in one["nodes"]]
-    assert not found
-
-
-_CUT = """() => {
-    const scrolled = ".scroll, .sr, .matrix-box";
-    const beyond = (one) => !one.closest(scrolled) && one.getBoundingClientRect().right > innerWidth + 1;
-    const cut = [...document.querySelectorAll("main *")].filter(beyond).map((one) => one.outerHTML.slice(0, 90));
-    return [document.documentElement.scrollWidth, cut];
-}"""
-
-
-def test_nothing_is_cut_at_the_width_of_a_phone(opened: Open) -> None:
-    tab = opened(viewport={"width": 360, "height": 700}, is_mobile=True)
-    for where in (
-        "#/",
-        f"#/game/{HARMFUL}?agent=agent_2&round=2&diff=prev",
-        f"#/compare/{PLAIN}/{TWO_LIARS}?agent=agent_4&round=3",
-        "#/pairs?a=0000&b=0001",
-        f"#/read/{HARMFUL}",
-    ):
-        tab.evaluate("where => { location.hash = where; }", where)
-        tab.wait_for_timeout(150)
-        wide, cut = tab.evaluate(_CUT)
-        assert wide <= 360, where
-        assert not cut, where
-
-
-def test_print_leaves_the_controls_out_and_the_evidence_in(opened: Open) -> None:
-    tab = opened(f"#/read/{PLAIN}")
-    tab.wait_for_selector(".transcript")
-    tab.emulate_media(media="print")
-    assert not tab.is_visible("#nav")
-    assert tab.is_visible(".transcript")
-    assert len(tab.pdf()) > 10_000
-    tab.emulate_media(media="screen")
-    listed = opened("#/", viewport={"width": 1300, "height": 300})
-    shown = games_listed(listed)
-    listed.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert shown < games_listed(listed) == len(LIARS) * SEEDS
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
 
 
 @contextmanager
 def served(browser: Any, folder: Path) -> Iterator[tuple[Any, ThreadingHTTPServer]]:
     """A tab whose clock stands still, and a server of the folder."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     context = browser.new_context()
     tab = context.new_page()
     tab.clock.install()
@@ -549,7 +520,7 @@ def served(browser: Any, folder: Path) -> Iterator[tuple[Any, ThreadingHTTPServe
 def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
     index = study_index(SEEDS, served=True, running=True)
     write_explorer(tmp_path, index)
-    last = simulation_id(len(LIARS) * SEEDS - 1)[:8]
+    last = simulation_id(ALL - 1)[:8]
     with served(browser, tmp_path) as (tab, server):
         tab.goto(f"http://127.0.0.1:{server.server_port}/#/?q={last}")
         assert "still playing" in tab.inner_text("#row-1")
@@ -576,7 +547,7 @@ def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> Non
 
 def test_a_study_of_which_nothing_is_played_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
     later = study_index(SEEDS, served=True)
-    first = study_index(SEEDS, served=True, unfinished=len(LIARS) * SEEDS, conditions=[], pairs={"key": []})
+    first = study_index(SEEDS, served=True, unfinished=ALL, conditions=[], pairs={"key": []})
     first["simulations"] = {name: [] for name in first["simulations"]}
     first["indicators"] = [{**each, "values": []} for each in first["indicators"]]
     write_explorer(tmp_path, first)
@@ -585,12 +556,41 @@ def test_a_study_of_which_nothing_is_played_is_asked_for_again(browser: Any, tmp
         tab.wait_for_selector("text=Nothing was said yet.")
         (tmp_path / "data" / "index.js").write_text(data_js("index", later), encoding="utf-8")
         tab.clock.run_for(10_000)  # by itself
-        tab.wait_for_selector(f"text={len(LIARS) * SEEDS} of {len(LIARS) * SEEDS} simulations")
+        tab.wait_for_selector(f"text={ALL} of {ALL} simulations")
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
+# Who reads it, and with what
+
+
+def test_axe_finds_nothing_serious(opened: Open) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = []
+    # The colors alone are others in the dark.
+    for scheme, options in (("light", None), ("dark", {"runOnly": ["color-contrast"]})):
+        tab = opened("#/", color_scheme=scheme)
+        for where in PLACES:
+            tab.evaluate("where => { location.hash = where; }", where)
+            tab.wait_for_timeout(150)
+            said = axe.run(tab, options=options).response["violations"]
+            found += [(scheme, where, one["id"], node["html"][:150]) for one in said for node in one["nodes"]]
+    assert not found
+
+
+_BEYOND = """() => {
+    const scrolled = ".scroll, .sr, .matrix-box";
+    const beyond = (one) => !one.closest(scrolled) && one.getBoundingClientRect().right > innerWidth + 1;
+    const cut = [...document.querySelectorAll("main *")].filter(beyond).map((one) => one.outerHTML.slice(0, 90));
+    return [document.documentElement.scrollWidth, cut];
+}"""
+
+
+def test_nothing_is_cut_at_the_width_of_a_phone(opened: Open) -> None:
+    tab = opened(viewport={"width": 360, "height": 700}, is_mobile=True)
+    for where in PLACES:
+        tab.evaluate("where => { location.hash = where; }", where)
+        tab.wait_for_timeout(150)
+        wide, cut = tab.evaluate(_BEYOND)
+        assert (wide <= 360, cut) == (True, []), where
 
 
 def test_without_javascript_the_table_stands(opened: Open) -> None:
@@ -600,14 +600,76 @@ def test_without_javascript_the_table_stands(opened: Open) -> None:
     assert "its checksum does not fit" in tab.inner_text("body")
 
 
-def test_only_rows_in_sight_exist_among_ten_thousand(opened: Open, tmp_path: Path) -> None:
-    tab = opened(page=write_explorer(tmp_path, study_index(3334), []))
-    rows = "document.querySelectorAll('.rows .row').length"
-    assert tab.evaluate(rows) < 60
-    tab.focus("#list")
-    tab.keyboard.press("End")
-    tab.wait_for_selector(f"text={simulation_id(10_001)[:8]}")
-    assert tab.evaluate(rows) < 60
-    assert tab.get_attribute("#list", "aria-rowcount") == str(3 * 3334 + len(LIARS) + 1)
-    tab.click("#sort-seed")
-    assert tab.evaluate(rows) < 60
+# The report
+
+_CUT = """() => {
+  document.querySelectorAll("details").forEach((each) => { each.open = true; });
+  const cut = [...document.querySelectorAll(".wide")].filter((each) => each.scrollWidth > each.clientWidth);
+  return [document.documentElement.scrollWidth > innerWidth, cut.map((each) => each.getAttribute("aria-label"))];
+}"""
+
+
+def test_nothing_of_a_report_is_cut_off_at_the_right(opened: Open, reports: Path) -> None:
+    for page in reports.glob("*.html"):
+        tab = opened("", page)
+        for width in (1400, 1000, 375, 360):
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate(_CUT) == [False, []], (page.name, width)
+    tab = opened("", reports / "report.html", viewport={"width": 375, "height": 900})
+    tab.evaluate("hash => { document.querySelector('.paper p').append(' ' + hash); }", "c" * 64)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 375  # a long hash in the methods breaks
+
+
+def test_a_click_sorts_and_words_filter(opened: Open, reports: Path) -> None:
+    tab = opened("", reports / "report.html")
+    header = tab.locator("#conditions thead th", has_text="valid consensus").first
+    place = header.evaluate("each => each.cellIndex")
+    rows = "[...document.querySelectorAll('#table-conditions tbody tr')]"
+    column = f"() => {rows}.map((row) => parseFloat(row.cells[{place}].textContent))"
+    header.locator("button").click()
+    rates = tab.evaluate(column)
+    assert rates == sorted(rates)
+    assert len(set(rates)) > 1
+    header.locator("button").press("Enter")
+    assert tab.evaluate(column) == sorted(rates, reverse=True)
+    assert header.get_attribute("aria-sort") == "descending"
+    tab.fill("#conditions .filter", "random none_exist")
+    shown = tab.locator("#table-conditions tbody tr:visible")
+    assert 0 < shown.count() < len(rates)
+    assert all("none_exist" in text for text in shown.all_inner_texts())
+
+
+def test_contents_fold_on_a_phone_and_lead_into_what_is_folded(opened: Open, reports: Path) -> None:
+    tab = opened("", reports / "report.html", viewport={"width": 360, "height": 900})
+    link = tab.locator("nav a", has_text="Contrasts that differ")
+    assert not link.is_visible()
+    tab.click("nav summary")
+    assert not tab.locator("#table-contrasts").is_visible()
+    link.click()
+    assert tab.locator("#table-contrasts").is_visible()
+
+
+def test_a_report_can_be_read_without_scripts_and_on_paper(opened: Open, reports: Path) -> None:
+    tab = opened("", reports / "report.html", java_script_enabled=False)
+    assert tab.locator("#table-conditions").is_visible()
+    assert tab.locator("nav a").first.is_visible()
+    tab.click("#contrasts summary")
+    assert tab.locator("#table-contrasts").is_visible()
+    assert tab.locator("button, input").count() == 0
+    paper = opened("", reports / "report.html", viewport={"width": 800, "height": 900})
+    paper.emulate_media(media="print")
+    paper.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert paper.locator("#table-contrasts").is_visible() == (paper.locator("#contrasts.printed").count() == 1)
+    assert paper.locator("#parameters table").is_visible()
+    assert not paper.locator("nav").is_visible()
+
+
+def test_marks_and_rows_lead_to_the_games_behind_them(opened: Open, reports: Path) -> None:
+    tab = opened("", reports / "report.html")
+    tab.locator(".bars a", has=tab.locator("rect")).first.click()
+    tab.wait_for_url("**/view/index.html#/?*outcome=*")
+    assert "No simulation fits" not in tab.inner_text("main")
+    tab.go_back()
+    tab.click(".answer a")
+    tab.wait_for_url("**/view/index.html#/pairs?*")
+    tab.wait_for_selector("main h1, main h2")

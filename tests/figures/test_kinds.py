@@ -1,0 +1,260 @@
+"""Figures of endings, of effects, of shares by threshold, of noise and of power: what they show and leave out."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from parley.analysis.costs import Costs
+from parley.analysis.effects import effect_table
+from parley.analysis.planning import plan_table, planned, width_table
+from parley.analysis.power import Rates, power_of_rates
+from parley.analysis.tables import read_table
+from parley.figures.effects import effects
+from parley.figures.power import _power, _widths
+from parley.figures.style import COLORS, own_style
+from parley.games.consensus.game import ConsensusGame
+from parley.games.evidence import EFFECTS
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.study import Study
+from parley.study.margins import Effects
+from support.alike import AXES, Drawn
+from support.figures import data, pages_of, panels_of, played, study_of, text_of, ticks
+from support.hunting import HUNTERS, hunt
+
+# When games ended and how, and what they agreed on by what they began with
+
+
+@pytest.fixture(scope="module")
+def ended() -> Study:
+    return played(
+        study_of({"model": ["majority", "random"], "n": 5}, seeds=6, parameters={"max_rounds": 4}, name="ended")
+    )
+
+
+def test_each_way_to_end_has_a_panel_and_each_condition_a_step_line(ended: Study) -> None:
+    figure = pages_of(ended, "endings")
+    table = read_table(ended.name, "endings")
+    ways = [way for way in dict.fromkeys(table["ending"]) if way != "any"]
+    labels = {outcome.name: outcome.label for outcome in ended.game.outcomes}
+    assert [ax.get_title().replace("\n", " ") for ax in panels_of(figure)] == [labels[way] for way in ways]
+    valid = panels_of(figure)[ways.index("valid_consensus")]
+    here = table[(table["ending"] == "valid_consensus") & (table["model"] == "majority")]
+    # Goes on to the end of the panel: all of them ended.
+    assert (0.0, *here["incidence"], here["incidence"].iloc[-1]) in {tuple(line.get_ydata()) for line in valid.lines}
+    assert len(valid.collections) == 2  # an interval for each
+    assert "95% Wilson interval" in text_of(figure)
+    # Under the panels: how many still play.
+    texts = [text for text in panels_of(figure)[0].texts if text.get_text()]
+    left = {color: [text.get_text() for text in texts if text.get_color() == color] for color in COLORS[:2]}
+    assert left[COLORS[0]] == ["6", "6"]  # majorities end in round 2
+    assert left[COLORS[1]][0] == "6"
+    assert "0" not in left[COLORS[1]]
+
+
+def test_games_that_do_not_end_have_nothing_to_draw() -> None:
+    never = played(study_of({"model": "stubborn", "n": 3}, seeds=2, parameters={"max_rounds": 2}, name="never"))
+    assert "no game ended before its deadline" in text_of(pages_of(never, "endings"))
+    assert "no simulation ended in agreement" in text_of(pages_of(never, "final_on_initial"))
+
+
+def test_a_point_for_each_agreement_and_its_line(ended: Study) -> None:
+    figure = pages_of(ended, "final_on_initial")
+    rows = read_table(ended.name, "simulations").dropna(subset=["consensus_value"])
+    points = {
+        (x, y)
+        for ax in panels_of(figure)
+        for line in ax.lines
+        if line.get_linestyle() == "None"
+        for x, y in zip(*line.get_data(), strict=True)
+    }
+    assert points == set(zip(rows["initial_mean"], rows["consensus_value"], strict=True))
+    row = read_table(ended.name, "quality").iloc[0]
+    assert str(row["simulations"]) in text_of(figure).split()
+    [fitted] = [line for line in panels_of(figure)[0].lines if line.get_color() == "black"]
+    (left, right), (low, high) = fitted.get_data()
+    assert (high - low) / (right - left) == pytest.approx(row["slope"])
+
+
+# Effects: a row for each, in percentage points
+
+
+def effects_of(never: bool = False) -> pd.DataFrame:
+    drawn = Drawn(np.random.default_rng(1), 20, 0.3)
+    for model, rate in {"a": 0.4, "b": 1e-12 if never else 0.7}.items():
+        for prompt in "pq":
+            drawn.play(rate, model=model, prompt=prompt)
+    return effect_table(drawn.rows, AXES, ConsensusGame, Effects(interactions=(("prompt", "model"),)))
+
+
+@pytest.fixture(scope="module")
+def some() -> pd.DataFrame:
+    return effects_of()
+
+
+def pages(shown: pd.DataFrame) -> list[Figure]:
+    with own_style():
+        return effects(study_of({"n": [3, 4]}, title="A study"), EFFECTS, shown)
+
+
+def test_each_effect_has_a_row_with_its_number_and_interval(some: pd.DataFrame) -> None:
+    [figure] = pages(some)
+    [ax] = figure.axes
+    ends = [segment[:, 0].tolist() for bars in ax.collections for segment in bars.get_segments()]  # type: ignore[attr-defined]
+    assert ends == [pytest.approx([100 * row["low"], 100 * row["high"]]) for row in some.to_dict("records")]
+    assert set(100 * some["effect"]) <= {line.get_xdata()[0] for line in ax.lines}  # type: ignore[index]
+    labels = [label.replace("\n", " ") for label in ticks(ax)[1]]
+    assert {"model: a → b", "prompt: p → q (model=b)", "prompt: p → q (change, model=a → b)"} <= set(labels)
+    assert "valid consensus" in text_of(figure)
+    assert "Open marks" not in text_of(figure)
+
+
+def test_what_has_no_interval_or_no_fit_says_why(some: pd.DataFrame) -> None:
+    [figure] = pages(effects_of(never=True))
+    assert "Open marks have no interval" in text_of(figure)
+    assert "white" in {line.get_markerfacecolor() for line in figure.axes[0].lines}
+    [figure] = pages(some.assign(effect=np.nan, low=np.nan, high=np.nan, note="Singular matrix"))
+    assert text_of(figure).count("cannot be fitted") == len(some)
+    assert "The fit warned: Singular matrix." in text_of(figure)
+    assert "Nothing to draw" in text_of(pages(some.iloc[:0]))
+
+
+def test_many_rows_go_on_on_the_next_page(some: pd.DataFrame) -> None:
+    many = pd.concat([some] * 12, ignore_index=True)
+    found = pages(many)
+    assert sum(len(ax.get_yticks()) for figure in found for ax in figure.axes) == len(many)
+    assert len(found) > 1
+    assert max(figure.get_figheight() for figure in found) <= 9
+
+
+# Sweeps: the shares of kinds by threshold
+
+
+@pytest.fixture(scope="module")
+def swept() -> Study:
+    return played(study_of(HUNTERS, game="stag_hunt", seeds=3, parameters={"rounds": 3}, name="swept"))
+
+
+def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
+    # After round 1 agent_1 hunts 3 stags of 4, agent_3 1 of 4, agent_4 2 of 4, which is neither at any threshold.
+    found = StagHuntGame.evidence.sweep(hunt("hbhh", "shss", "shss", "shhs", "shhh", "hhhh").of)
+    kinds = ("cooperation_persistent", "defection_prone", "unclassified")
+    assert set(found) == set(kinds)
+    persistent, prone, neither = (dict(found[name]) for name in kinds)
+    assert sorted(persistent) == pytest.approx([0.5 + 0.05 * step for step in range(11)])
+    for threshold in persistent:
+        told_apart = threshold <= 0.75
+        assert persistent[threshold] == pytest.approx(told_apart / 3)
+        assert prone[threshold] == pytest.approx(told_apart / 3)
+        assert neither[threshold] == pytest.approx(1 / 3 if told_apart else 1)
+    assert StagHuntGame.evidence.sweep(hunt("hh", "ss").of) == {}
+
+
+def test_each_condition_has_a_panel_with_a_line_per_share(swept: Study) -> None:
+    [figure] = pages_of(swept, "sweep")
+    panels = panels_of(figure)
+    assert [ax.get_title() for ax in panels] == ["grim_trigger", "always_stag"]
+    # Not the caps of error bars.
+    lines = [line for line in panels[0].lines if len(line.get_xdata()) == 11 and line.get_linestyle() != "None"]
+    assert [(line.get_marker(), set(line.get_ydata())) for line in lines] == [("o", {0.0}), ("s", {1.0}), ("D", {0.0})]
+    assert lines[0].get_xdata()[0] != lines[1].get_xdata()[0]  # equal means stay apart
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["cooperation-persistent", "defection-prone", "unclassified"]
+    for words in ("threshold t", "share of betrayed players", "3 sims per point", "Not shown: 2 of 4 conditions"):
+        assert words in text_of(figure)
+    # Shares that the figure does not name are left out.
+    [figure] = pages_of(swept, "sweep", of=("defection_prone",))
+    assert len(figure.legends[0].get_texts()) == 1
+
+
+def test_a_study_without_betrayal_says_so() -> None:
+    late = HUNTERS | {"byzantine": {"name": "betray", "from_round": 2}}  # nobody plays on after it
+    study = played(study_of(late, game="stag_hunt", seeds=1, parameters={"rounds": 2}, name="late"))
+    assert "no simulation has shares by threshold" in text_of(pages_of(study, "sweep"))
+
+
+# Noise: seeds that were played again
+
+
+def pale_bars(figure: list[Figure]) -> list[float]:
+    lines = [c for ax in panels_of(figure) for c in ax.collections if isinstance(c, LineCollection)]
+    pale = [line for line in lines if line.get_alpha() == pytest.approx(0.2)]
+    return [float(np.ptp([y for _, y in segment])) for line in pale for segment in line.get_segments()]
+
+
+def test_a_pale_bar_is_as_high_as_the_band_and_there_is_none_without_repeats() -> None:
+    grid = {"model": "random", "n": [5, 6], "prompt": ["may_exist", "none_exist"]}
+    study = study_of(grid, seeds=8, repeats=2, parameters={"max_rounds": 6}, name="noise")
+    figure = pages_of(played(study).first_repeat, "outcome_rates")
+    assert "Pale bars: how far from the point the same seeds come" in text_of(figure)
+    conditions, noise = read_table(study.name, "conditions"), read_table(study.name, "noise")
+    expected = []
+    for outcome in ("valid_consensus", "invalid_consensus", "premature_stop", "no_consensus"):
+        rows = conditions.merge(noise[noise["what"] == outcome], on=["n", "prompt"])
+        for rate, band in zip(rows[f"{outcome}_rate"], rows["band"], strict=True):
+            if band > 0:
+                expected.append(min(1, rate + band) - max(0, rate - band))
+    assert expected
+    assert sorted(pale_bars(figure)) == pytest.approx(sorted(expected))
+    once = pages_of(played(study_of(grid, seeds=1, parameters={"max_rounds": 1}, name="once")), "outcome_rates")
+    assert (pale_bars(once), "Pale bars" in text_of(once)) == ([], False)
+
+
+# Power: what `parley plan` draws
+
+ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
+PLANNED = {"n": [4, 6, 8], "prompt": ["may_exist", "none_exist"], "seeds": 20}
+
+
+def power_of(grid: dict[str, Any], *questions: dict[str, Any], **content: Any) -> list[Figure]:
+    study = study_of(grid, questions=list(questions), **content)
+    plans = planned(study, [])
+    return _power(study, plans, plan_table(study, plans, Costs([])))
+
+
+def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
+    figure = power_of(PLANNED, ASKED, {**ASKED, "name": "other", "outcome": "no_consensus"})
+    panel, _ = panels_of(figure)
+    for (seeds, powers), (strata, alpha) in zip(data(panel), [(3, 0.025), (3, 0.05), (1, 0.05)], strict=True):
+        assert max(seeds) >= 20
+        assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.4, 0.6), alpha) for n in seeds])
+    assert "corrected for 2 comparisons" in text_of(figure)
+    assert "Pairs are taken to be independent" in text_of(figure)
+    assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
+
+
+def test_each_question_has_its_name_over_its_panel() -> None:
+    sides = {
+        "first": {"outcome": "premature_stop", "where": {"n": 4, "prompt": "may_exist"}},
+        "second": {"outcome": "valid_consensus", "where": {"n": 6, "prompt": "none_exist"}},
+    }
+    within = {"name": "within", "outcomes": ["no_consensus", "valid_consensus"], "over": ["n", "prompt"]}
+    figure = power_of(PLANNED, {**within, "smallest": 0.2}, {"name": "between", "compare": sides, "smallest": 0.2})
+    assert [" ".join(panel.get_title().split()) for panel in panels_of(figure)] == [
+        "within: no_consensus -> valid_consensus; 40% -> 60%",
+        "between; 40% -> 60%",  # a long one has its name alone
+    ]
+
+
+def test_growing_seeds_stand_at_the_least_and_at_the_most() -> None:
+    growing = {"from": 20, "by": 5, "to": 900, "until": {"outcome": "valid_consensus", "width": 0.05}}
+    figure = power_of({**PLANNED, "seeds": growing}, ASKED)
+    [panel] = panels_of(figure)
+    assert {20, 900} <= {line.get_xdata()[0] for line in panel.lines}
+    assert panel.get_xlim()[1] > 900
+    assert "at the least and at the most" in text_of(figure)
+
+
+def test_what_is_unknown_is_said_and_without_questions_it_shows_widths() -> None:
+    grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": 6}
+    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
+    assert "spread unknown: needs 20 pairs" in text_of(power_of(grid, asked, game="stag_hunt"))
+    study = study_of(seeds=37)
+    table = width_table(study)
+    [panel] = panels_of(_widths(study, table))
+    (seeds, widths), _ = data(panel)
+    assert widths == table["width_at_50"].tolist()
+    assert 37 in seeds

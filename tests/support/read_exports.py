@@ -1,0 +1,129 @@
+"""Reads exports with the tools that they are for, and prints what these find, as JSON. Run where the tools are."""
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from parley import paths
+from parley.cli import program
+from parley.play.record import read_attempts, read_trace
+from parley.play.record_content import SCHEMA
+from parley.study import load_study
+
+# RO-Crates: validated against Workflow Run Crate without a network
+
+
+def crate_is_valid(*crates: str) -> list[list[str]]:
+    """Return what is wrong with each crate."""
+    from rocrate_validator import models, services
+    from rocrate_validator.utils import document_loader
+
+    # What the crate's context is on the web, but for the names of Bioschemas' terms, which changed: rocrate has it.
+    context = json.loads((files("rocrate") / "data" / "ro-crate.jsonld").read_text(encoding="utf-8"))
+    terms = "https://bioschemas.org/"
+    context["@context"] |= {name: f"{terms}{name}" for name in ("ComputationalWorkflow", "FormalParameter")}
+    context["@context"] |= {name: f"{terms}ComputationalWorkflow#{name}" for name in ("input", "output")}
+    document_loader._fetch_json_ld = lambda url: context
+    found = []
+    for crate in crates:
+        settings = services.ValidationSettings(
+            rocrate_uri=crate,
+            profile_identifier="workflow-run-crate",
+            requirement_severity=models.Severity.REQUIRED,
+            skip_checks=["ro-crate-1.1_3.1", "ro-crate-1.1_3.2"],  # that the context can be fetched
+            offline=True,
+        )
+        issues = services.validate(settings).get_issues()
+        found.append([f"{issue.check.identifier}: {issue.message}" for issue in issues])
+    return found
+
+
+# inspect_ai: studies are exported, and read by its own readers
+
+REASONED = {
+    **{"text": "the reply", "reasoning": "Let me think.", "finish_reason": "length"},
+    **{"prompt_tokens": 100, "cached_tokens": 60, "completion_tokens": 30, "reasoning_tokens": 20},
+    **{"failure": "length", "failure_detail": "cut off"},
+}
+
+
+def inspect_reads(*studies: str) -> dict[str, Any]:
+    """Return what is read of each study, and, as `reasoned`, of an attempt that reasoned and was cut off."""
+    return {study: _facts(study) for study in studies} | {"reasoned": _reasoned(paths.study_file(studies[0]))}
+
+
+def _facts(study: str) -> dict[str, Any]:
+    from inspect_ai.analysis import EventInfo, ModelEventColumns, evals_df, events_df, messages_df, samples_df
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    sys.argv = ["parley", "export", study, "--to", "inspect"]
+    program.main()
+    where = str(paths.export(Path(study).stem, "inspect"))
+    listed = list_eval_logs(where)  # as its viewer does
+    logs = sorted((read_eval_log(each, resolve_attachments=True) for each in listed), key=lambda log: log.eval.task)
+    columns = EventInfo + ModelEventColumns
+    frames = {
+        **{"evals": evals_df(where), "samples": samples_df(where), "messages": messages_df(where)},
+        "events": events_df(where, columns=columns, filter=lambda event: event.event == "model"),
+    }
+    return {
+        "logs": [_log(log) for log in logs],
+        "frames": {name: {"rows": len(frame), "columns": list(frame.columns)} for name, frame in frames.items()},
+        "text": "".join(log.model_dump_json() for log in logs),
+    }
+
+
+def _log(log: Any) -> dict[str, Any]:
+    return {
+        **{"task": log.eval.task, "status": log.status, "metadata": log.eval.metadata},
+        "scores": {
+            score.name: {name: metric.value for name, metric in score.metrics.items()} for score in log.results.scores
+        },
+        "samples": [_sample(sample) for sample in log.samples],
+    }
+
+
+def _sample(sample: Any) -> dict[str, Any]:
+    return {
+        **{"id": sample.id, "uuid": sample.uuid, "metadata": sample.metadata},
+        "scores": {name: score.value for name, score in sample.scores.items()},
+        "messages": [message.text for message in sample.messages if message.role == "assistant"],
+        "models": [_model(event) for event in sample.events if event.event == "model"],
+        "spans": [[e.type, e.name, e.id, e.parent_id] for e in sample.events if e.event == "span_begin"],
+        "ends": [event.id for event in sample.events if event.event == "span_end"],
+        "kept": [event.data for event in sample.events if event.event == "info"],
+    }
+
+
+def _model(event: Any) -> dict[str, Any]:
+    content = event.output.message.content
+    parts = content if isinstance(content, list) else []
+    return {
+        **{"span": event.span_id, "text": event.output.completion, "seed": event.config.seed, "error": event.error},
+        **{"seconds": event.working_time, "stop": event.output.stop_reason, "agent": event.metadata["agent"]},
+        "input": [message.text for message in event.input],
+        "reasoning": [part.reasoning for part in parts if part.type == "reasoning"],
+        "usage": event.output.usage and event.output.usage.model_dump(exclude_none=True),
+    }
+
+
+def _reasoned(study_file: Path) -> dict[str, Any]:
+    from inspect_ai.log import EvalSample
+
+    from parley.export.inspect_samples import sample_of
+
+    study = load_study(study_file)
+    simulation = next(study.simulations())
+    record = simulation.record(study.name)
+    summary, table = read_attempts(record, SCHEMA.names)
+    first, *others = table.to_pylist()
+    sample = sample_of(study.title, simulation.condition, summary, [first | REASONED, *others], read_trace(record))
+    found: dict[str, Any] = _sample(EvalSample.model_validate_json(sample.model_dump_json()))["models"][0]
+    return found
+
+
+if __name__ == "__main__":
+    wanted = json.loads(sys.argv[1])
+    print(json.dumps({name: globals()[name](*arguments) for name, arguments in wanted.items()}))

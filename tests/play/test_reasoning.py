@@ -17,9 +17,8 @@ from parley.play.record_content import SCHEMA
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
 from parley.study import Study, load_study
-from support.answering import SERVED, StandInService, as_recorded, completion, service
+from support.answering import SERVED, StandInService, as_recorded, completion, refusing, service
 from support.commands import Parley, one_line_error
-from support.refusing import refusing
 from support.studies import StudyFactory
 
 KEY, VARIABLE = "sk-7f3a9c51d2e8", "TINY_API_KEY"

@@ -304,8 +304,8 @@ def error(url: str, **keys: Any) -> str:
 # Services that refuse a key, in their own words
 
 
-def openai(message: str, param: str | None = None, code: str | None = None) -> tuple[int, dict[str, Any]]:
-    return 400, {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+def openai(message: str, param: str | None = None) -> tuple[int, dict[str, Any]]:
+    return 400, {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
 
 
 _TYPE = "Invalid parameter: 'response_format' of type '{}' is not supported with this model."
@@ -331,10 +331,7 @@ REFUSALS: dict[str, tuple[tuple[int, Any], str]] = {
     ),
     "lmstudio json_object": ((400, {"error": "'response_format.type' must be 'json_schema' or 'text'"}), "{}"),
     "deepseek json_schema": (openai("response_format.type: `json_schema` is unavailable now"), "json_object"),
-    "old max_completion_tokens": (
-        openai("Unrecognized argument: max_completion_tokens"),
-        "max_tokens_key: max_tokens",
-    ),
+    "old max_completion_tokens": (openai("Unrecognized: max_completion_tokens"), "max_tokens_key: max_tokens"),
 }
 
 

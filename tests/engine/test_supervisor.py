@@ -25,7 +25,8 @@ from parley.engine.models import ModelEntry
 from parley.errors import ParleyError
 entry = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
 server.engine_provenance = lambda *arguments: {"engine": "tiny"}
-server.server_command = lambda *a: [sys.executable, "-c", "import time; print('vLLM is on', flush=True); time.sleep(99)"]
+VLLM = "import time; print('vLLM is on', flush=True); time.sleep(99)"
+server.server_command = lambda *arguments: [sys.executable, "-c", VLLM]
 def prepare():
     print("preparing", flush=True)
     exec(sys.argv[1])

@@ -1,7 +1,7 @@
 """Entries of models: what of them is identity, which names the paths of all results, and what is refused."""
 
-import subprocess
-import sys
+import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +123,15 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
         assert identity(HUB, engine_args={key: 1}) != identity(HUB), key
 
 
-@pytest.mark.slow
 def test_all_arguments_of_the_machine_are_arguments_of_vllm() -> None:
-    program = (
-        "from vllm.entrypoints.launchers.cli_args import make_arg_parser\n"
-        "from vllm.utils.argparse_utils import FlexibleArgumentParser\n"
-        "parser = make_arg_parser(FlexibleArgumentParser())\n"
-        "print('ARGUMENTS', *(o for a in parser._actions for o in a.option_strings))"
-    )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    line = next(line for line in found.splitlines() if line.startswith("ARGUMENTS "))
-    assert {f"--{argument}" for argument in MACHINE_ARGUMENTS} <= set(line.split())
+    """By its source: importing it takes 20 seconds."""
+    found = importlib.util.find_spec("vllm")
+    assert found is not None
+    [folder] = found.submodule_search_locations or []
+    files = ("engine/arg_utils.py", "entrypoints/launchers/cli_args.py")
+    text = "".join((Path(folder) / file).read_text(encoding="utf-8") for file in files)
+    fields = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", text, re.MULTILINE)}
+    assert fields | set(re.findall(r'"--([a-z0-9-]+)"', text)) >= MACHINE_ARGUMENTS
 
 
 # Files

@@ -19,7 +19,7 @@ settings.load_profile("parley")
 
 pytest.register_assert_rewrite("support")
 pytest_plugins = [
-    *("support.commands", "support.exports", "support.services", "support.studies", "support.watching"),
+    *("support.answering", "support.commands", "support.exports", "support.studies", "support.watching"),
     "support.workflows",
 ]
 

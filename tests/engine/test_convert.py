@@ -23,22 +23,18 @@ LAYER = "model.layers.0.mlp.down_proj"
 def write(path: Path, architecture: str = "qwen2") -> dict[str, np.ndarray[Any, Any]]:
     """Write a model of one layer, and return its tensors by their names in the file."""
     random = np.random.default_rng(7)
-    shapes = {"token_embd.weight": (VOCABULARY, WIDTH), "output_norm.weight": (WIDTH,)}
-    block = {
-        "attn_norm.weight": (WIDTH,),
-        "ffn_norm.weight": (WIDTH,),
-        "attn_q.weight": (WIDTH, WIDTH),
-        "attn_q.bias": (WIDTH,),
-        "attn_k.weight": (WIDTH // 2, WIDTH),
-        "attn_k.bias": (WIDTH // 2,),
-        "attn_v.weight": (WIDTH // 2, WIDTH),
-        "attn_v.bias": (WIDTH // 2,),
-        "attn_output.weight": (WIDTH, WIDTH),
-        "ffn_gate.weight": (INNER, WIDTH),
-        "ffn_up.weight": (INNER, WIDTH),
-        "ffn_down.weight": (WIDTH, INNER),
+    half = WIDTH // 2
+    matrices = {
+        "attn_q": (WIDTH, WIDTH),
+        "attn_k": (half, WIDTH),
+        "attn_v": (half, WIDTH),
+        "attn_output": (WIDTH, WIDTH),
     }
-    shapes |= {f"blk.0.{name}": shape for name, shape in block.items()}
+    matrices |= {"ffn_gate": (INNER, WIDTH), "ffn_up": (INNER, WIDTH), "ffn_down": (WIDTH, INNER)}
+    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (VOCABULARY, WIDTH), "output_norm.weight": (WIDTH,)}
+    shapes |= {f"blk.0.{name}.weight": (WIDTH,) for name in ("attn_norm", "ffn_norm")}
+    shapes |= {f"blk.0.{name}.weight": shape for name, shape in matrices.items()}
+    shapes |= {f"blk.0.{name}.bias": matrices[name][:1] for name in ("attn_q", "attn_k", "attn_v")}
     tensors = {name: random.normal(0, 0.02, shape).astype(np.float32) for name, shape in shapes.items()}
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
@@ -83,7 +79,7 @@ def test_without_quantization_weights_are_bfloat16(tmp_path: Path, capfd: pytest
         assert words in said
 
 
-def test_int8_has_a_scale_per_channel_and_is_nearest(tmp_path: Path) -> None:
+def test_int8_has_a_scale_per_channel_is_nearest_and_the_same_each_time(tmp_path: Path) -> None:
     tensors = write(tmp_path / "tiny.gguf")
     convert(tmp_path / "tiny.gguf", tmp_path / "model", "int8")
     weight, scale = read(tmp_path / "model", f"{LAYER}.weight"), read(tmp_path / "model", f"{LAYER}.weight_scale")
@@ -93,6 +89,9 @@ def test_int8_has_a_scale_per_channel_and_is_nearest(tmp_path: Path) -> None:
     assert np.array_equal(scale.numpy(), steps)
     assert np.array_equal(weight.numpy(), np.clip(np.rint(exact / steps), -128, 127))
     assert str(read(tmp_path / "model", "model.embed_tokens.weight").dtype) == "torch.bfloat16"
+    convert(tmp_path / "tiny.gguf", tmp_path / "again", "int8")
+    again, first = (tmp_path / name / "model.safetensors" for name in ("again", "model"))
+    assert again.read_bytes() == first.read_bytes()
     config = json.loads((tmp_path / "model" / "config.json").read_text())["quantization_config"]
     [group] = config["config_groups"].values()
     assert (config["quant_method"], config["format"], config["ignore"]) == (
@@ -104,22 +103,11 @@ def test_int8_has_a_scale_per_channel_and_is_nearest(tmp_path: Path) -> None:
     assert (group["weights"]["dynamic"], group["input_activations"]["dynamic"]) == (False, True)
 
 
-def test_int8_weights_are_the_same_each_time(tmp_path: Path) -> None:
-    write(tmp_path / "tiny.gguf")
-    for name in ("a", "b"):
-        convert(tmp_path / "tiny.gguf", tmp_path / name, "int8")
-    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
-
-
-def test_a_kind_that_transformers_does_not_know_is_one_line(tmp_path: Path) -> None:
-    write(tmp_path / "tiny.gguf", "nonesuch")
-    with pytest.raises(EngineError, match=r"cannot read this GGUF file: .*nonesuch.*; choose another file") as error:
-        convert(tmp_path / "tiny.gguf", tmp_path / "model", None)
-    assert "\n" not in str(error.value)
-    assert not (tmp_path / "model").exists()
-
-
-def test_what_is_no_gguf_file_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "tiny.gguf").write_bytes(b"no such thing " * 100)
-    with pytest.raises(EngineError, match=r"cannot read this GGUF file: .*; choose another file"):
-        convert(tmp_path / "tiny.gguf", tmp_path / "model", None)
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "none.gguf").write_bytes(b"no such thing " * 100)
+    write(tmp_path / "other.gguf", "nonesuch")
+    for file, words in ("none.gguf", ""), ("other.gguf", "nonesuch"):
+        with pytest.raises(EngineError, match=rf"cannot read this GGUF file: .*{words}.*; choose another") as error:
+            convert(tmp_path / file, tmp_path / "model", None)
+        assert "\n" not in str(error.value)
+        assert not (tmp_path / "model").exists()

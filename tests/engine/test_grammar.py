@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -12,59 +12,42 @@ from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
 from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import digest
-from parley.policies import REPLY_FORMATS, Ask
+from parley.policies import REPLY_FORMATS
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
 from parley.study.condition import Condition, Player, PlayerGroup
+from support.answering import first_ask
 from support.answering_in_format import MODELS
-from support.playing import new_consensus
 
 OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
 SERVICE = ModelEntry.model_validate({"source": {"url": "http://127.0.0.1:1/v1", "served": "x"}})
 
 
-def ask() -> Ask:
-    return next(new_consensus("h").play())[0]
-
-
-def test_servers_of_ours_get_a_grammar_with_bounded_white_space() -> None:
-    sent = constraint(ask(), of_service=False)
+def test_servers_of_ours_get_a_grammar_with_bounded_white_space_and_services_openai_s_schema() -> None:
+    sent = constraint(first_ask(), of_service=False)
     assert set(sent) == {"structured_outputs"}
     tag = json.loads(sent["structured_outputs"]["structural_tag"])
     assert tag["type"] == "structural_tag"
     assert tag["format"]["max_whitespace_cnt"] == MAX_WHITE_SPACE
-    assert tag["format"]["json_schema"] == ask().reply_model.model_json_schema()
-
-
-def test_services_get_openai_s_schema() -> None:
-    sent = constraint(ask(), of_service=True)
+    assert tag["format"]["json_schema"] == first_ask().reply_model.model_json_schema()
+    sent = constraint(first_ask(), of_service=True)
     assert set(sent) == {"response_format"}
     assert sent["response_format"]["json_schema"]["name"] == "propose"
+    for written in ("text", "free"):  # held to nothing
+        for of_service in (False, True):
+            assert constraint(replace(first_ask(), reply_format=written), of_service) == {}
 
 
-@pytest.mark.parametrize("of_service", [False, True])
-@pytest.mark.parametrize("written", ["text", "free"])
-def test_free_text_is_held_to_nothing(written: Literal["text", "free"], of_service: bool) -> None:
-    assert constraint(replace(ask(), reply_format=written), of_service) == {}
-
-
-def accepts(sent: Any, text: str) -> bool:
-    """Whether xgrammar lets a model write a text and stop there."""
+def test_white_space_is_allowed_and_bounded() -> None:
     xgrammar = pytest.importorskip("xgrammar")
     from xgrammar.testing import _is_grammar_accept_string
 
-    grammar = xgrammar.Grammar.from_structural_tag(sent["structured_outputs"]["structural_tag"])
-    return bool(_is_grammar_accept_string(grammar, text))
-
-
-@pytest.mark.parametrize(
-    ("between", "accepted"),
-    [("", True), (" ", True), ("\n  ", True), (" " * MAX_WHITE_SPACE, True), (" " * (MAX_WHITE_SPACE + 1), False)],
-)
-def test_white_space_is_allowed_and_bounded(between: str, accepted: bool) -> None:
-    text = (
-        f'{{{between}"internal_strategy":{between}"x",{between}"value": 3,{between}"public_reasoning": "y"{between}}}'
-    )
-    assert accepts(constraint(ask(), of_service=False), text) is accepted
+    tag = constraint(first_ask(), of_service=False)["structured_outputs"]["structural_tag"]
+    grammar = xgrammar.Grammar.from_structural_tag(tag)
+    text = '{%"internal_strategy":%"x",%"value": 3,%"public_reasoning": "y"%}'
+    rows = [("", True), ("\n  ", True), (" " * MAX_WHITE_SPACE, True), (" " * (MAX_WHITE_SPACE + 1), False)]
+    for between, accepted in rows:
+        assert _is_grammar_accept_string(grammar, text.replace("%", between)) is accepted, between
+    assert not _is_grammar_accept_string(grammar, text.replace("%", "") + "x")
 
 
 # Identities
@@ -81,11 +64,6 @@ def test_what_holds_the_replies_is_identity_where_a_model_is_asked() -> None:
     assert "grammar" not in Player(own_code).identity()
 
 
-def test_scripted_players_are_identified_as_before() -> None:
-    scripted = ChosenPolicy(POLICIES["always_stag"], PolicyParameters())
-    assert Player(scripted).identity() == {"policy": "always_stag", "version": 1}
-
-
 def scripted_condition(**parameters: Any) -> Condition:
     policy = ChosenPolicy(SCRIPTED["majority"], SCRIPTED["majority"].Parameters())
     axes = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
@@ -93,12 +71,14 @@ def scripted_condition(**parameters: Any) -> Condition:
     return Condition(ConsensusGame, axes, ConsensusParameters(**parameters), groups, "may_exist", range(1))
 
 
-def test_scripted_conditions_and_their_asks_are_identified_as_before() -> None:
+def test_scripted_players_conditions_and_asks_are_identified_as_before() -> None:
     """The hashes were taken before formats of replies existed."""
+    scripted = ChosenPolicy(POLICIES["always_stag"], PolicyParameters())
+    assert Player(scripted).identity() == {"policy": "always_stag", "version": 1}
     condition = scripted_condition()
     assert condition.identity == "d6a539495ed570872cffc4d0a5e91d55fc554cb8d47b93c267557a3af627a797"
     assert condition.spec == "ec0af9f7"
-    assert ask().digest == "7f6388b8486f7cf4666767c9242054ae7914ec660fcaf610519504b7264ecec3"
+    assert first_ask().digest == "7f6388b8486f7cf4666767c9242054ae7914ec660fcaf610519504b7264ecec3"
 
 
 def test_a_format_is_identity_unless_it_is_json() -> None:

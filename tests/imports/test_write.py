@@ -1,6 +1,7 @@
 """Imported games are records like others: in tables, report and replay; marked as imported wherever they are shown."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import RecordError, UsageError
-from parley.figures.make import figures
+from parley.figures import make
 from parley.imports import games as formats
 from parley.imports.write import Imported, import_games
 from parley.play.record import read_record, read_summary
@@ -46,50 +47,51 @@ def imported(raw: Path, name: str = "theirs", form: str = "byzantine-cheap-talk"
     return import_games(form, raw, name, **more)
 
 
-def records(name: str = "theirs") -> list[Path]:
-    return sorted(path for path in paths.simulations(name).rglob("seed=*.parquet") if paths.is_record(path))
+def import_lines(lines: list[dict[str, Any]]) -> Path:
+    """Import one game of the plain format, and return its record."""
+    imported(write_lines(Path("a.jsonl"), lines), form="jsonl")
+    [path] = records()
+    return path
 
 
-def test_every_game_becomes_the_record_of_a_simulation(raw: Path) -> None:
-    found = imported(raw)
+def records() -> list[Path]:
+    return sorted(path for path in paths.simulations("theirs").rglob("seed=*.parquet") if paths.is_record(path))
+
+
+def read_all(*files: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in files or records()}
+
+
+def test_every_game_becomes_the_record_of_a_simulation_with_its_source(raw: Path) -> None:
+    found = imported(raw, source="a paper", license_note="CC BY 4.0")
     assert list(found.lines()) == [
         "6 files, 6 games, 12 rounds, 0 defects",
         "config/theirs.yaml: 6 games in 2 conditions",
     ]
     study = load_study(found.study)
-    assert [simulation.record("theirs") for simulation in study.simulations()]
-    assert {simulation.record("theirs") for simulation in study.simulations()} == set(records())
-    assert {condition.axes["byzantine"] for condition in study.conditions} == {
-        "imported-betray",
-        "imported-betray-0.5",
-    }
+    assert sorted(simulation.record("theirs") for simulation in study.simulations()) == records()
+    byzantine = {condition.axes["byzantine"] for condition in study.conditions}
+    assert byzantine == {"imported-betray", "imported-betray-0.5"}
     assert {condition.threat_model for condition in study.conditions} == {"unknown: imported"}
-
-
-def test_a_record_names_source_file_hash_and_license(raw: Path) -> None:
-    imported(raw, source="a paper", license_note="CC BY 4.0")
     told = [read_summary(path).provenance["imported"] for path in records()]
-    assert {each["file"] for each in told} == {
-        f"{which}/trial_0{trial}/results.json" for which in ("hard", "soft") for trial in (1, 2, 3)
-    }
-    assert {(each["source"], each["license"], each["format"]) for each in told} == {
-        ("a paper", "CC BY 4.0", "byzantine-cheap-talk")
-    }
+    files = {f"{which}/trial_0{trial}/results.json" for which in ("hard", "soft") for trial in (1, 2, 3)}
+    assert {each["file"] for each in told} == files
+    about = {(each["source"], each["license"], each["format"]) for each in told}
+    assert about == {("a paper", "CC BY 4.0", "byzantine-cheap-talk")}
     assert all(len(each["sha256"]) == 64 and each["defects"] == [] for each in told)
+    text = found.study.read_text()
+    assert text.startswith("# Written by `parley import`.")
+    assert yaml.safe_load(text)["title"] == "Games played elsewhere: a paper"
+    assert str(Path.cwd()) not in text
 
 
-def test_importing_again_changes_nothing(raw: Path) -> None:
+def test_importing_again_changes_nothing_and_other_games_have_other_identities(raw: Path) -> None:
     imported(raw)
-    before = {path: path.read_bytes() for path in records()}
+    before = read_all()
     imported(raw)
-    assert {path: path.read_bytes() for path in records()} == before
-    moved = raw.rename("elsewhere")
-    imported(moved)
-    assert {path: path.read_bytes() for path in records()} == before
-
-
-def test_other_games_have_other_identities(raw: Path) -> None:
+    raw = raw.rename("elsewhere")
     imported(raw)
+    assert read_all() == before
     write_cheap_talk(raw / "hard", 4, cheap_talk(["hss", "sss"], 1))
     imported(raw, "more")
     first, second = (load_study(paths.study_file(name)).conditions for name in ("theirs", "more"))
@@ -106,39 +108,33 @@ def test_another_study_of_that_name_is_left_alone(raw: Path) -> None:
     assert not records()
 
 
-def test_tables_figures_and_report_show_them_as_imported(raw: Path) -> None:
-    imported(raw)
-    study = load_study(paths.study_file("theirs"))
+def test_tables_figures_and_report_show_them_as_imported(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = load_study(imported(raw).study)
     summarize(study)
-    simulations = pd.read_csv(paths.table("theirs", "simulations", ".csv"))
-    assert set(simulations["engine"]) == {"imported from byzantine-cheap-talk"}
-    assert set(simulations["model"]) == {"imported-llama+mixtral+qwen"}
-    turns = pd.read_csv(paths.table("theirs", "turns", ".csv"))
+    tables = {
+        name: pd.read_csv(paths.table("theirs", name, ".csv"))
+        for name in ("simulations", "turns", "players", "contrasts")
+    }
+    assert set(tables["simulations"]["engine"]) == {"imported from byzantine-cheap-talk"}
+    assert set(tables["simulations"]["model"]) == {"imported-llama+mixtral+qwen"}
+    turns = tables["turns"]
     # The seat is its model's, but where a rule took it.
     one = turns[(turns["agent"] == "Agent_1") & (turns["byzantine"] == "imported-betray")]
     assert set(one[~one["is_byzantine"]]["player"]) == {"imported-mixtral"}
     assert set(one[one["is_byzantine"]]["player"]) == {"imported-betray"}
     assert turns[(turns["round"] == 1) & ~turns["is_byzantine"]]["points"].tolist().count(10) == 6
-    players = pd.read_csv(paths.table("theirs", "players", ".csv"))
-    assert {"imported-mixtral", "imported-qwen", "imported-llama"} <= set(players["player"])
-    contrasts = pd.read_csv(paths.table("theirs", "contrasts", ".csv"))
+    assert {"imported-mixtral", "imported-qwen", "imported-llama"} <= set(tables["players"]["player"])
+    contrasts = tables["contrasts"]
     assert set(contrasts[contrasts["axis"] == "byzantine"]["pairs"].dropna()) == {0}  # games share no seeds
-    figures(study)
+    monkeypatch.setattr(make, "write", partial(make.write, suffixes=(".svg",)))  # a third of the time
+    make.figures(study)
     page = report(study).read_text()
     assert "imported: played elsewhere, not by Parley" in page
     assert "imported from byzantine-cheap-talk (6 simulations)" in page
 
 
-def test_what_has_no_prompts_cannot_be_replayed(raw: Path, parley: Parley) -> None:
-    imported(raw)
-    told = one_line_error(parley("replay", records()[0]), 1)
-    assert "imported from byzantine-cheap-talk without its prompts, so it cannot be replayed" in told
-
-
 def test_what_has_prompts_replays(parley: Parley) -> None:
-    lines = reply_lines(["ssh", "shh"], byzantine="liar")
-    imported(write_lines(Path("a.jsonl"), lines), form="jsonl")
-    [path] = records()
+    path = import_lines(reply_lines(["ssh", "shh"], byzantine="liar"))
     assert replay(path).identical
     _, entries = read_record(path)
     assert all(len(entry.ask) == 64 for entry in entries)
@@ -147,8 +143,7 @@ def test_what_has_prompts_replays(parley: Parley) -> None:
 
 @pytest.mark.parametrize("column", ["text", "user"])
 def test_a_changed_reply_or_prompt_does_not_replay(column: str) -> None:
-    imported(write_lines(Path("a.jsonl"), reply_lines(["ss", "ss"])), form="jsonl")
-    [path] = records()
+    path = import_lines(reply_lines(["ss", "ss"]))
 
     def change(rows: list[dict[str, Any]]) -> None:
         rows[3][column] = rows[3][column].replace("Stag", "Hare").replace("act", "acts")
@@ -157,70 +152,59 @@ def test_a_changed_reply_or_prompt_does_not_replay(column: str) -> None:
     assert not replay(path).identical
 
 
-def test_an_imported_game_cannot_be_played(raw: Path, parley: Parley) -> None:
-    imported(raw)
-    told = one_line_error(parley("play", "theirs"), 2)
-    assert "was played elsewhere and cannot be played again" in told
-    lost = records()[0]
-    lost.unlink()
-    paths.kept_record(lost).unlink(missing_ok=True)
-    told = one_line_error(parley("simulate", "theirs", lost), 2)
-    assert "`parley import` makes its record" in told
+def test_a_record_without_its_seating_is_refused() -> None:
+    path = import_lines(reply_lines(["ss"]))
+    forge(path, None, lambda meta: meta["simulation"]["material"]["imported"]["roles"].pop("agent_1"))
+    with pytest.raises(RecordError, match="describes no simulation that can be played"):
+        replay(path)
 
 
-def test_show_says_that_it_was_imported(raw: Path, parley: Parley) -> None:
+def test_an_imported_game_is_shown_but_not_played_or_replayed_without_prompts(raw: Path, parley: Parley) -> None:
     imported(raw)
     shown = parley("show", records()[0]).out
     assert "imported: played elsewhere, not by Parley" in " ".join(shown.split())
     assert "# No study file: " in shown
-    assert "no study file plays it again" in shown
+    told = one_line_error(parley("replay", records()[0]), 1)
+    assert "imported from byzantine-cheap-talk without its prompts" in told
+    assert "played elsewhere" in one_line_error(parley("play", "theirs"), 2)
+    lost = records()[0]
+    lost.unlink()
+    paths.kept_record(lost).unlink(missing_ok=True)
+    assert "`parley import`" in one_line_error(parley("simulate", "theirs", lost), 2)
 
 
-def test_damaged_games_are_listed_counted_and_left_out(raw: Path, parley: Parley) -> None:
+def test_damaged_games_are_listed_counted_and_left_out_or_kept_and_say_so(raw: Path, parley: Parley) -> None:
     Path("config").mkdir()
     write_cheap_talk(raw / "hard", 9, cheap_talk(["ssh", "hhh"], 3), pay)
+    Path("raw/copy.d").mkdir()  # one that is there twice is imported once
+    Path("raw/copy.d/results.json").write_bytes(Path("raw/hard/trial_01/results.json").read_bytes())
     ran = parley("import", "byzantine-cheap-talk", raw, "--study", "theirs")
-    assert ran.out.splitlines() == [
-        "hard/trial_09/results.json: payoffs do not follow from the actions: round 1: Agent_2 has 7 points for Hunt "
-        "Stag, by the rules 0",
+    payoffs = "hard/trial_09/results.json: payoffs do not follow from the actions: round 1: Agent_2 has 7 points"
+    assert any(line.startswith(payoffs) for line in ran.out.splitlines())
+    assert ran.out.splitlines()[-5:] == [
+        "the same game twice: 1",
         "payoffs do not follow from the actions: 1",
-        "7 files, 7 games, 14 rounds, 1 defect",
-        "1 damaged game left out; --keep-damaged imports those that the rules can play",
+        "8 files, 8 games, 16 rounds, 2 defects",
+        "2 damaged games left out; --keep-damaged imports those that the rules can play",
         "config/theirs.yaml: 6 games in 2 conditions",
     ]
     assert len(records()) == 6
-
-
-def test_damaged_games_are_kept_on_demand_and_say_so(raw: Path) -> None:
-    write_cheap_talk(raw / "hard", 9, cheap_talk(["ssh", "hhh"], 3), pay)
+    Path("config/theirs.yaml").unlink()
     assert imported(raw, keep_damaged=True).imported == 7
     [told] = [found for path in records() for found in read_summary(path).provenance["imported"]["defects"]]
-    assert told.startswith("hard/trial_09/results.json: payoffs do not follow")
+    assert told.startswith(payoffs)
 
 
-def test_a_game_that_is_there_twice_is_imported_once(raw: Path) -> None:
-    Path("raw/copy.d").mkdir()
-    Path("raw/copy.d/results.json").write_bytes(Path("raw/hard/trial_01/results.json").read_bytes())
-    assert imported(raw, keep_damaged=True).imported == 6
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("chess", "raw"), "'chess': unknown format; "),
-        (("jsonl", "raw"), "raw: holds no .jsonl"),
-        (("jsonl", "none"), "none: no such file or folder"),
-    ],
-)
-def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley, arguments: tuple[str, str], told: str) -> None:
-    assert told in one_line_error(parley("import", *arguments, "--study", "theirs"), 2)
-    assert not Path("config/theirs.yaml").exists()
-
-
-@pytest.mark.parametrize("name", ["../theirs", "a/b", "", "theirs.yaml"])
-def test_a_study_lies_under_config(raw: Path, parley: Parley, name: str) -> None:
-    told = one_line_error(parley("import", "byzantine-cheap-talk", raw, "--study", name), 2)
-    assert "becomes a file under config/" in told
+def test_what_cannot_be_imported_is_one_line(raw: Path, parley: Parley) -> None:
+    rows = [
+        ("chess", "raw", "theirs", "'chess': unknown format; "),
+        ("jsonl", "raw", "theirs", "raw: holds no .jsonl"),
+        ("jsonl", "none", "theirs", "none: no such file or folder"),
+        *(("byzantine-cheap-talk", "raw", n, "a file under config/") for n in ("../theirs", "a/b", "", "theirs.yaml")),
+    ]
+    for form, path, name, told in rows:
+        assert told in one_line_error(parley("import", form, path, "--study", name), 2), name
+    assert not Path("config").exists()
 
 
 def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,32 +217,16 @@ def test_a_format_of_one_s_own_is_a_plug_in(raw: Path, monkeypatch: pytest.Monke
     sys.modules.pop("their_format")
 
 
-def test_the_study_file_says_what_it_is(raw: Path) -> None:
-    text = imported(raw).study.read_text()
-    assert text.startswith("# Written by `parley import`.")
-    content = yaml.safe_load(text)
-    assert content["title"] == "Games played elsewhere: github.com/saleml/byzantine-cheap-talk"
-    assert str(Path.cwd()) not in text
-
-
-def test_a_record_without_its_seating_is_refused(raw: Path) -> None:
-    imported(write_lines(Path("a.jsonl"), reply_lines(["ss"])), form="jsonl")
-    [path] = records()
-    forge(path, None, lambda meta: meta["simulation"]["material"]["imported"]["roles"].pop("agent_1"))
-    with pytest.raises(RecordError, match="describes no simulation that can be played"):
-        replay(path)
-
-
 def test_conditions_of_our_own_stand_beside_them(raw: Path) -> None:
     file = imported(raw).study
     content = yaml.safe_load(file.read_text())
     own = {"model": "grim_trigger", "n": 3, "b": 1, "byzantine": ["betray"], "prompt": "plain", "seeds": 2}
     file.write_text(yaml.safe_dump({**content, "grids": [*content["grids"], own]}))
     study = load_study(file)
-    before = {path: path.read_bytes() for path in records()}
+    before = read_all()
     for simulation in study.simulations():
         simulate(study, simulation.record(study.name), [], 1.0)
-    assert {path: path.read_bytes() for path in before} == before
+    assert read_all(*before) == before
     summarize(study)
     conditions = pd.read_csv(paths.table("theirs", "conditions", ".csv"))
     assert conditions["simulations"].tolist() == [3, 3, 2]

@@ -17,9 +17,8 @@ from parley.play.record_content import SCHEMA
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
 from parley.study import Study, load_study
-from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
+from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, refusing, service
 from support.commands import Parley, one_line_error
-from support.refusing import refusing
 from support.studies import StudyFactory
 
 THOUGHT = "secretly \ud800 I think of"

@@ -1,8 +1,10 @@
 """Stand-ins for engines: real HTTP servers, on a Unix socket or a port, whose replies follow from phase and seed.
 
-`SeedPolicy` gives the same replies in a play, so a record made with it is what this engine would answer again.
+`SeedPolicy` gives the same replies in a play, so a record made with it is what this engine would answer again. The
+fixtures are a service on this machine, and its pauses.
 """
 
+import asyncio
 import json
 import os
 import socketserver
@@ -15,12 +17,19 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import Endpoint
+from parley.engine.models import ModelEntry
+from parley.engine.service import hosted
+from parley.engine.service.service import service_of
+from parley.errors import EngineError
 from parley.play.record import write_record
 from parley.play.runner import play
 from parley.policies import Ask, Completion, Policy
 from parley.study.condition import Simulation
-from support.playing import scripted
+from support.playing import new_consensus, scripted
 
 # What the engine says of itself, and what its records say of it.
 ENGINE: dict[str, Any] = {
@@ -139,6 +148,10 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         return
 
+    def do_CONNECT(self) -> None:  # as a proxy that lets nobody through
+        self.server.heads.append((self.path, self.headers["Authorization"]))
+        self.send_error(403)
+
     def do_GET(self) -> None:
         self.server.heads.append((self.path, self.headers["Authorization"]))
         page = self.server.pages.get(self.path, (200, {}))
@@ -210,7 +223,126 @@ def _running(server: socketserver.BaseServer) -> Iterator[None]:
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            trust_few(patch)
+            yield
     finally:
         server.shutdown()
         thread.join()
+
+
+def trust_few(patch: pytest.MonkeyPatch) -> None:
+    """Let clients load no certificates before they need one: that takes three times as long as a request."""
+    patch.setenv("SSL_CERT_FILE", "")
+    patch.setenv("SSL_CERT_DIR", "/etc/ssl/certs")
+
+
+@pytest.fixture
+def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInService]:
+    """A service on this machine whose key is in the environment."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+    with service() as found:
+        yield found
+
+
+@pytest.fixture
+def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were asked for; none is made."""
+    trust_few(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+    found: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        found.append(seconds)
+
+    monkeypatch.setattr(hosted, "_sleep", sleep)
+    return found
+
+
+def first_ask() -> Ask:
+    return next(new_consensus("h").play())[0]
+
+
+def service_entry(url: str = "http://127.0.0.1:1/v1", **keys: Any) -> ModelEntry:
+    """Return an entry without patience: what its errors say is told at once."""
+    source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
+    return ModelEntry.model_validate({"source": source, "limits": {"patience_seconds": 0}, **keys})
+
+
+async def asking(url: str, times: int = 1, template: Any = None, **keys: Any) -> tuple[Completion, dict[str, Any]]:
+    """Wait for a service and ask it with seeds from 11 on; return the last reply, and provenance with effort."""
+    async with Engine(service_of("tiny", service_entry(url, **keys))) as engine:
+        await engine.wait_ready(60)
+        for seed in range(11, 11 + times):
+            reply = await LLMPolicy(engine, template or {}).answer(first_ask(), seed, 0)
+        return reply, {**await engine.provenance(), **engine.effort()}
+
+
+def ask(url: str, **keys: Any) -> tuple[Completion, dict[str, Any]]:
+    return asyncio.run(asking(url, **keys))
+
+
+def one_line_refusal(run: Callable[[], object]) -> str:
+    """Return the one line, without the key, by which asking a service ends."""
+    with pytest.raises(EngineError) as caught:
+        run()
+    text = str(caught.value)
+    assert text.startswith("the service for tiny ")
+    assert text.isprintable()
+    assert KEY[:9] not in text
+    return text
+
+
+def error(url: str, **keys: Any) -> str:
+    """Return the error that asking a service ends with."""
+    return one_line_refusal(lambda: ask(url, **keys))
+
+
+# Services that refuse a key, in their own words
+
+
+def openai(message: str, param: str | None = None) -> tuple[int, dict[str, Any]]:
+    return 400, {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
+
+
+_TYPE = "Invalid parameter: 'response_format' of type '{}' is not supported with this model."
+_TOKENS = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+# By service, and by what it refuses (a key of the request, or a word of its response_format): the answer, and what of
+# the dialect would do. `dialect.py` says where they were read.
+REFUSALS: dict[str, tuple[tuple[int, Any], str]] = {
+    "openai max_tokens": (openai(_TOKENS, "max_tokens"), "max_tokens_key: max_completion_tokens"),
+    "openai temperature": (openai("Unsupported value: 'temperature' does not support 0."), "temperature: false"),
+    "openai maxLength": (openai("'maxLength' is not permitted.", "response_format"), "schema_lengths: false"),
+    "openai json_schema": (openai(_TYPE.format("json_schema")), "structured: json_object"),
+    "openai json_object": (openai(_TYPE.format("json_object"), "response_format"), "structured: none"),
+    "anthropic temperature": (openai("temperature is deprecated for this model."), "temperature: false"),
+    "anthropic response_format": (openai("response_format: Extra inputs are not permitted"), "structured: none"),
+    "deepinfra json_object": (
+        (405, {"error": {"message": "json_object response format is not supported for model: stepfun-ai/Step-3.5"}}),
+        "structured: none",
+    ),
+    "fastapi seed": ((422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]}), "seed: false"),
+    "llama.cpp json_schema": (
+        (500, {"error": {"message": 'response_format type must be one of "json_object", but got: json_schema'}}),
+        "structured: json_object",
+    ),
+    "lmstudio json_object": ((400, {"error": "'response_format.type' must be 'json_schema' or 'text'"}), "{}"),
+    "deepseek json_schema": (openai("response_format.type: `json_schema` is unavailable now"), "json_object"),
+    "old max_completion_tokens": (openai("Unrecognized: max_completion_tokens"), "max_tokens_key: max_tokens"),
+}
+
+
+def refusing(names: list[str], otherwise: Answer = as_recorded) -> Answer:
+    """Return what a service answers that refuses these in turn, and otherwise replies."""
+
+    def answer(body: dict[str, Any]) -> Any:
+        for name in names:
+            refused = name.split()[1]
+            if refused in body or f"'{refused}'" in str(body.get("response_format")):
+                return REFUSALS[name][0]
+        return otherwise(body)
+
+    return answer

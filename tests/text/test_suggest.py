@@ -15,50 +15,34 @@ from parley.text.suggest import choose, meant
 from support.studies import GRID, MODELS, StudyFactory
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("majorty", "majority"),
-        ("MAJORITY", "majority"),
-        ("Majority ", "majority"),
-        ("qwen", None),
-        ("", None),
-        (["majority"], "majority"),
-        (3, None),
-        ("x" * 100_000, None),
-    ],
-)
-def test_the_closest_name_is_meant(written: object, expected: str | None) -> None:
-    assert meant(written, ["llm", "majority", "stubborn"]) == expected
-
-
-def test_the_remedy_names_what_there_is() -> None:
+def test_the_closest_name_is_meant_and_the_remedy_names_what_there_is() -> None:
+    known = ["llm", "majority", "stubborn"]
+    for written in "majorty", "MAJORITY", "Majority ", ["majority"]:
+        assert meant(written, known) == "majority", written
+    for written in "qwen", "", 3, "x" * 100_000:
+        assert meant(written, known) is None
     assert choose("a", []) == "there is none"
     assert choose("rings", ["ring", "star"]) == "did you mean 'ring'? choose one of: ring, star"
-    assert choose("my_own", ["ring"], ["my-own"]) == (
-        "did you mean 'my-own'? choose one of: ring, or of those installed: my-own"
-    )
+    told = choose("my_own", ["ring"], ["my-own"])
+    assert told == "did you mean 'my-own'? choose one of: ring, or of those installed: my-own"
     assert len(choose("a", ["name"] * 1000)) < 400
 
 
-CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "game": ({"game": "consensys"}, "'consensus'"),
-    "model": ({"grids": [GRID | {"model": "tinny"}]}, "'tiny'"),
-    "policy": ({"grids": [GRID | {"model": "majorty"}]}, "'majority'"),
-    "byzantine": ({"grids": [GRID | {"byzantine": "stuborn"}]}, "'stubborn'"),
-    "policy with parameters": ({"grids": [GRID | {"byzantine": {"name": "equivocat"}}]}, "'equivocate'"),
-    "prompt": ({"grids": [GRID | {"prompt": "may_exists"}]}, "'may_exist'"),
-    "axis": ({"grids": [GRID | {"vary": {"topologie": ["ring"]}}]}, "'topology'"),
-    "topology": ({"parameters": {"topology": "rnig"}}, "'ring'"),
-    "topology with parameters": ({"parameters": {"topology": {"kind": "erdos_reny"}}}, "'erdos_renyi'"),
-    "reply_format": ({"parameters": {"reply_format": "JSON"}}, "'json'"),
-    "protocol": ({"parameters": {"protocol": "swarm"}}, "'swarms'"),
-    "strategy": (
-        {"grids": [GRID | {"model": "tiny", "byzantine": {"name": "llm_strategies", "strategies": "stal"}}]},
-        "'stall'",
-    ),
-    "role": ({"grids": [{"groups": [{"role": "honst", "count": 2}], "prompt": "may_exist"}]}, "'honest'"),
-    "problems": (
+CASES: list[tuple[dict[str, Any], str]] = [
+    ({"game": "consensys"}, "'consensus'"),
+    ({"grids": [GRID | {"model": "tinny"}]}, "'tiny'"),
+    ({"grids": [GRID | {"model": "majorty"}]}, "'majority'"),
+    ({"grids": [GRID | {"byzantine": "stuborn"}]}, "'stubborn'"),
+    ({"grids": [GRID | {"byzantine": {"name": "equivocat"}}]}, "'equivocate'"),
+    ({"grids": [GRID | {"prompt": "may_exists"}]}, "'may_exist'"),
+    ({"grids": [GRID | {"vary": {"topologie": ["ring"]}}]}, "'topology'"),
+    ({"parameters": {"topology": "rnig"}}, "'ring'"),
+    ({"parameters": {"topology": {"kind": "erdos_reny"}}}, "'erdos_renyi'"),
+    ({"parameters": {"reply_format": "JSON"}}, "'json'"),
+    ({"parameters": {"protocol": "swarm"}}, "'swarms'"),
+    ({"grids": [GRID | {"model": "tiny", "byzantine": {"name": "llm_strategies", "strategies": "stal"}}]}, "'stall'"),
+    ({"grids": [{"groups": [{"role": "honst", "count": 2}], "prompt": "may_exist"}]}, "'honest'"),
+    (
         {
             "game": "deliberation",
             "parameters": {"problems": "arithmetics"},
@@ -66,44 +50,39 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         },
         "'arithmetic'",
     ),
-}
+]
 
 
-@pytest.mark.parametrize(("changes", "close"), CASES.values(), ids=CASES)
-def test_a_misspelled_value_of_a_study(folder: Path, changes: dict[str, Any], close: str) -> None:
-    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "grids": [GRID]} | changes))
-    with pytest.raises(UsageError, match=f"did you mean {close}\\?"):
-        load_study(Path("small.yaml"))
-
-
-def test_a_misspelled_value_of_a_model_entry(folder: Path) -> None:
+def test_a_misspelled_value_of_a_study_or_a_model_entry(folder: Path) -> None:
+    small = Path("small.yaml")
+    for changes, close in CASES:
+        small.write_text(yaml.safe_dump({"game": "consensus", "grids": [GRID]} | changes))
+        with pytest.raises(UsageError, match=f"did you mean {close}\\?"):
+            load_study(small)
     models = MODELS["models"]["tiny"] | {"dtype": "bfloat"}
     Path("models.yaml").write_text(yaml.safe_dump({"models": {"tiny": models}}))
-    Path("small.yaml").write_text(yaml.safe_dump({"game": "consensus", "grids": [GRID]}))
+    small.write_text(yaml.safe_dump({"game": "consensus", "grids": [GRID]}))
     with pytest.raises(UsageError, match=r"dtype: 'bfloat': .* did you mean 'bfloat16'\?"):
-        load_study(Path("small.yaml"))
+        load_study(small)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "close"),
-    [
-        (["expand", "smal.yaml"], "'small'"),
-        (["expand", "smal"], "'small'"),
-        (["play", "small.yaml", "--model", "majorty"], "model=majority"),
-        (["play", "small.yaml", "--where", "promt=may_exist"], "'prompt'"),
-        (["prompts", "--study", "small.yaml", "--where", "prompt=may_exists"], "prompt=may_exist"),
-        (["prompts", "--game", "consensos"], "'consensus'"),
-        (["prompts", "--awareness", "may_exists"], "'may_exist'"),
-        (["prompts", "--phase", "vot"], "'vote'"),
-        (["policies", "--game", "stag-hunt"], "'stag_hunt'"),
-        (["serve", "tinny", "--endpoint", "x", "--models", "models.yaml"], "'tiny'"),
-        (["calibrate", "tiny", "--games", "deliberation_cott"], "'deliberation_cot'"),
-    ],
-)
-def test_a_misspelled_argument(study_factory: StudyFactory, arguments: list[str], close: str) -> None:
+def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
     study_factory()
     paths.CONFIG.mkdir()
     Path("config/small.yaml").write_text(Path("small.yaml").read_text())
-    error = CliRunner().invoke(commands, arguments, standalone_mode=False).exception
-    assert isinstance(error, UsageError)
-    assert f"did you mean {close}?" in str(error)
+    for line, close in [
+        ("expand smal.yaml", "'small'"),
+        ("expand smal", "'small'"),
+        ("play small.yaml --model majorty", "model=majority"),
+        ("play small.yaml --where promt=may_exist", "'prompt'"),
+        ("prompts --study small.yaml --where prompt=may_exists", "prompt=may_exist"),
+        ("prompts --game consensos", "'consensus'"),
+        ("prompts --awareness may_exists", "'may_exist'"),
+        ("prompts --phase vot", "'vote'"),
+        ("policies --game stag-hunt", "'stag_hunt'"),
+        ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
+        ("calibrate tiny --games deliberation_cott", "'deliberation_cot'"),
+    ]:
+        error = CliRunner().invoke(commands, line.split(), standalone_mode=False).exception
+        assert isinstance(error, UsageError), line
+        assert f"did you mean {close}?" in str(error), line

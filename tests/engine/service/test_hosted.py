@@ -1,31 +1,24 @@
 """A service that cannot answer for now: a real HTTP server that says 429, 500, hangs up, or is slow."""
 
 import asyncio
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+import httpx
 import pytest
 
 from parley.engine.client import Engine, LLMPolicy
-from parley.engine.models import ModelEntry
 from parley.engine.service import hosted
-from parley.engine.service.service import Service, service_of
-from parley.errors import EngineError
-from parley.policies import Completion
-from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
+from parley.engine.service.backoff import is_final, pause, retry_after
+from parley.engine.service.service import service_of
+from support.answering import StandInService, as_recorded, completion, first_ask, service_entry
+from support.answering import ask as ask_service
+from support.answering import error as error_of_service
 from support.hearing import heard
-from support.playing import new_consensus
 
-pytestmark = pytest.mark.usefixtures("pauses")
-
-
-@pytest.fixture
-def server() -> Iterator[StandInService]:
-    with service() as found:
-        yield found
+BUSY = {"error": {"message": "slow down", "type": "tokens", "code": "rate_limit_exceeded"}}
 
 
 def failing(*answers: Any) -> Callable[[dict[str, Any]], Any]:
@@ -34,105 +27,104 @@ def failing(*answers: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda body: left.pop(0) if left else as_recorded(body)
 
 
-def place(url: str, request_seconds: float = 60.0, **limits: Any) -> Service:
-    source = {"url": url, "served": SERVED, "key_variable": VARIABLE}
-    entry = {"source": source, "limits": limits, "request_seconds": request_seconds}
-    found = service_of("tiny", ModelEntry.model_validate(entry))
-    assert isinstance(found, Service)
-    return found
-
-
-def ask(url: str, **limits: Any) -> tuple[Completion, dict[str, Any]]:
-    """Ask once; return the reply and what it took."""
-
-    async def run() -> tuple[Completion, dict[str, Any]]:
-        async with Engine(place(url, **limits)) as engine:
-            await engine.wait_ready(60)
-            reply = await LLMPolicy(engine, {}).answer(next(new_consensus("h").play())[0], 11, 0)
-            return reply, dict(engine.effort())
-
-    return asyncio.run(run())
+def ask(url: str, limits: Any = None, **keys: Any) -> Any:
+    return ask_service(url, limits=limits or {}, **{"request_seconds": 60.0, **keys})
 
 
 def error(url: str, **limits: Any) -> str:
-    with pytest.raises(EngineError) as caught:
-        ask(url, **limits)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert KEY not in text
-    return text
+    return error_of_service(url, limits=limits, request_seconds=60.0)
 
 
-BUSY = {"error": {"message": "slow down", "type": "tokens", "code": "rate_limit_exceeded"}}
+# The pauses
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, status: int, pauses: list[float]) -> None:
-    server.answer = failing((status, BUSY), (status, b"<html>"))
-    with heard() as said:
-        reply, effort = ask(server.url)
-    assert (reply.text, reply.finish_reason) == as_recorded_reply(server)
-    assert len(server.contents) == 3
-    assert len(set(server.contents)) == 1
-    assert [body["seed"] for body in server.bodies] == [11] * 3
-    assert len(pauses) == 2
-    assert 0.5 <= pauses[0] <= 1.0 <= pauses[1] <= 2.0
-    assert said == [f"the service for tiny answered {status}: slow down; trying again in 1 s"]
-    assert effort["effort"]["requests"] == 1
-    assert effort["effort"]["retried"] == 2
-    assert effort["effort"]["retry_seconds"] == round(sum(pauses), 1)
+def test_pauses_double_have_an_end_and_belong_to_the_request_and_its_try() -> None:
+    for tries in range(1, 200):
+        longest = min(2.0 ** (tries - 1), 60.0)
+        assert longest / 2 <= pause(7, tries) <= longest
+    assert pause(7, 3) == pause(7, 3)
+    assert len({pause(seed, 1) for seed in range(50)}) == 50
+    asked = {pause(seed, 5, 20.0) for seed in range(50)}  # what the service asks for, and a little more
+    assert len(asked) == 50
+    assert all(20.5 <= seconds <= 21.0 for seconds in asked)
 
 
-def as_recorded_reply(server: StandInService) -> tuple[str, str]:
-    _, body = as_recorded(server.bodies[-1])
-    choice = json.loads(json.dumps(body))["choices"][0]
-    return choice["message"]["content"], choice["finish_reason"]
+def test_retry_after_is_a_number_of_seconds_or_a_date() -> None:
+    now = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
+    rows = [("7", 7.0), ("0", 0.0), ("1.5", 1.5), ("Fri, 01 May 2026 12:00:30 -0000", 30.0)]
+    rows += [(format_datetime(now + timedelta(seconds=s), usegmt=True), max(s, 0)) for s in (90, -90)]
+    rows += [(bad, None) for bad in ("", "-1", "soon", "nan", "1e9", "1" * 400, "5;5", "٣", "Fri, 99 May 2026")]
+    for value, seconds in rows:
+        assert retry_after(httpx.Response(429, headers={"Retry-After": value.encode()}), now) == seconds, value
+    assert retry_after(httpx.Response(429, headers={"Retry-After": b"\xff"}), now) is None
+    assert retry_after(httpx.Response(429), now) is None
 
 
-def test_a_request_that_is_answered_at_once_leaves_no_trace(server: StandInService) -> None:
-    assert ask(server.url)[1] == {}
+def test_what_will_not_go_away_is_not_tried_again() -> None:
+    rows = [
+        (httpx.ConnectError("[Errno 111] Connection refused"), False),
+        (httpx.ReadTimeout(""), False),
+        (httpx.RemoteProtocolError("Server disconnected without sending a response."), False),
+        (httpx.ProxyError("503 Service Unavailable"), False),
+        (httpx.ProxyError("407 Proxy Authentication Required"), True),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"), True),
+        (httpx.UnsupportedProtocol("x"), True),
+        (httpx.LocalProtocolError("x"), True),
+    ]
+    assert [is_final(lost) for lost, _ in rows] == [final for _, final in rows]
 
 
-@pytest.mark.parametrize("value", ["20", "date"])
-def test_retry_after_is_waited_for(server: StandInService, pauses: list[float], value: str) -> None:
-    if value == "date":
-        value = format_datetime(datetime.now(UTC) + timedelta(seconds=500), usegmt=True)
-    server.answer = failing((429, BUSY, {"Retry-After": value}))
-    ask(server.url)
-    [pause] = pauses
-    assert 20 < pause < 21 if value == "20" else 21 < pause < 502
+# The tries
 
 
-def test_who_asks_for_more_than_there_is_patience_is_not_waited_for(
-    server: StandInService, pauses: list[float]
-) -> None:
+def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, pauses: list[float]) -> None:
+    for status in 408, 429, 500, 502, 503, 504, 529:
+        server.contents.clear()
+        pauses.clear()
+        server.answer = failing((status, BUSY), (status, b"<html>"))
+        with heard() as said:
+            reply, told = ask(server.url)
+        text = as_recorded(server.bodies[-1])[1]["choices"][0]["message"]["content"]
+        assert (reply.text, server.bodies[-1]["seed"]) == (text, 11), status
+        assert len(server.contents) == 3, status
+        assert len(set(server.contents)) == 1, status
+        assert 0.5 <= pauses[0] <= 1.0 <= pauses[1] <= 2.0, status
+        assert said == [f"the service for tiny answered {status}: slow down; trying again in 1 s"]
+        effort = {"requests": 1, "retried": 2, "retry_seconds": round(sum(pauses), 1), "limit_seconds": 0.0}
+        assert told["effort"] == effort, status
+    assert "effort" not in ask(server.url)[1]  # answered at once
+
+
+def test_retry_after_is_waited_for_as_far_as_there_is_patience(server: StandInService, pauses: list[float]) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=500), usegmt=True)
+    for value in "20", date:
+        server.answer = failing((429, BUSY, {"Retry-After": value}))
+        ask(server.url)
+    number, by_date = pauses
+    assert 20 < number < 21 < by_date < 502
     server.answer = failing((429, BUSY, {"Retry-After": "3600"}))
-    assert "asks to wait 3600 s, longer than limits.patience_seconds (600)" in error(server.url)
-    assert pauses == []
-    assert len(server.bodies) == 1
+    told = error(server.url)
+    assert all(word in told for word in ("3600 s", "limits.patience_seconds (600)", "run again")), told
+    assert len(pauses) == 2
+    assert len(server.bodies) == 5
 
 
 def test_patience_ends(server: StandInService, pauses: list[float]) -> None:
     server.answer = lambda body: (503, {"error": "down"})
     told = error(server.url, patience_seconds=30)
     assert f"answered 503: down; given up after {len(pauses) + 1} tries and " in told
+    assert "limits.patience_seconds: 30" in told
     assert 15 < sum(pauses) <= 30
     assert len(server.bodies) == len(pauses) + 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_what_will_not_pass_is_asked_once(server: StandInService, status: int, pauses: list[float]) -> None:
-    server.answer = lambda body: (status, {"error": {"message": "no"}})
-    assert f"answered {status}: no" in error(server.url)
-    assert len(server.bodies) == 1
-    assert pauses == []
-
-
-@pytest.mark.parametrize("key", ["code", "type"])
-def test_an_account_without_money_is_asked_once(server: StandInService, key: str, pauses: list[float]) -> None:
-    server.answer = lambda body: (429, {"error": {"message": "You exceeded your quota", key: "insufficient_quota"}})
-    assert "answered 429: You exceeded your quota" in error(server.url)
-    assert len(server.bodies) == 1
+def test_what_will_not_pass_is_asked_once(server: StandInService, pauses: list[float]) -> None:
+    quota = [(429, {"error": {"message": "no", key: "insufficient_quota"}}) for key in ("code", "type")]
+    for answer in *((status, {"error": {"message": "no"}}) for status in (400, 401, 403, 404, 422)), *quota:
+        server.bodies.clear()
+        server.answer = lambda body, answer=answer: answer
+        assert f"answered {answer[0]}: no" in error(server.url)
+        assert len(server.bodies) == 1, answer
     assert pauses == []
 
 
@@ -140,6 +132,7 @@ def test_a_broken_connection_is_made_again(server: StandInService, pauses: list[
     server.answer = failing(None, None)
     with heard() as said:
         ask(server.url)
+    assert len(server.contents) == 3
     assert len(set(server.contents)) == 1
     assert len(pauses) == 2
     assert "broke the connection" in said[0]
@@ -160,21 +153,20 @@ def test_a_request_that_hangs_is_sent_again(server: StandInService, pauses: list
     assert "sent no complete answer within" in said[0]
 
 
-@pytest.mark.parametrize("page", [(503, {"error": "loading"}), (429, BUSY), None])
 def test_whether_a_service_is_there_is_asked_as_patiently(
-    server: StandInService, pauses: list[float], page: Any, monkeypatch: pytest.MonkeyPatch
+    server: StandInService, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proper = server.pages["/v1/models"]
-    server.pages["/v1/models"] = page
+    pages = [(503, {"error": "loading"}), (429, BUSY), None, server.pages["/v1/models"]]
+    server.pages["/v1/models"] = pages.pop(0)
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
-        server.pages["/v1/models"] = proper
+        server.pages["/v1/models"] = pages.pop(0)
 
     monkeypatch.setattr(hosted, "_sleep", sleep)
     ask(server.url)
-    assert len(pauses) == 1
-    assert [path for path, _ in server.heads].count("/v1/models") == 2
+    assert len(pauses) == 3
+    assert [path for path, _ in server.heads].count("/v1/models") == 4
 
 
 def test_a_request_gives_its_place_away_while_it_pauses(
@@ -196,12 +188,12 @@ def test_a_request_gives_its_place_away_while_it_pauses(
             await other.wait()
 
         monkeypatch.setattr(hosted, "_sleep", sleep)
-        async with Engine(place(server.url, concurrent=1)) as engine:
-            policy, question = LLMPolicy(engine, {}), next(new_consensus("h").play())[0]
-            first = asyncio.create_task(policy.answer(question, 1, 0))
+        async with Engine(service_of("tiny", service_entry(server.url, limits={"concurrent": 1}))) as engine:
+            policy = LLMPolicy(engine, {})
+            first = asyncio.create_task(policy.answer(first_ask(), 1, 0))
             while order != [1]:
                 await asyncio.sleep(0.01)
-            await asyncio.wait_for(policy.answer(question, 2, 0), 60)
+            await asyncio.wait_for(policy.answer(first_ask(), 2, 0), 60)
             other.set()
             await asyncio.wait_for(first, 60)
 

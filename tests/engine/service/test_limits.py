@@ -1,6 +1,8 @@
 """The limits of a service hold for all processes of a folder; the clock of these tests is a file, or a variable."""
 
 import asyncio
+import errno
+import fcntl
 import os
 import signal
 import stat
@@ -8,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,76 +19,101 @@ import pytest
 from parley import paths
 from parley.engine.service import limits
 from parley.engine.service.limits import Limiter, estimated_tokens
+from parley.engine.service.shared import SharedState, peek
 from parley.engine.service.terms import ServiceLimits
-from support.answering import SERVED, StandInService, completion, service
+from parley.errors import JournalError
+from support.answering import SERVED, VARIABLE, StandInService, completion
 from support.hearing import heard
 
-URL, VARIABLE, KEY = "http://node17.example:8000/v1", "TINY_API_KEY", "sk-7f3a9c51d2e8"
+URL = "http://node17.example:8000/v1"
+SHARED = Path("s")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def quick_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv(VARIABLE, KEY)
     monkeypatch.setattr(limits, "_POLL_SECONDS", (0.005, 0.02))
-    return tmp_path
 
 
 # Other processes
 
-ASKING = """
-import asyncio, sys, time
+COUNT = """
 from pathlib import Path
-from parley.engine import client
-from parley.engine.service import hosted, limits
-from parley.engine.client import Engine, LLMPolicy
-from parley.engine.models import ModelEntry
-from parley.engine.service.service import service_of
-from support.playing import new_consensus
-
-url, served, variable, bounds, count, clock = sys.argv[1:]
-if clock:  # the time of day stands still until the test moves it
-    limiter = hosted.Limiter
-    hosted.Limiter = lambda *given: limiter(*given, clock=lambda: float(Path(clock).read_text()))
-source = {"url": url, "served": served, "key_variable": variable}
-entry = ModelEntry.model_validate({"source": source, "limits": eval(bounds)})
+from parley.engine.service.shared import SharedState
 
 async def run():
-    ask = next(new_consensus("h").play())[0]
-    async with Engine(service_of("tiny", entry)) as engine:
-        policy = LLMPolicy(engine, {})
-        async with asyncio.TaskGroup() as group:
-            for number in range(int(count)):
-                group.create_task(policy.answer(ask, number, 0))
+    async with SharedState(Path("s")) as shared:
+        async def add():
+            for _ in range(50):
+                async with shared.changing() as state:
+                    before = state.get("count", 0)
+                    await asyncio.sleep(0)  # others want it now
+                    state["count"] = before + 1
+        await asyncio.gather(*(add() for _ in range(4)))
+"""
+HOLD = """
+from parley.engine.service.limits import Limiter
+from parley.engine.service.terms import ServiceLimits
 
-asyncio.run(run())
+async def run(url):
+    async with Limiter((url,), ServiceLimits(concurrent=1), "it") as limiter, limiter.turn(10):
+        print("holding", flush=True)
+        async with limiter.turn(10):  # waits, and so is in the queue too
+            pass
+"""
+SEND = """
+from pathlib import Path
+from parley.engine.service import hosted
+from support.answering import Engine, LLMPolicy, first_ask, service_entry, service_of
+
+if Path("clock").exists():  # the time of day stands still until the test moves it
+    limiter = hosted.Limiter
+    hosted.Limiter = lambda *given: limiter(*given, clock=lambda: float(Path("clock").read_text()))
+
+async def run(url, key, bound, requests):
+    async with Engine(service_of("tiny", service_entry(url, limits={key: int(bound)}))) as engine:
+        async with asyncio.TaskGroup() as group:
+            for number in range(int(requests)):
+                group.create_task(LLMPolicy(engine, {}).answer(first_ask(), number, 0))
+"""
+FORKS = """
+children = []
+for _ in range(int(sys.argv[1])):
+    children.append(os.fork())
+    if not children[-1]:
+        asyncio.run(run(*sys.argv[2:]))
+        os._exit(0)
+sys.exit(any(os.waitpid(child, 0)[1] for child in children))
 """
 
 
-def asking(url: str, bounds: dict[str, Any], count: int, clock: str = "") -> subprocess.Popen[bytes]:
-    """Start a process that sends `count` requests at once."""
-    command = [sys.executable, "-c", ASKING, url, SERVED, VARIABLE, repr(bounds), str(count), clock]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+def processes(number: int, script: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """Start a process that runs a script in so many forks of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", f"import asyncio, os, sys\n{script}{FORKS}", *map(str, (number, *arguments))]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)
 
 
-@pytest.fixture
-def server() -> Iterator[StandInService]:
-    with service(lambda _: completion("{}")) as found:
-        yield found
+def end_well(number: int, script: str, *arguments: object) -> bool:
+    with processes(number, script, *arguments) as all_of_them:
+        return all_of_them.wait(timeout=120) == 0
 
 
 @pytest.mark.slow
-def test_no_more_requests_are_in_flight_than_all_processes_may_have_together(server: StandInService) -> None:
+def test_changes_of_all_tasks_of_all_processes_are_kept() -> None:
+    assert end_well(3, COUNT)
+    assert peek(SHARED) == {"count": 600}
+
+
+@pytest.mark.slow
+def test_all_processes_together_have_no_more_in_flight_and_send_no_more_in_a_minute(server: StandInService) -> None:
+    server.answer = lambda body: completion("{}")
     server.seconds = 0.03
-    processes = [asking(server.url, {"concurrent": 2}, 8) for _ in range(3)]
-    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    assert end_well(3, SEND, server.url, "concurrent", 2, 8)
     assert len(server.bodies) == 24
-    assert max(server.most) <= 2
+    assert max(server.most) == 2
 
-
-@pytest.mark.slow
-def test_no_more_requests_begin_in_a_minute_than_all_processes_may_send_together(server: StandInService) -> None:
+    server.seconds = 0.0
     clock = Path("clock")
     clock.write_text("1000")
     seen: list[str] = []
@@ -104,46 +130,25 @@ def test_no_more_requests_begin_in_a_minute_than_all_processes_may_send_together
         return completion("{}")
 
     server.answer = answer
-    processes = [asking(server.url, {"requests_per_minute": 5}, 4, "clock") for _ in range(3)]
-    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    assert end_well(3, SEND, server.url, "requests_per_minute", 5, 4)
     assert Counter(seen) == {"1000": 5, "1061": 5, "1122": 2}
-
-
-HOLDING = """
-import asyncio, sys
-from parley.engine.service.limits import Limiter
-from parley.engine.service.terms import ServiceLimits
-
-async def run():
-    async with Limiter((sys.argv[1],), ServiceLimits(concurrent=1), "it") as limiter:
-        async with limiter.turn(10):
-            print("holding", flush=True)
-            async with limiter.turn(10):  # waits, and so is in the queue too
-                pass
-
-asyncio.run(run())
-"""
 
 
 @pytest.mark.slow
 def test_a_killed_process_leaves_the_queue_and_its_place_in_flight() -> None:
-    command = [sys.executable, "-c", HOLDING, URL]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    holding = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
-    assert holding.stdout is not None
-    assert holding.stdout.readline() == b"holding\n"
-
-    async def run() -> None:
+    async def run(holding: subprocess.Popen[bytes]) -> None:
         async with Limiter((URL,), ServiceLimits(concurrent=1), "it") as limiter:
             waiting = asyncio.create_task(take(limiter, 10))
             done, _ = await asyncio.wait([waiting], timeout=0.5)
             assert not done
-            holding.send_signal(signal.SIGKILL)
+            os.killpg(holding.pid, signal.SIGKILL)
             holding.wait()
             await asyncio.wait_for(waiting, 60)
 
-    asyncio.run(run())
-    holding.stdout.close()
+    with processes(1, HOLD, URL) as holding:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == b"holding\n"
+        asyncio.run(run(holding))
 
 
 # Two limiters in one process are as good as two processes: what they share is in files.
@@ -164,20 +169,17 @@ async def take(limiter: Limiter, tokens: int) -> None:
 
 async def settled(*tasks: asyncio.Task[None]) -> list[bool]:
     """Return which tasks are done after each that waits has looked again and again."""
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.1)
     return [task.done() for task in tasks]
-
-
-def playing(clock: Clock, **bounds: int) -> Limiter:
-    return Limiter((URL, VARIABLE, SERVED), ServiceLimits(**bounds), "the service for tiny", clock)
 
 
 def run_with(count: int, scenario: Any, **bounds: int) -> None:
     async def run() -> None:
         clock = Clock()
         async with AsyncExitStack() as stack:
-            limiters = [await stack.enter_async_context(playing(clock, **bounds)) for _ in range(count)]
-            await scenario(clock, *limiters)
+            known_by = (URL, VARIABLE, SERVED)
+            each = [Limiter(known_by, ServiceLimits(**bounds), "the service for tiny", clock) for _ in range(count)]
+            await scenario(clock, *[await stack.enter_async_context(limiter) for limiter in each])
 
     asyncio.run(run())
 
@@ -191,6 +193,7 @@ def test_the_tokens_of_a_minute_are_corrected_by_the_reply() -> None:
         await asyncio.wait_for(other, 60)
 
     run_with(2, scenario, tokens_per_minute=1000)
+    assert estimated_tokens(4000, 300) == 1300
 
 
 def test_tokens_come_back_when_their_minute_is_over() -> None:
@@ -248,9 +251,7 @@ def test_a_clock_that_jumps_back_does_not_stop_all() -> None:
         clock.now = 1e9
         await take(one, 1)
         clock.now = 1000.0
-        again = asyncio.create_task(take(one, 1))
-        await asyncio.wait([again], timeout=60)
-        assert again.done()
+        await asyncio.wait_for(take(one, 1), 60)
 
     run_with(1, scenario, requests_per_minute=1)
 
@@ -270,17 +271,24 @@ def test_a_long_wait_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_shared_is_private_and_says_nothing_of_the_service() -> None:
+    def files() -> list[Path]:
+        return [path for path in Path("results").rglob("*") if path.is_file()]
+
     async def scenario(clock: Clock, one: Limiter) -> None:
         await take(one, 1)
-        for path in Path("results").rglob("*"):
-            if path.is_file():
-                assert stat.S_IMODE(path.stat().st_mode) == 0o600
-                for word in ("node17", VARIABLE, KEY, SERVED):
-                    assert word not in f"{path} {path.read_text()}"
+        for path in files():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            for word in ("node17", VARIABLE, SERVED):
+                assert word not in f"{path} {path.read_text()}"
 
     run_with(1, scenario, concurrent=1)
-    [left] = [path for path in Path("results").rglob("*") if path.is_file()]
-    assert left.is_relative_to(paths.service_use("x").parent)
+    [state] = files()
+    assert state.is_relative_to(paths.service_use("x").parent)
+    whole = state.read_bytes()
+    for content in (b"", whole[:-9], b"\0" * 100):  # what a dying machine left is no state
+        state.write_bytes(content)
+        run_with(1, scenario, concurrent=1)
+        assert state.read_bytes() not in (content, b"")
 
 
 def test_another_model_or_key_has_limits_of_its_own() -> None:
@@ -293,18 +301,45 @@ def test_another_model_or_key_has_limits_of_its_own() -> None:
     asyncio.run(run())
 
 
-def test_a_state_that_a_dying_machine_left_is_none() -> None:
-    async def scenario(clock: Clock, one: Limiter) -> None:
-        await take(one, 1)
-
-    run_with(1, scenario, concurrent=1)
-    [state] = [path for path in Path("results").rglob("*") if path.is_file()]
-    whole = state.read_bytes()
-    for content in (b"", whole[:-9], b"\0" * 100):
-        state.write_bytes(content)
-        run_with(1, scenario, concurrent=1)
-        assert state.read_bytes() not in (content, b"")
+# What is shared
 
 
-def test_an_estimate_holds_prompt_and_reply() -> None:
-    assert estimated_tokens(4000, 300) == 1300
+def test_an_error_keeps_what_was() -> None:
+    async def run() -> None:
+        async with SharedState(SHARED) as shared:
+            async with shared.changing() as state:
+                state["kept"] = 1
+            with pytest.raises(ZeroDivisionError):
+                async with shared.changing() as state:
+                    state["kept"] = 1 / 0
+            async with shared.changing() as state:
+                assert state == {"kept": 1}
+
+    assert peek(SHARED) == {}
+    asyncio.run(run())
+    assert peek(SHARED) == {"kept": 1}
+
+
+def test_only_the_dead_are_buried_and_nothing_of_them_stays() -> None:
+    async def run() -> None:
+        async with SharedState(SHARED) as one, SharedState(SHARED) as two, one.changing():
+            assert one.bury([one.owner, two.owner, "never-there"]) == {"never-there"}
+        assert [path.name for path in SHARED.iterdir()] == ["state"]
+
+    asyncio.run(run())
+
+
+def test_a_folder_that_cannot_be_made_or_locked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    async def share(folder: Path) -> None:
+        async with SharedState(folder):
+            raise AssertionError("unreachable")
+
+    Path("file").write_text("a file")
+    with pytest.raises(JournalError, match="file: cannot be used"):
+        asyncio.run(share(Path("file")))
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(JournalError, match="s"):
+        asyncio.run(share(SHARED))

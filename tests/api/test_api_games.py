@@ -9,6 +9,7 @@ import pytest
 
 import parley
 from parley.ledger.build import build
+from parley.study import Study
 from support.demo_study import play_study, summarize_study, write_study
 
 DELIBERATION: dict[str, Any] = {
@@ -31,7 +32,7 @@ STAG_HUNT: dict[str, Any] = {
     "parameters": {"rounds": 3, "disclosure": "silent"},
     "grids": [
         {
-            "model": ["tit_for_tat", "always_stag"],
+            "model": "tit_for_tat",
             "n": 4,
             "b": [0, 1],
             "byzantine": "betray",
@@ -42,68 +43,54 @@ STAG_HUNT: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def deliberation(tmp_path: Path) -> Path:
-    file = tmp_path / "problems" / "some.jsonl"
+def played(folder: Path, content: dict[str, Any]) -> Study:
+    file = folder / "problems" / "some.jsonl"
     file.parent.mkdir()
     lines = [{"question": f"What is {i} + 1?", "answer": f"It is.\n#### {i + 1}"} for i in range(20)]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    write_study(tmp_path, **DELIBERATION)
-    return tmp_path
-
-
-@pytest.fixture
-def stag_hunt(tmp_path: Path) -> Path:
-    write_study(tmp_path, **STAG_HUNT)
-    return tmp_path
-
-
-def needs_ledger(study: parley.Study, name: str) -> bool:
-    return any(spec.blocks for spec in study._study.figures if spec.name == name)
+    write_study(folder, **content)
+    return play_study(folder)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", ["deliberation", "stag_hunt"])
+@pytest.mark.parametrize("content", [DELIBERATION, STAG_HUNT], ids=lambda content: content["game"])
 def test_all_levels_figures_and_records_are_read_from_elsewhere(
-    game: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = request.getfixturevalue(game)
-    play_study(root)
+    game = played(tmp_path, content).game
     monkeypatch.chdir("/")
-    study = parley.load("demo", root)
+    study = parley.load("demo", tmp_path)
     results = study.results()
     for level in ("attempts", "rounds", "simulations", "conditions"):
         assert len(results.frame(level))  # type: ignore[arg-type]
-    for name in results.figures:
-        if not needs_ledger(study, name):
-            assert results.figure(name).axes
+    needs_ledger = {spec.name for spec in game.evidence.figures if spec.blocks}
+    for name in set(results.figures) - needs_ledger:
+        assert results.figure(name).axes
     for record in results.records:
         assert record.replay().identical
-    measures = [measure.name for measure in study._study.game.evidence.measures]
+    measures = [measure.name for measure in game.evidence.measures]
     assert measures
     assert set(measures) <= set(results.rounds.columns)
     assert results.rounds[measures].notna().any().any()
-    played = parley.run(study.play(**results.records[0].axes))
-    assert played.outcome.name in {outcome.name for outcome in study._study.game.outcomes}
+    again = parley.run(study.play(**results.records[0].axes))
+    assert again.outcome.name in {outcome.name for outcome in game.outcomes}
 
 
-def test_the_ledger_is_a_table_where_the_game_keeps_one(deliberation: Path) -> None:
-    study = play_study(deliberation)
-    summarize_study(deliberation, study)
-    results = parley.load("demo", deliberation).results()
+def test_the_ledger_is_a_table_where_the_game_keeps_one(tmp_path: Path) -> None:
+    study = played(tmp_path, DELIBERATION)
+    summarize_study(tmp_path, study)
+    results = parley.load("demo", tmp_path).results()
     assert "ledger" in results.tables
-    with pytest.raises(parley.ParleyError, match="no such table; run: parley ledger build"):
+    with pytest.raises(parley.ParleyError, match="run: parley ledger build"):
         results.table("ledger")
-    with chdir(deliberation):
+    with chdir(tmp_path):
         build(study)
     assert len(results.table("ledger"))
-    for name in results.figures:
-        assert results.figure(name).axes
+    [name, *_] = [spec.name for spec in study.game.evidence.figures if spec.blocks]
+    assert results.figure(name).axes
 
 
-def test_a_game_without_a_ledger_has_no_table_of_it(stag_hunt: Path) -> None:
-    play_study(stag_hunt)
-    results = parley.load("demo", stag_hunt).results()
+def test_a_game_without_a_ledger_has_no_table_of_it(results: parley.Results) -> None:
     assert "ledger" not in results.tables
-    with pytest.raises(parley.UsageError, match="'ledger': no such table"):
+    with pytest.raises(parley.UsageError, match="'ledger'"):
         results.table("ledger")

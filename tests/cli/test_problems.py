@@ -16,6 +16,10 @@ def ask(parley: Parley, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Parl
     return lambda *arguments: parley("problems", *arguments)
 
 
+def write_rows(rows: list[dict[str, str]]) -> None:
+    Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
 def test_generated_problems_are_printed_with_answers(ask: Parley) -> None:
     ran = ask("arithmetic", "--show", "2")
     assert ran.status == 0
@@ -28,8 +32,7 @@ def test_generated_problems_are_printed_with_answers(ask: Parley) -> None:
 
 
 def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
-    rows = [{"question": "How many?", "answer": f"#### {k}"} for k in range(30)] + [{"question": "?"}]
-    Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows([{"question": "How many?", "answer": f"#### {k}"} for k in range(30)] + [{"question": "?"}])
     ran = ask("gsm8k", "--path", "test.jsonl", "--first", "1")
     assert ran.status == 0
     lines = ran.out.splitlines()
@@ -46,15 +49,15 @@ def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
 
 def test_each_reading_is_counted_over_gold_solutions(ask: Parley) -> None:
     solutions = ["Half of 36 is <<36/2=18>>18.\n#### 18", "9 + 9 = 18, so 1,800.\n#### 1,800", "Add 10.\n#### 20"]
-    Path("test.jsonl").write_text("".join(json.dumps({"question": "?", "answer": text}) + "\n" for text in solutions))
+    write_rows([{"question": "?", "answer": text} for text in solutions])
     ran = ask("gsm8k", "--path", "test.jsonl", "--readings", "--show", "0")
-    assert ran.out.splitlines()[-4:] == [
-        "gold solutions as replies                          replies  exact  strict  flexible",
-        "argument: the solution; answer: what follows ####        3      3       3         3",
-        "answer: the solution with its #### line                  3      0       3         3",
-        "answer: the last line of the solution                    3      0       0         2",
+    assert [line.split()[-4:] for line in ran.out.splitlines()[-4:]] == [
+        ["replies", "exact", "strict", "flexible"],
+        ["3", "3", "3", "3"],  # the solution; the answer is what follows ####
+        ["3", "0", "3", "3"],  # the solution with its #### line
+        ["3", "0", "0", "2"],  # the last line of the solution
     ]
-    assert "GSM8K alone has worked solutions" in one_line_error(ask("arithmetic", "--readings"), 2)
+    assert "GSM8K" in one_line_error(ask("arithmetic", "--readings"), 2)
 
 
 def test_the_problems_of_a_study_are_shown_each_once(ask: Parley) -> None:
@@ -62,37 +65,21 @@ def test_the_problems_of_a_study_are_shown_each_once(ask: Parley) -> None:
     Path("mine.yaml").write_text(yaml.safe_dump({"game": "any", "parameters": {"problems": "wason"}, "grids": grids}))
     ran = ask("mine.yaml", "--show", "0")
     assert ran.status == 0
-    assert ran.out.splitlines() == [
-        "wason: no end of problems (cards)",
-        "",
-        "arithmetic-steps-2: no end of problems (number)",
-    ]
+    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["wason", "", "arithmetic-steps-2"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["gsm8k"], "parley: gsm8k: problems: {'kind': 'gsm8k'}: add path, or repo and revision\n"),
-        (
-            ["gsm8k", "--path", "x"],
-            "parley: x: no such file or folder; relative paths start at the working directory",
-        ),
-        (["nothing"], "parley: config/nothing.yaml: no such file\n"),
-        (["nothing", "--first", "2"], "parley: nothing: no kind of problems (arithmetic, wason, gsm8k, delidata, "),
-        (
-            ["wason", "--split", "test"],
-            "parley: wason: problems.split: unknown key; known keys are: kind, order, first, version",
-        ),
-    ],
-)
-def test_errors_are_one_line_and_exit_2(ask: Parley, arguments: list[str], message: str) -> None:
-    ran = ask(*arguments)
-    assert one_line_error(ran, 2).startswith(message)
-    assert ran.out == ""
-
-
-def test_a_study_without_problems_is_told_so(ask: Parley) -> None:
+def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
     Path("mine.yaml").write_text("{game: any, grids: [{model: m, prompt: p, n: 3}]}")
-    assert one_line_error(ask("mine.yaml"), 2).startswith(
-        "parley: mine.yaml: names no problems; add parameters.problems"
-    )
+    for arguments, names in (
+        (["gsm8k"], ["gsm8k: problems: ", "add path"]),
+        (["gsm8k", "--path", "x"], ["x: no such file or folder"]),
+        (["nothing"], ["config/nothing.yaml: no such file"]),
+        (["nothing", "--first", "2"], ["nothing: ", "arithmetic, wason, gsm8k, delidata"]),
+        (["wason", "--split", "test"], ["wason: problems.split: unknown key", "order, first"]),
+        (["mine.yaml"], ["mine.yaml: ", "add parameters.problems"]),
+    ):
+        ran = ask(*arguments)
+        error = one_line_error(ran, 2)
+        assert error.startswith(f"parley: {names[0]}")
+        assert names[-1] in error
+        assert ran.out == ""

@@ -17,44 +17,30 @@ def study(study_factory: StudyFactory) -> Study:
     return small_played(study_factory)
 
 
-def mark(study: Study) -> Path:
-    return paths.stamp(study.name, "view", study.plan)
-
-
 def shown(page: Path) -> list[str]:
     ids: list[str] = index_of(page.read_text())["simulations"]["id"]
     return ids
 
 
-def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study: Study) -> None:
-    ran = parley("view", "small.yaml")
-    page = paths.view_page(paths.view("small"))
-    assert (ran.status, ran.out, ran.err) == (0, f"{page}\n", "")
-    assert len(shown(page)) == 4
-    assert mark(study).exists()
-
-
-@pytest.mark.parametrize("options", [["--where", "n=4"], ["--most", "2"], ["--journals"]])
-def test_a_part_of_it_is_not_marked_as_the_whole(parley: Parley, study: Study, options: list[str]) -> None:
-    assert parley("view", "small.yaml").status == 0
-    assert parley("view", "small.yaml", *options).status == 0
-    assert not mark(study).exists()
-    index = index_of(paths.view_page(paths.view("small")).read_text())
-    assert (index["left_out"] is None) == (options == ["--journals"])
-
-
-def test_what_is_not_finished_is_not_marked(parley: Parley, study: Study) -> None:
-    next(study.simulations()).record("small").unlink()
-    assert parley("view", "small.yaml").status == 0
-    assert not mark(study).exists()
-    assert len(shown(paths.view_page(paths.view("small")))) == 3
-
-
-def test_it_can_be_written_elsewhere(parley: Parley, study: Study, tmp_path: Path) -> None:
+def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study: Study, tmp_path: Path) -> None:
     out = tmp_path / "for you"
     assert parley("view", "small.yaml", "--where", "n=3", "--out", out).out == f"{out / 'index.html'}\n"
     assert len(shown(out / "index.html")) == 2
     assert not paths.view("small").exists()
+
+    page, mark = paths.view_page(paths.view("small")), paths.stamp(study.name, "view", study.plan)
+    for options, whole in (([], True), (["--where", "n=4"], False), (["--most", "2"], False)):
+        ran = parley("view", "small.yaml", *options)
+        assert (ran.status, ran.out, ran.err) == (0, f"{page}\n", "")
+        assert (index_of(page.read_text())["left_out"] is None) is whole, options
+        assert mark.exists() is whole, options  # only the whole is marked as made
+        assert len(shown(page)) == (4 if whole else 2)
+    assert parley("view", "small.yaml", "--journals").status == 0
+    assert not mark.exists()
+    next(study.simulations()).record("small").unlink()
+    assert parley("view", "small.yaml").status == 0
+    assert len(shown(page)) == 3
+    assert not mark.exists()
 
 
 def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study_factory: StudyFactory) -> None:
@@ -65,21 +51,15 @@ def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study
     assert parley("expand", "small.yaml").status == 2
 
 
-def test_a_study_without_results_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
+def test_what_cannot_be_shown_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory()
     assert "no results yet" in one_line_error(parley("view", "small.yaml"), 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["smal.yaml"], "did you mean 'small'"),
-        (["small.yaml", "--where", "m=4"], "not an axis of this study"),
-        (["small.yaml", "--where", "n=7"], "no condition has n=7"),
-        (["small.yaml", "--where", "n"], "write AXIS=VALUE"),
+    for arguments, told in (
+        (["smal.yaml"], "'small'"),
+        (["small.yaml", "--where", "m=4"], "m: not an axis"),
+        (["small.yaml", "--where", "n=7"], "n=7"),
+        (["small.yaml", "--where", "n"], "AXIS=VALUE"),
         (["small.yaml", "--port", "8000"], "--port: is for --serve"),
         (["small.yaml", "--serve", "--out", "x"], "--out: not used with --serve"),
-    ],
-)
-def test_wrong_usage_is_told_in_one_line(parley: Parley, study: Study, arguments: list[str], told: str) -> None:
-    assert told in one_line_error(parley("view", *arguments), 2)
+    ):
+        assert told in one_line_error(parley("view", *arguments), 2)

@@ -3,6 +3,7 @@
 import dataclasses
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from parley import paths
 from parley.errors import RecordError
 from parley.play.journal import Entry, Journal
 from parley.progress.follow import Progress
+from parley.progress.lines import facts
 from parley.progress.state import Snapshot
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -33,6 +35,21 @@ def clock() -> Clock:
     return Clock()
 
 
+Records = Callable[..., None]
+
+
+@pytest.fixture
+def records_tell(monkeypatch: pytest.MonkeyPatch) -> Records:
+    """Have all records tell the same of their replies."""
+
+    def tell(calls: int, failed: int = 0) -> None:
+        telemetry = {"calls": calls, "failed_replies": failed, "prompt_tokens": 10 * calls, "completion_tokens": calls}
+        summary = type("Summary", (), {"telemetry": telemetry})
+        monkeypatch.setattr("parley.progress.follow.peek_summary", lambda path: summary)
+
+    return tell
+
+
 def reply(number: int, came: float, agent: int = 1, tokens: int | None = 100) -> Entry:
     return Entry(number, "propose", f"agent_{agent}", 0, 7, "ask", "x", "stop", tokens, tokens, None, came - 2, 2.0)
 
@@ -41,47 +58,51 @@ def records(study: Study) -> list[Path]:
     return [simulation.record(study.name) for simulation in study.simulations()]
 
 
-def finish(record: Path, at: float) -> None:
-    """Make what stands for a record; those of scripted simulations are never opened."""
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.touch()
-    os.utime(record, (at, at))
-    os.utime(record.parent, (at, at))
-
-
-def journal(simulation: Simulation, study: Study) -> Journal:
-    return Journal(paths.journal(simulation.record(study.name)), simulation.id)
-
-
-def log_of(simulation: Simulation, study: Study, text: str, at: float) -> None:
-    condition = simulation.condition
-    path = paths.log(study.name, "simulate", condition.path, f"spec={condition.spec}", f"seed={simulation.seed}")
+def touch(path: Path, at: float, text: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     os.utime(path, (at, at))
+    return path
 
 
-def told(monkeypatch: pytest.MonkeyPatch, calls: int, failed: int = 0) -> None:
-    """Have all records tell the same of their replies."""
-    telemetry = {"calls": calls, "failed_replies": failed, "prompt_tokens": 10 * calls, "completion_tokens": calls}
-    summary = type("Summary", (), {"telemetry": telemetry})
-    monkeypatch.setattr("parley.progress.follow.peek_summary", lambda path: summary)
+def finish(record: Path, at: float) -> None:
+    """Make what stands for a record; those of scripted simulations are never opened."""
+    os.utime(touch(record, at).parent, (at, at))
+
+
+def journal(simulation: Simulation) -> Journal:
+    return Journal(paths.journal(simulation.record("small")), simulation.id)
+
+
+def log_of(simulation: Simulation, text: str, at: float) -> None:
+    condition = simulation.condition
+    touch(
+        paths.log("small", "simulate", condition.path, f"spec={condition.spec}", f"seed={simulation.seed}"), at, text
+    )
 
 
 def counts(snapshot: Snapshot) -> tuple[int, int, int, int]:
     return (snapshot.finished, snapshot.running, snapshot.begun, snapshot.total)
 
 
-def test_a_study_of_which_nothing_is_there(study_factory: StudyFactory, clock: Clock) -> None:
-    snapshot = Progress(study_factory({}, MODEL, seeds=3), clock=clock).look()
-    assert counts(snapshot) == (0, 0, 0, 6)
-    assert snapshot.rates is None
-    assert snapshot.finishes is None
-    assert snapshot.left is None
-    assert snapshot.silent is None
-    assert snapshot.idle
-    assert not snapshot.over
-    assert snapshot.problems == []
+def state(snapshot: Snapshot, stage: str) -> str:
+    return {each.name: each.state for each in snapshot.stages}[stage]
+
+
+# What is counted
+
+
+def test_a_study_of_which_nothing_is_played_now(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory({}, MODEL, seeds=3)
+    folder = records(study)[0].parent
+    for name in ("seed=7.parquet", ".seed=0.parquet.12.tmp", "notes.txt"):  # not of the study
+        finish(folder / name, NOW)
+    for finished in (0, 1):
+        snapshot = Progress(study, clock=clock).look()
+        assert counts(snapshot) == (finished, 0, 0, 6)
+        assert (snapshot.rates, snapshot.finishes, snapshot.left, snapshot.silent) == (None,) * 4
+        assert (snapshot.idle, snapshot.over, snapshot.problems) == (True, False, [])
+        finish(folder / "seed=0.parquet", NOW - 90)
 
 
 def test_scripted_records_count_as_they_appear_without_journals(study_factory: StudyFactory, clock: Clock) -> None:
@@ -100,108 +121,47 @@ def test_scripted_records_count_as_they_appear_without_journals(study_factory: S
     assert snapshot.answered == (0, 0)
 
 
-def test_files_that_are_not_of_the_study_do_not_count(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(seeds=2)
-    folder = records(study)[0].parent
-    for name in ("seed=7.parquet", ".seed=0.parquet.12.tmp", "notes.txt"):
-        finish(folder / name, NOW)
-    assert Progress(study, clock=clock).look().finished == 0
-
-
-def test_replies_of_running_simulations_give_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL, seeds=2)
-    first, _ = study.simulations()
-    progress = Progress(study, since=NOW - 20, clock=clock)
-    with journal(first, study) as written:
-        written.append(reply(1, NOW - 8, 1))
-        written.append(reply(1, NOW - 8, 2))
-        snapshot = progress.look()
-        assert counts(snapshot) == (0, 1, 0, 2)
-        assert snapshot.answered == (2, 0)
-        assert snapshot.rates == pytest.approx((2 / 10, 200 / 10, 200 / 10))  # since the first was asked
-        clock.now = NOW + 30
-        assert progress.look().silent == pytest.approx(30)  # it was first seen to play at NOW
-        written.append(reply(2, NOW + 39))
-        clock.now = NOW + 40
-        snapshot = progress.look()
-        assert snapshot.silent == pytest.approx(1)
-        assert snapshot.answered == (3, 0)
-
-
-def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory, clock: Clock) -> None:
-    from parley.progress.lines import facts
-
-    study = study_factory(MODEL)
-    [simulation] = study.simulations()
-    with journal(simulation, study) as written:
-        written.append(reply(1, NOW, tokens=None))
-        words = " ".join(facts(Progress(study, since=NOW - 5, clock=clock).look()))
-    assert "replies/s" in words
-    assert "tokens" not in words
-    snapshot = Progress(study, since=NOW - 5, clock=clock).look()
-    assert "200 tokens/s" in facts(dataclasses.replace(snapshot, rates=(1.0, 200.0, 0.0)))
+def test_scripted_simulations_with_journals_run_and_have_no_replies(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(seeds=3)
+    with journal(next(study.simulations())) as written:
+        written.append(reply(1, NOW))
+        snapshot = Progress(study, since=NOW - 5, clock=clock).look()
+    assert counts(snapshot) == (0, 1, 0, 3)
+    assert (snapshot.answered, snapshot.rates) == ((0, 0), None)
+    assert state(snapshot, "playing") == "running"
 
 
 def test_a_journal_that_nobody_has_open_is_no_simulation_that_runs(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
     [simulation] = study.simulations()
     progress = Progress(study, clock=clock)
-    with journal(simulation, study) as written:
+    with journal(simulation) as written:
         written.append(reply(1, NOW - 1000))
         assert counts(progress.look()) == (0, 1, 0, 1)
     clock.now += 5
     assert counts(progress.look()) == (0, 1, 0, 1)  # not looked at again yet
     clock.now += 10
     assert counts(progress.look()) == (0, 0, 1, 1)
-    with journal(simulation, study):
+    with journal(simulation):
         assert counts(progress.look(last=True)) == (0, 1, 0, 1)
 
 
 def test_what_a_record_says_replaces_what_its_journal_said(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
     study = study_factory(MODEL)
     [simulation] = study.simulations()
-    told(monkeypatch, calls=5, failed=2)
+    records_tell(calls=5, failed=2)
     progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(simulation, study) as written:
+    with journal(simulation) as written:
         written.append(reply(1, NOW - 1))
-        log_of(simulation, study, "round 1 propose: 1 replies, 1 unusable, 9 tokens\n", NOW - 1)
+        log_of(simulation, "round 1 propose: 1 replies, 1 unusable, 9 tokens\n", NOW - 1)
         assert progress.look().answered == (1, 1)
-        finish(simulation.record(study.name), NOW)
+        finish(simulation.record("small"), NOW)
     snapshot = progress.look()
     assert snapshot.answered == (5, 2)
     assert counts(snapshot) == (1, 0, 0, 1)
     assert snapshot.rates is None  # nothing is left
-
-
-def test_replies_that_came_between_two_looks_count_for_the_speed(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = study_factory(MODEL, seeds=2)
-    told(monkeypatch, calls=5)
-    first, _ = study.simulations()
-    progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(first, study) as written:
-        written.append(reply(1, NOW - 1))
-        progress.look()
-        finish(first.record(study.name), NOW)
-    rates = progress.look().rates
-    assert rates == pytest.approx((5 / 3, (100 + 0) / 3, (100 + 0) / 3))  # the record tells of fewer tokens
-
-
-def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL, seeds=2)
-    first, _ = study.simulations()
-    progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(first, study) as written:
-        for agent in range(1, 31):
-            written.append(reply(1, NOW - 60, agent))
-        snapshot = progress.look()
-        assert snapshot.answered == (30, 0)
-        assert (snapshot.rates, snapshot.left) == (None, None)
-        written.append(reply(2, NOW - 1))
-        assert progress.look().rates == pytest.approx((1 / 3, 100 / 3, 100 / 3))
 
 
 def test_a_record_that_cannot_be_read_is_left_to_the_tables(
@@ -216,20 +176,16 @@ def test_a_record_that_cannot_be_read_is_left_to_the_tables(
     assert counts(Progress(study, clock=clock).look()) == (1, 0, 0, 1)
 
 
-def test_a_look_reads_no_more_records_than_it_may(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_a_look_reads_no_more_than_it_may(
+    study_factory: StudyFactory, clock: Clock, records_tell: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory(MODEL, seeds=5)
-    told(monkeypatch, calls=10)
+    records_tell(calls=10)
     for record in records(study):
         finish(record, NOW - 5000)
     progress = Progress(study, clock=clock, reads=2)
     assert [progress.look().answered[0] for _ in range(4)] == [20, 40, 50, 50]
-
-
-def test_unchanged_folders_are_not_listed_again(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    # Folders that did not change are not listed again.
     study = study_factory({"n": [3, 4, 5]}, seeds=4)
     for record in records(study)[:6]:
         finish(record, NOW - 50)
@@ -245,74 +201,117 @@ def test_unchanged_folders_are_not_listed_again(
     assert listed == [str(records(study)[6].parent)]
 
 
+# Speed
+
+
+def test_replies_of_running_simulations_give_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(MODEL, seeds=2)
+    first, _ = study.simulations()
+    progress = Progress(study, since=NOW - 20, clock=clock)
+    with journal(first) as written:
+        for agent in (1, 2):
+            written.append(reply(1, NOW - 8, agent))
+        snapshot = progress.look()
+        assert counts(snapshot) == (0, 1, 0, 2)
+        assert snapshot.answered == (2, 0)
+        assert snapshot.rates == pytest.approx((2 / 10, 200 / 10, 200 / 10))  # since the first was asked
+        clock.now = NOW + 30
+        assert progress.look().silent == pytest.approx(30)  # it was first seen to play at NOW
+        written.append(reply(2, NOW + 39))
+        clock.now = NOW + 40
+        snapshot = progress.look()
+        assert snapshot.silent == pytest.approx(1)
+        assert snapshot.answered == (3, 0)
+
+
+def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(MODEL)
+    with journal(next(study.simulations())) as written:
+        written.append(reply(1, NOW, tokens=None))
+        snapshot = Progress(study, since=NOW - 5, clock=clock).look()
+    words = " ".join(facts(snapshot))
+    assert "replies/s" in words
+    assert "tokens" not in words
+    assert "200 tokens/s" in facts(dataclasses.replace(snapshot, rates=(1.0, 200.0, 0.0)))
+
+
+def test_replies_that_came_between_two_looks_count_for_the_speed(
+    study_factory: StudyFactory, clock: Clock, records_tell: Records
+) -> None:
+    study = study_factory(MODEL, seeds=2)
+    records_tell(calls=5)
+    first, _ = study.simulations()
+    progress = Progress(study, since=NOW - 10, clock=clock)
+    with journal(first) as written:
+        written.append(reply(1, NOW - 1))
+        progress.look()
+        finish(first.record("small"), NOW)
+    rates = progress.look().rates
+    assert rates == pytest.approx((5 / 3, (100 + 0) / 3, (100 + 0) / 3))  # the record tells of fewer tokens
+
+
+def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
+    study = study_factory(MODEL, seeds=2)
+    progress = Progress(study, since=NOW - 10, clock=clock)
+    with journal(next(study.simulations())) as written:
+        for agent in range(1, 31):
+            written.append(reply(1, NOW - 60, agent))
+        snapshot = progress.look()
+        assert snapshot.answered == (30, 0)
+        assert (snapshot.rates, snapshot.left) == (None, None)
+        written.append(reply(2, NOW - 1))
+        assert progress.look().rates == pytest.approx((1 / 3, 100 / 3, 100 / 3))
+
+
 # Time left
 
 
-def test_before_the_first_end_the_longest_game_bounds_the_time_left(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(MODEL, seeds=2, parameters={"max_rounds": 5})
-    first, _ = study.simulations()
-    progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(first, study) as written:
-        for agent in (1, 2):
-            written.append(reply(1, NOW - 8, agent))
-        left = progress.look().left
-    assert left is not None
-    # Two replies a round, five rounds, two games; two are there, at two in ten seconds.
-    assert left.seconds == pytest.approx((2 * 10 - 2) / 0.2)
-    assert left.bound == "at most"
-
-
-def test_after_the_first_end_usual_games_say_how_long_it_takes(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("seeds", "calls", "replies", "seconds", "bound"),
+    [
+        # Before the first end the longest game bounds it: two replies a round, five rounds, two games; two replies
+        # are there, at two in ten seconds.
+        (2, None, 2, (2 * 10 - 2) / 0.2, "at most"),
+        # After it usual games say how long it takes.
+        (3, 6, 1, (6 - 1 + 6) / (7 / 10), "about"),
+        # A game that is longer than usual does not end at once. It has as many replies as the finished one had, of
+        # at most ten: half of the other eight, at four in ten seconds.
+        (2, 2, 2, 4 / 0.4, "about"),
+    ],
+)
+def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
+    study_factory: StudyFactory,
+    clock: Clock,
+    records_tell: Records,
+    seeds: int,
+    calls: int | None,
+    replies: int,
+    seconds: float,
+    bound: str,
 ) -> None:
-    study = study_factory(MODEL, seeds=3)
-    told(monkeypatch, calls=6)
-    first, second, _ = study.simulations()
+    study = study_factory(MODEL, seeds=seeds, parameters={"max_rounds": 5})
+    first, second, *_ = study.simulations()
     progress = Progress(study, since=NOW - 10, clock=clock)
     progress.look()
-    with journal(second, study) as written:
-        written.append(reply(1, NOW - 8))
-        finish(first.record(study.name), NOW)
-        left = progress.look().left
-    assert left is not None
-    assert left.bound == "about"
-    assert left.seconds == pytest.approx((6 - 1 + 6) / (7 / 10))
-
-
-def test_a_game_that_is_longer_than_usual_is_not_taken_to_end_at_once(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = study_factory(MODEL, seeds=2, parameters={"max_rounds": 5})
-    told(monkeypatch, calls=2)
-    first, second = study.simulations()
-    progress = Progress(study, since=NOW - 10, clock=clock)
-    progress.look()
-    with journal(second, study) as written:
-        for agent in (1, 2):
+    with journal(second) as written:
+        for agent in range(1, replies + 1):
             written.append(reply(1, NOW - 8, agent))
-        finish(first.record(study.name), NOW)
+        if calls:
+            records_tell(calls)
+            finish(first.record("small"), NOW)
         left = progress.look().left
     assert left is not None
-    # As many replies as the finished game had, of at most ten: half of the other eight, at four in ten seconds.
-    assert left.seconds == pytest.approx(4 / 0.4)
+    assert left.seconds == pytest.approx(seconds)
+    assert left.bound == bound
 
 
 def test_nothing_is_said_of_an_engine_that_has_not_begun(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, {"model": "other"}, seeds=2, parameters={"max_rounds": 5})
     simulation = next(s for s in study.simulations() if s.condition.models == ("tiny",))
     progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(simulation, study) as written:
+    with journal(simulation) as written:
         written.append(reply(1, NOW - 1))
         assert progress.look().left is None
-
-
-def test_nothing_is_left_where_nothing_is_played(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(seeds=4)
-    for record in records(study)[:2]:
-        finish(record, NOW - 90)
-    snapshot = Progress(study, clock=clock).look()
-    assert snapshot.idle
-    assert (snapshot.left, snapshot.finishes) == (None, None)
 
 
 # Problems
@@ -323,65 +322,61 @@ WAIT = "the service for tiny answered 503: down; trying again in {} s\n"
 
 def test_a_service_that_does_not_answer_is_told_until_it_does(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL, seeds=2)
-    simulations = list(study.simulations())
+    first, second = study.simulations()
     progress = Progress(study, since=NOW - 100, clock=clock)
-    with journal(simulations[0], study) as one, journal(simulations[1], study) as two:
-        for simulation, pause in zip(simulations, (4, 31), strict=True):
-            log_of(simulation, study, WAIT.format(pause), clock.now)
+    with journal(first) as one, journal(second) as two:
+        for simulation, pause in ((first, 4), (second, 31)):
+            log_of(simulation, WAIT.format(pause), clock.now)
         [problem] = progress.look().problems
         assert problem.serious
         assert problem.simulations == 2
         clock.now += 70
         [problem] = progress.look().problems
-        assert str(problem) == ("2 simulations, for 1 min 10 s: the service for tiny answered 503: down; trying again")
+        assert str(problem) == "2 simulations, for 1 min 10 s: the service for tiny answered 503: down; trying again"
         one.append(reply(1, clock.now))
         [problem] = progress.look().problems
         assert problem.simulations == 1
         two.append(reply(1, clock.now))
         assert progress.look().problems == []
+        # Last words are told before it is seen that the process is gone.
+        log_of(second, "parley: the service for tiny answered 503; given up\n", clock.now)
+        [problem] = progress.look().problems
+        assert problem.text == "stopped: the service for tiny answered 503; given up"
 
 
 def test_a_simulation_that_died_says_why_until_it_is_played_again(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
     [simulation] = study.simulations()
-    with journal(simulation, study):
+    with journal(simulation):
         pass
-    log_of(simulation, study, "going on\nparley: the engine for tiny died: \x1b[31mboom\n", NOW)
+    log_of(simulation, "going on\nparley: the engine for tiny died: \x1b[31mboom\n", NOW)
     progress = Progress(study, clock=clock)
     [problem] = progress.look().problems
     assert str(problem) == "1 simulation stopped: the engine for tiny died: [31mboom"
-    with journal(simulation, study):
-        log_of(simulation, study, "waiting for the engine for tiny, 20 s\n", NOW)
+    with journal(simulation):
+        log_of(simulation, "waiting for the engine for tiny, 20 s\n", NOW)
         assert progress.look(last=True).problems == []
     # What another run said before this one is over.
-    log_of(simulation, study, "parley: the engine for tiny died\n", NOW - 500)
+    log_of(simulation, "parley: the engine for tiny died\n", NOW - 500)
     assert Progress(study, since=NOW - 10, clock=clock).look().problems == []
 
 
-def test_last_words_are_told_before_it_is_seen_that_the_process_is_gone(
-    study_factory: StudyFactory, clock: Clock
-) -> None:
-    study = study_factory(MODEL)
-    [simulation] = study.simulations()
-    progress = Progress(study, since=NOW, clock=clock)
-    with journal(simulation, study):
-        log_of(simulation, study, WAIT.format(4), NOW)
-        progress.look()
-        log_of(simulation, study, "parley: the service for tiny answered 503; given up\n", NOW)
+def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = Progress(study_factory(), clock=clock)
+    Path("results").mkdir()
+
+    class Full:
+        f_bavail, f_frsize, f_blocks, f_files, f_favail = 100, 4096, 10**9, 10**6, 10**6
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda path: Full)
         [problem] = progress.look().problems
-    assert problem.text == "stopped: the service for tiny answered 503; given up"
+    assert problem.text == "the disk of results/ is nearly full: 0 MB left"
+    clock.now += 10
+    assert progress.look().problems == []
 
 
-def test_scripted_simulations_with_journals_run_and_have_no_replies(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(seeds=3)
-    first, *_ = study.simulations()
-    with journal(first, study) as written:
-        written.append(reply(1, NOW))
-        snapshot = Progress(study, since=NOW - 5, clock=clock).look()
-    assert counts(snapshot) == (0, 1, 0, 3)
-    assert snapshot.answered == (0, 0)
-    assert snapshot.rates is None
-    assert [stage.state for stage in snapshot.stages if stage.name == "playing"] == ["running"]
+# Stages
 
 
 def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFactory, clock: Clock) -> None:
@@ -389,59 +384,25 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     progress = Progress(study, since=NOW, clock=clock)
     progress.look()
     finish(records(study)[0], NOW + 1)
+    touch(paths.log("small", "figures"), NOW + 1)  # whose process was killed
     clock.now += 4
-    assert [s.state for s in progress.look().stages if s.name == "playing"] == ["running"]
-    ended = progress.look(last=True)
-    assert [s.state for s in ended.stages if s.name == "playing"] == ["failed"]
+    now, ended = (progress.look(last) for last in (False, True))
+    for stage in ("playing", "figures"):
+        assert (state(now, stage), state(ended, stage)) == ("running", "failed")
     assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
-
-
-def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = study_factory()
-    progress = Progress(study, clock=clock)
-    Path("results").mkdir()
-    real = os.statvfs
-
-    class Full:
-        f_bavail, f_frsize, f_blocks, f_files, f_favail = 100, 4096, 10**9, 10**6, 10**6
-
-    monkeypatch.setattr(os, "statvfs", lambda path: Full)
-    [problem] = progress.look().problems
-    assert problem.text == "the disk of results/ is nearly full: 0 MB left"
-    monkeypatch.setattr(os, "statvfs", real)
-    clock.now += 10
-    assert progress.look().problems == []
 
 
 def test_from_elsewhere_a_stage_runs_while_the_lock_of_its_run_is_held(
     study_factory: StudyFactory, clock: Clock
 ) -> None:
     study = study_factory()
-    log, lock = paths.log("small", "figures"), paths.lock("small")
-    tables, older = paths.stamp("small", "tables", study.plan), paths.log("small", "report")
-    for file, at in ((log, NOW - 9), (lock, NOW), (tables, NOW - 9), (older, NOW - 60)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-        os.utime(file, (at, at))
+    lock = touch(paths.lock("small"), NOW)
+    touch(paths.log("small", "figures"), NOW - 9)
+    touch(paths.stamp("small", "tables", study.plan), NOW - 9)
+    touch(paths.log("small", "report"), NOW - 60)  # of an earlier run
     progress = Progress(study, clock=clock)
-
-    def state() -> str:
-        states = {stage.name: stage.state for stage in progress.look().stages}
-        assert states["report"] == "to do"  # its log is that of an earlier run
-        return states["figures"]
-
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert state() == "running"
-    assert state() == "to do"  # whoever made the figures was killed
-
-
-def test_a_stage_whose_process_was_killed_failed_when_its_run_ends(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory()
-    log = paths.log("small", "figures")
-    log.parent.mkdir(parents=True)
-    log.touch()
-    os.utime(log, (NOW, NOW))
-    progress = Progress(study, since=NOW - 1, clock=clock)
-    states = [{s.name: s.state for s in progress.look(last).stages}["figures"] for last in (False, True)]
-    assert states == ["running", "failed"]
+        snapshot = progress.look()
+    assert (state(snapshot, "figures"), state(snapshot, "report")) == ("running", "to do")
+    assert state(progress.look(), "figures") == "to do"  # whoever made the figures was killed

@@ -37,29 +37,20 @@ def test_a_stage_begins_with_its_log_and_ends_with_its_mark() -> None:
     assert stage.look(NOW + 8) == Stage("tables", "done", 6.0)
     touch(Path("job.benchmark.tsv"), NOW + 8, "s\th:m:s\n5.75\t0:00:05\n")
     assert stage.look(NOW + 9) == Stage("tables", "done", 5.75)
+    # One of an earlier run has no seconds in this one.
+    assert a_stage(since=NOW + 50).look(NOW + 60) == Stage("tables", "done")
+    assert a_stage().look(NOW + 60) == Stage("tables", "done", 5.75)
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_stage_of_an_earlier_run_has_no_seconds_in_this_one() -> None:
-    touch(Path("done"), NOW - 50)
-    touch(Path("job.benchmark.tsv"), NOW - 50, "s\th:m:s\n5.75\t0:00:05\n")
-    assert a_stage(since=NOW).look(NOW) == Stage("tables", "done")
-    assert a_stage().look(NOW) == Stage("tables", "done", 5.75)
-
-
-@pytest.mark.usefixtures("folder")
-def test_an_old_log_is_no_stage_that_runs() -> None:
+def test_an_old_log_is_no_stage_that_runs_and_one_with_an_error_is_of_one_that_failed() -> None:
     touch(Path("job.log"), NOW - 50)
     assert a_stage(since=NOW).look(NOW).state == "to do"
     assert a_stage().look(NOW) == Stage("tables", "running", 50.0)
     assert a_stage().look(NOW + 1000).state == "to do"
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("words", ["parley: no table\n", "interrupted\n"])
-def test_a_stage_whose_log_ends_with_an_error_failed(words: str) -> None:
-    touch(Path("job.log"), NOW, words)
-    assert a_stage().look(NOW) == Stage("tables", "failed")
+    for words in ("parley: no table\n", "interrupted\n"):
+        touch(Path("job.log"), NOW, words)
+        assert a_stage().look(NOW) == Stage("tables", "failed")
 
 
 def test_the_stages_are_those_of_the_study(study_factory: StudyFactory) -> None:
@@ -80,6 +71,7 @@ LOAD = (
     "(APIServer pid=1) INFO 11-22 20:00:00 [loggers.py:1] Engine 000: Avg prompt throughput: 12.0 tokens/s, Avg "
     "generation throughput: {} tokens/s, Running: {} reqs, Waiting: {} reqs, GPU KV cache usage: 1.0%\n"
 )
+STARTED = "INFO: Application startup complete.\n"
 
 
 @pytest.fixture
@@ -96,10 +88,12 @@ def serve_log() -> Path:
 
 def test_an_engine_loads_until_its_server_says_so(endpoint: Path) -> None:
     engines = Engines("small")
-    touch(serve_log(), NOW, "loading\n")
+    loading = "parley: warning: not deterministic\nloading\n"
+    touch(serve_log(), NOW, loading)
     assert engines.look(NOW + 12, None) == [Stage("engine tiny", "running", 12.0)]
     assert engines.words(NOW + 12) == ""
-    touch(serve_log(), NOW + 30, "loading\nINFO: Application startup complete.\n" + LOAD.format("0.0", 14, 2))
+    assert engines.warnings() == ["not deterministic"]
+    touch(serve_log(), NOW + 30, loading + STARTED + LOAD.format("0.0", 14, 2))
     assert engines.look(NOW + 31, None) == [Stage("engine tiny", "done", 31.0)]
     assert engines.words(NOW + 32) == "engine busy with 14 requests, 2 waiting, reading prompts (prefill)"
     assert engines.words(NOW + 100) == ""  # it has not said anything for long
@@ -115,7 +109,7 @@ def test_an_engine_that_answered_is_loaded_for_an_unknown_time() -> None:
     engines = Engines("small")
     assert engines.look(NOW + 100, NOW - 1)[0].state == "running"
     assert engines.look(NOW + 100, NOW + 90) == [Stage("engine tiny", "done")]
-    touch(serve_log(), NOW + 30, "INFO: Application startup complete.\n")
+    touch(serve_log(), NOW + 30, STARTED)
     assert Engines("small").look(NOW + 900, None) == [Stage("engine tiny", "done")]
 
 
@@ -131,11 +125,3 @@ def test_an_engine_that_died_or_is_gone_is_a_problem(endpoint: Path) -> None:
     endpoint.write_text("{")
     assert engines.look(NOW, None) == []
     assert engines.problems == []
-
-
-@pytest.mark.usefixtures("endpoint")
-def test_what_a_server_warns_of_is_kept() -> None:
-    engines = Engines("small")
-    touch(serve_log(), NOW, "parley: warning: not deterministic\nINFO\n")
-    engines.look(NOW, None)
-    assert engines.warnings() == ["not deterministic"]

@@ -1,12 +1,16 @@
-"""The loop behind a display, where nothing can be shown any more."""
+"""The loop behind a display, where nothing can be shown any more; what `parley status` tells."""
 
+import fcntl
 import io
+from pathlib import Path
 
 import pytest
 
+from parley import paths
+from parley.play.simulate import simulate
 from parley.progress.follow import Progress
 from parley.progress.screen import Screen
-from parley.progress.status import watch
+from parley.progress.status import status, watch
 from support.studies import StudyFactory
 
 
@@ -18,13 +22,11 @@ class Closed(io.StringIO):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_reader_that_is_gone_ends_a_watch_without_a_trace(study_factory: StudyFactory) -> None:
+def test_a_reader_that_is_gone_ends_a_watch_and_no_run(study_factory: StudyFactory) -> None:
+    study = study_factory()
     with pytest.raises(BrokenPipeError):
-        watch(study_factory(), Closed())
-
-
-def test_a_display_that_cannot_write_ends_no_run(study_factory: StudyFactory) -> None:
-    screen = Screen(Progress(study_factory(), since=0.0), Closed())
+        watch(study, Closed())
+    screen = Screen(Progress(study, since=0.0), Closed())
     screen.start()
     screen.wait(lambda snapshot: False)
     screen.stop()
@@ -39,3 +41,30 @@ def test_a_display_that_is_ended_before_it_began_never_begins(study_factory: Stu
     screen.start()
     screen.stop()
     assert (shown.getvalue(), screen.snapshot) == ("", None)
+
+
+def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory) -> None:
+    study = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
+    assert list(status(study)) == [
+        "small: 0 of 4 simulations, 4 to do",
+        "nothing is played now",
+        "to do: tables, figures, report, view",
+    ]
+    for simulation in list(study.simulations())[:2]:
+        simulate(study, simulation.record("small"), [], 1.0)
+    # What was just played is no run's: nobody has the lock.
+    assert list(status(study))[:2] == ["small: 2 of 4 simulations, 2 to do", "nothing is played now"]
+    lock = paths.lock("small")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        lines = list(status(study))
+    assert lines[0] == "small: 2 of 4 simulations, 2 to do"
+    assert "simulations/" in lines[1]
+    assert "left" in lines[1]
+    assert lines[2].startswith("running: playing")
+    log = paths.log("small", "summarize")
+    log.parent.mkdir(parents=True)
+    log.write_text("parley: no\n")
+    assert "failed: tables" in list(status(study))
+    assert not Path("results/small/tables").exists()

@@ -1,7 +1,6 @@
 import os
 from pathlib import Path
 
-from parley import paths
 from parley.play.journal import Entry, Journal
 from parley.play.simulate import simulate
 from parley.progress.tails import Folder, JobLog, JournalTail, Tail, last_words
@@ -13,7 +12,7 @@ def an_entry(number: int, came: float, tokens: int | None = 20) -> Entry:
     return Entry(number, "propose", "agent_1", 0, 7, "ask", "text", "stop", tokens, tokens, None, came - 2, 2.0)
 
 
-def test_a_tail_gives_each_whole_line_once(tmp_path: Path) -> None:
+def test_a_tail_gives_each_whole_line_once_and_begins_anew_where_the_file_does(tmp_path: Path) -> None:
     file = tmp_path / "log"
     tail = Tail(file)
     assert tail.lines() == ([], False)
@@ -24,19 +23,12 @@ def test_a_tail_gives_each_whole_line_once(tmp_path: Path) -> None:
         more.write(b"o\nthree\n")
     assert tail.lines() == ([b"two\n", b"three\n"], False)
     assert tail.lines() == ([], False)
-
-
-def test_a_tail_begins_anew_where_the_file_does(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    file.write_bytes(b"one\ntwo\n")
-    tail = Tail(file)
-    tail.lines()
     other = tmp_path / "other"
-    other.write_bytes(b"three\n")
+    other.write_bytes(b"four\n")
     os.replace(other, file)
-    assert tail.lines() == ([b"three\n"], True)
-    file.write_bytes(b"4\n")
-    assert tail.lines() == ([b"4\n"], True)
+    assert tail.lines() == ([b"four\n"], True)
+    file.write_bytes(b"5\n")
+    assert tail.lines() == ([b"5\n"], True)
 
 
 def test_the_replies_of_a_journal_are_counted_as_they_come(tmp_path: Path) -> None:
@@ -54,7 +46,7 @@ def test_the_replies_of_a_journal_are_counted_as_they_come(tmp_path: Path) -> No
 
 def test_the_log_of_a_job_tells_what_simulate_says(study_factory: StudyFactory) -> None:
     study = study_factory({"model": "majority", "b": 1, "n": 4, "byzantine": "random"}, parameters={"max_rounds": 2})
-    [record] = [simulation.record("small") for simulation in list(study.simulations())[:1]]
+    [record] = [simulation.record("small") for simulation in study.simulations()]
     with heard() as said:
         simulate(study, record, [], 1.0)
     Path("job.log").write_text("".join(f"{line}\n" for line in said))
@@ -82,19 +74,22 @@ def test_the_log_of_a_job_has_warnings_and_begins_anew_with_it(tmp_path: Path) -
 
 
 def test_a_folder_is_listed_again_only_after_it_changed(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "records")
+    records = tmp_path / "records"
+
+    def add(name: str, at: float) -> None:
+        (records / name).touch()
+        os.utime(records, (at, at))
+
+    folder = Folder(records)
     assert folder.names(100.0) == []
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "a").touch()
-    os.utime(tmp_path / "records", (50.0, 50.0))
+    records.mkdir()
+    add("a", 50.0)
     assert folder.names(101.0) == ["a"]
     assert folder.names(102.0) is None
-    (tmp_path / "records" / "b").touch()
-    os.utime(tmp_path / "records", (102.5, 102.5))
+    add("b", 102.5)
     assert sorted(folder.names(103.0) or []) == ["a", "b"]
     # A file that comes within the same tick of the file system's clock changes nothing that can be seen.
-    (tmp_path / "records" / "c").touch()
-    os.utime(tmp_path / "records", (102.5, 102.5))
+    add("c", 102.5)
     assert sorted(folder.names(104.0) or []) == ["a", "b", "c"]
     assert sorted(folder.names(105.0) or []) == ["a", "b", "c"]
     assert folder.names(106.0) is None
@@ -104,16 +99,11 @@ def test_a_folder_is_listed_again_only_after_it_changed(tmp_path: Path) -> None:
 def test_the_last_words_of_a_log_are_its_error(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert last_words(log) == ""
-    log.write_text("fine\n\n  \n")
-    assert last_words(log) == "fine"
-    log.write_text("ValueError: no\nparley: warning: w\nended\n")
-    assert last_words(log) == "ValueError: no"
-    log.write_text("parley: the engine died\x1b[2J\nTypeError: later\nat last\n")
-    assert last_words(log) == "parley: the engine died[2J"
-    log.write_text("x" * 50_000 + "\nlast\n")
-    assert last_words(log) == "last"
-
-
-def test_the_journal_of_a_record_is_where_progress_looks() -> None:
-    record = paths.simulation("s", "n=3", "0" * 8, 4)
-    assert paths.journal(record).name == "seed=4.jsonl"
+    for text, words in (
+        ("fine\n\n  \n", "fine"),
+        ("ValueError: no\nparley: warning: w\nended\n", "ValueError: no"),
+        ("parley: the engine died\x1b[2J\nTypeError: later\nat last\n", "parley: the engine died[2J"),
+        ("x" * 50_000 + "\nlast\n", "last"),
+    ):
+        log.write_text(text)
+        assert last_words(log) == words

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.study import Study, load_study
+from parley.study import Study
 from parley.study.companions import companion_lines, companions
 from parley.study.frozen import content_of, frozen_state, write_frozen
-from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
 ASKED = {"name": "size", "outcome": "valid_consensus", "compare": "n", "smallest": 0.2}
@@ -24,15 +23,12 @@ def write(make: StudyFactory, noise: dict[str, Any] | None = None, control: dict
     return make({"model": "tiny", "n": [3, 4]}, seeds=4, questions=[ASKED], companions=BOTH)
 
 
-def test_they_are_named_with_how_much_they_play(study_factory: StudyFactory, parley: Parley) -> None:
+def test_they_are_named_with_how_much_they_play(study_factory: StudyFactory) -> None:
     study = write(study_factory)
-    told = [
+    assert companion_lines(study) == [
         "noise floor: again (1 condition, 4 simulations, each seed played 2 times)",
         "positive control: known (2 conditions, 10 simulations)",
     ]
-    assert companion_lines(study) == told
-    planned = parley("plan", "small.yaml").out.splitlines()
-    assert planned[-3:-1] == told
     text = write_frozen(study).read_text()
     assert "- Noise floor: again (1 condition" in text
     assert "- Positive control: known (2 conditions" in text
@@ -56,47 +52,27 @@ def test_a_study_that_names_none_is_frozen_as_before(study_factory: StudyFactory
     assert companions(study) == []
 
 
-@pytest.mark.parametrize(
-    ("noise", "control", "told"),
-    [
-        ({"n": 5}, {}, "companions.noise: again: plays no condition of this study"),
-        ({}, {"model": "tiny"}, r"companions.control: known: asks a model \(tiny\); a control is scripted"),
-    ],
-)
-def test_one_that_does_not_fit_is_refused(
-    study_factory: StudyFactory, noise: dict[str, Any], control: dict[str, Any], told: str
-) -> None:
-    study = write(study_factory, noise, control)
-    with pytest.raises(UsageError, match=f"^small.yaml: {told}"):
-        companions(study)
+def test_one_that_does_not_fit_is_refused(study_factory: StudyFactory) -> None:
+    def refused(study: Study, *names: str) -> None:
+        with pytest.raises(UsageError) as error:
+            companions(study)
+        assert str(error.value).startswith("small.yaml: companions.")
+        assert all(name in str(error.value) for name in names), error.value
+
+    study = write(study_factory, noise={"n": 5})
+    refused(study, "noise: again", "plays no condition")
     assert len(companion_lines(study)) == 1
-
-
-def test_so_is_one_that_is_not_there_or_plays_another_game(study_factory: StudyFactory, parley: Parley) -> None:
-    write(study_factory)
+    refused(write(study_factory, control={"model": "tiny"}), "control: known", "asks a model (tiny)")
+    study = write(study_factory)
     study_factory({"n": 3, "model": "tiny"}, name="again", seeds=2)
-    assert "plays no seed again; add to again.yaml repeats: 2" in one_line_error(parley("plan", "small.yaml"), 2)
+    refused(study, "noise: again", "add to again.yaml repeats: 2")
     hunt = {"game": "stag_hunt", "grids": [{"model": "grim_trigger", "n": 3, "prompt": "plain"}]}
     Path("again.yaml").write_text(json.dumps(hunt))
-    assert "plays stag_hunt, and this study consensus" in one_line_error(parley("plan", "small.yaml"), 2)
+    refused(study, "noise: again", "stag_hunt", "consensus")
     Path("again.yaml").unlink()
-    assert "companions.noise: again" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
-    write(study_factory)
+    with pytest.raises(UsageError, match=r"companions\.noise: again"):
+        write_frozen(study)
+    study = write(study_factory)
     study_factory({"n": [3, 4]}, name="known", questions=[ASKED | {"name": "other"}])
-    told = "companions.control: known: answers no question of this study; give it one of the same name (size)"
-    assert told in one_line_error(parley("plan", "small.yaml"), 2)
-    itself = study_factory({"n": [3, 4]}, companions={"control": "small"})
-    with pytest.raises(UsageError, match="is this study itself"):
-        companions(itself)
-    with pytest.raises(UsageError, match="name noise, or control, or both"):
-        study_factory(companions={})
-    with pytest.raises(UsageError, match=r"companions\.noise: .*: is a path; give the name of a study"):
-        study_factory(companions={"noise": "config/again.yaml"})
-
-
-def test_the_shipped_plans_stay_as_they_were_frozen() -> None:
-    from support import REPOSITORY
-
-    for file in sorted((REPOSITORY / "config" / "findings").glob("*.frozen.md")):
-        study = load_study(file.with_name(file.name.replace(".frozen.md", ".yaml")), needs_weights=False)
-        assert frozen_state(study).endswith("the study is as it was frozen")
+    refused(study, "control: known", "(size)")
+    refused(study_factory({"n": [3, 4]}, companions={"control": "small"}), "control: small", "itself")

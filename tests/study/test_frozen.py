@@ -15,6 +15,7 @@ from support.studies import StudyFactory
 
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID: dict[str, Any] = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 3}
+SAME = "the study is as it was frozen"
 
 
 @pytest.fixture
@@ -32,71 +33,52 @@ def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> No
     for part in ("Stopping", "Exclusion", "Analysis", "## Why"):
         assert part in text
     assert str(Path.cwd()) not in text
-
-
-def test_a_study_that_did_not_change_is_as_it_was_frozen(frozen: Study) -> None:
-    assert re.fullmatch(r"small\.frozen\.md, [0-9a-f]{8}: the study is as it was frozen", frozen_state(frozen))
+    assert re.fullmatch(rf"small\.frozen\.md, [0-9a-f]{{8}}: {SAME}", frozen_state(frozen))
 
 
 def test_without_a_file_it_says_how_to_write_one(study_factory: StudyFactory) -> None:
-    assert frozen_state(study_factory()) == "none; parley plan small.yaml --freeze writes one"
+    study = study_factory()
+    assert "parley plan small.yaml --freeze" in frozen_state(study)
+    with pytest.raises(UsageError, match="questions: none"):
+        write_frozen(study)
 
 
-def test_it_is_not_overwritten_unless_forced(frozen: Study) -> None:
+def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(frozen: Study) -> None:
     file = Path("small.frozen.md")
-    file.write_text(file.read_text().replace("*who*", "A. Person"))
-    with pytest.raises(UsageError, match="is there already; --force"):
+    file.write_text(file.read_text().replace("*who*", "A. Person").replace("## Why", "## Why we do this\n\nTo learn."))
+    assert frozen_state(frozen).endswith(SAME)
+    with pytest.raises(UsageError, match="--force"):
         write_frozen(frozen)
     assert "A. Person" in file.read_text()
     write_frozen(frozen, force=True)
     assert "A. Person" not in file.read_text()
 
 
-def test_a_study_without_questions_has_nothing_to_freeze(study_factory: StudyFactory) -> None:
-    with pytest.raises(UsageError, match="questions: none"):
-        write_frozen(study_factory())
-
-
-def test_what_a_person_writes_changes_nothing(frozen: Study) -> None:
-    file = Path("small.frozen.md")
-    file.write_text(file.read_text().replace("*who*", "A. Person").replace("## Why", "## Why we do this\n\nTo learn."))
-    assert frozen_state(frozen).endswith("the study is as it was frozen")
-
-
-@pytest.mark.parametrize(
-    ("grid", "content", "said"),
-    [
-        ({**GRID, "seeds": 4}, {}, "4 conditions with other seeds"),
-        ({**GRID, "n": [4, 6, 8]}, {}, "2 conditions added"),
-        ({**GRID, "n": 4}, {}, "2 conditions removed"),
-        (GRID, {"parameters": {"max_rounds": 7}}, "4 conditions with other parameters, prompts or models"),
-        (GRID, {"questions": [{**ASKED, "smallest": 0.1}]}, "questions changed: prompt"),
-        (GRID, {"questions": [ASKED, {**ASKED, "name": "more", "outcome": "no_consensus"}]}, "questions added: more"),
-        (GRID, {"questions": [{**ASKED, "name": "other"}]}, "questions added: other; questions removed: prompt"),
-    ],
-)
-def test_what_changed_is_said_in_one_line(
-    frozen: Study, study_factory: StudyFactory, grid: dict[str, Any], content: dict[str, Any], said: str
-) -> None:
-    state = frozen_state(study_factory(grid, **{"questions": [ASKED], **content}))
-    assert state.endswith(f": CHANGED since it was frozen: {said}")
-
-
-def test_a_title_is_not_frozen(frozen: Study, study_factory: StudyFactory) -> None:
+def test_what_changed_is_said(frozen: Study, study_factory: StudyFactory) -> None:
+    changes: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({"seeds": 4}, {}, "4 conditions with other seeds"),
+        ({"n": [4, 6, 8]}, {}, "2 conditions added"),
+        ({"n": 4}, {}, "2 conditions removed"),
+        ({}, {"parameters": {"max_rounds": 7}}, "4 conditions with other parameters, prompts or models"),
+        ({}, {"questions": [{**ASKED, "smallest": 0.1}]}, "questions changed: prompt"),
+        ({}, {"questions": [ASKED, {**ASKED, "name": "more", "outcome": "no_consensus"}]}, "questions added: more"),
+        ({}, {"questions": [{**ASKED, "name": "other"}]}, "questions added: other; questions removed: prompt"),
+    ]
+    for grid, content, said in changes:
+        state = frozen_state(study_factory({**GRID, **grid}, **{"questions": [ASKED], **content}))
+        assert state.endswith(f": CHANGED since it was frozen: {said}")
+    # A title is not frozen.
     other = study_factory(GRID, questions=[ASKED], title="Another", shard_size=7)
-    assert frozen_state(other).endswith("the study is as it was frozen")
+    assert frozen_state(other).endswith(SAME)
 
 
-def test_an_edited_block_is_told_from_a_study_that_changed(frozen: Study) -> None:
+def test_a_damaged_file_is_told_from_a_study_that_changed(frozen: Study) -> None:
     file = Path("small.frozen.md")
     file.write_text(file.read_text().replace('"smallest": 0.2', '"smallest": 0.4'))
     assert "the frozen block was edited" in frozen_state(frozen)
-
-
-@pytest.mark.parametrize("damage", ["", "```json parley-frozen\n{\n```\n", "```json parley-frozen\n[1]\n```\n"])
-def test_a_file_that_cannot_be_read_is_said_in_one_line(frozen: Study, damage: str) -> None:
-    Path("small.frozen.md").write_text(damage)
-    assert frozen_state(frozen).startswith("small.frozen.md: its frozen block cannot be read; restore it")
+    for damage in ("", "```json parley-frozen\n{\n```\n", "```json parley-frozen\n[1]\n```\n"):
+        file.write_text(damage)
+        assert frozen_state(frozen).startswith("small.frozen.md: its frozen block cannot be read"), damage
 
 
 def test_of_seeds_that_grow_the_rule_is_frozen_not_how_far_they_are(study_factory: StudyFactory) -> None:
@@ -108,6 +90,6 @@ def test_of_seeds_that_grow_the_rule_is_frozen_not_how_far_they_are(study_factor
     decide(study.name, {condition.place: 15 for condition in study.conditions})
     later = study_factory(GRID | {"seeds": growing}, questions=[ASKED])
     assert [len(condition.seeds) for condition in later.conditions] == [15] * 4
-    assert frozen_state(later).endswith("the study is as it was frozen")
+    assert frozen_state(later).endswith(SAME)
     other = study_factory(GRID | {"seeds": growing | {"to": 30}}, questions=[ASKED])
     assert frozen_state(other).endswith("4 conditions with other seeds")

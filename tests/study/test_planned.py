@@ -14,32 +14,25 @@ from parley.study.planned import changed_since, plan_of, require_plan, run_plan
 from support.studies import MODELS, StudyFactory
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_whatever_jobs_depend_on_changes_the_plan(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan = plan_of(study_factory({"model": "tiny"}, seeds=2))
+    changes: list[dict[str, Any]] = [
         {"seeds": 3},
         {"seeds": [0, 2]},
         {"parameters": {"max_rounds": 4}},
         {"shard_size": 7},
         {"title": "Another"},
         {"models": {"tiny": MODELS["models"]["tiny"] | {"max_model_len": 1024}}},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_whatever_jobs_depend_on_changes_the_plan(study_factory: StudyFactory, change: dict[str, Any]) -> None:
-    before = study_factory({"model": "tiny"}, seeds=2)
-    plan = plan_of(before)
-    after = study_factory({"model": "tiny"}, **{"seeds": 2} | change)
-    assert plan_of(after) != plan
-    with pytest.raises(ParleyError, match=r"^small.yaml changed while it ran .* the same command plans anew") as error:
-        require_plan(after, plan)
-    assert error.value.exit_code == 1
-    assert changed_since(before, plan) == str(error.value)
-
-
-def test_another_text_of_a_prompt_changes_the_plan(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    ]
+    for change in changes:
+        after = study_factory({"model": "tiny"}, **{"seeds": 2} | change)
+        assert plan_of(after) != plan, change
+        with pytest.raises(ParleyError, match=r"^small.yaml changed while it ran") as error:
+            require_plan(after, plan)
+        assert error.value.exit_code == 1
+        assert changed_since(after, plan) == str(error.value)
     plan = plan_of(study_factory({"model": "tiny"}))
     texts = {name: dict(files) for name, files in ConsensusGame.prompts.variants.items()}
     other = tmp_path / "other.txt"
@@ -71,27 +64,22 @@ def test_a_job_on_a_node_knows_the_plan_of_its_run(
         run_plan(study_factory(seeds=3), new=False)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["simulate", "small.yaml", "RECORD"],
+def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=1)
+    plan, record = plan_of(study), str(next(study.simulations()).record("small"))
+    study_factory(seeds=2)
+    changed = Path("small.yaml").read_text()
+    for command in (
+        ["simulate", "small.yaml", record],
         ["simulate-shard", "small.yaml", "0"],
         ["summarize", "small.yaml"],
         ["figures", "small.yaml"],
         ["report", "small.yaml"],
         ["ledger", "build", "small.yaml"],
-    ],
-    ids=lambda command: command[0],
-)
-def test_every_stage_refuses_a_study_that_changed(study_factory: StudyFactory, command: list[str]) -> None:
-    study = study_factory(seeds=1)
-    plan, record = plan_of(study), str(next(study.simulations()).record("small"))
-    command = [record if word == "RECORD" else word for word in command]
-    study_factory(seeds=2)
-    found = CliRunner().invoke(commands, [*command, "--plan", plan])
-    assert isinstance(found.exception, ParleyError)
-    assert "changed while it ran" in str(found.exception)
-    Path("small.yaml").write_text("game: [")  # saved in the middle of a word
-    found = CliRunner().invoke(commands, [*command, "--plan", plan])
-    assert "(the study changed during the run; correct it, and run the same command again)" in str(found.exception)
+    ):
+        for text, told in ((changed, "changed while it ran"), ("game: [", "(the study changed during the run")):
+            Path("small.yaml").write_text(text)  # the second is saved in the middle of a word
+            found = CliRunner().invoke(commands, [*command, "--plan", plan])
+            assert isinstance(found.exception, ParleyError), command
+            assert told in str(found.exception), command
     assert not Path("results").exists()

@@ -40,35 +40,35 @@ def hunts(make: StudyFactory, vary: Mapping[str, Any], **parameters: Any) -> Stu
     return make({**HUNT, "vary": vary}, game="stag_hunt", parameters={"rounds": 2, **parameters})
 
 
-@pytest.mark.parametrize("model", ["tiny", "grim_trigger"])
-@pytest.mark.parametrize("b", [0, 1])
-def test_silent_against_explicit_differ_in_the_disclosure_alone(
-    study_factory: StudyFactory, model: str, b: int
-) -> None:
+def test_silent_against_explicit_differ_in_the_disclosure_alone(study_factory: StudyFactory) -> None:
     study = hunts(study_factory, RING)
-    where = {"disclosure": "silent", "model": model, "b": b}
-    found = compare(study, where, {"disclosure": "explicit"})
-    assert (found.where.axes["model"], found.where.axes["b"]) == (model, b)
-    assert {axis for axis in found.where.axes if found.where.axes[axis] != found.against.axes[axis]} == {"disclosure"}
-    assert [(d.round, d.phase, d.part) for d in found.differences] == [
-        (number, phase, part) for number in (1, 2) for phase in ("signal", "act") for part in PARTS
-    ]
-    differs = changed(found)
-    assert set(differs) == {(number, phase, "system") for number in (1, 2) for phase in ("signal", "act")}
-    for lines in differs.values():
-        assert [line[:26] for line in lines] == [
-            "-1. Players: it is a multi",
-            "+1. Players: there are 4 p",
-            "-3. Payoffs: if ALL player",
-            "+3. Payoffs: if ALL 4 play",
-            "+",
-            "+=== COMMUNICATION VISIBIL",
-            "+Players see words and act",
-            "+- You see those of: playe",
-            "+- Number of players who a",
-            "+- The payoffs count the a",
+    for model, b in (("tiny", 1), ("grim_trigger", 0)):
+        found = compare(study, {"disclosure": "silent", "model": model, "b": b}, {"disclosure": "explicit"})
+        assert (found.where.axes["model"], found.where.axes["b"]) == (model, b)
+        assert {axis for axis, value in found.where.axes.items() if value != found.against.axes[axis]} == {
+            "disclosure"
+        }
+        assert [(d.round, d.phase, d.part) for d in found.differences] == [
+            (number, phase, part) for number in (1, 2) for phase in ("signal", "act") for part in PARTS
         ]
-        assert lines[3][1:].replace("ALL 4 players", "ALL players") == lines[2][1:]
+        differs = changed(found)
+        assert set(differs) == {(number, phase, "system") for number in (1, 2) for phase in ("signal", "act")}
+        for lines in differs.values():
+            assert [line[:26] for line in lines] == [
+                "-1. Players: it is a multi",
+                "+1. Players: there are 4 p",
+                "-3. Payoffs: if ALL player",
+                "+3. Payoffs: if ALL 4 play",
+                "+",
+                "+=== COMMUNICATION VISIBIL",
+                "+Players see words and act",
+                "+- You see those of: playe",
+                "+- Number of players who a",
+                "+- The payoffs count the a",
+            ]
+            assert lines[3][1:].replace("ALL 4 players", "ALL players") == lines[2][1:]
+    assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 1).differences} == {1}
+    assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 9).differences} == {1, 2}
 
 
 def test_with_and_without_cheap_talk_differ_in_what_is_said_of_words(study_factory: StudyFactory) -> None:
@@ -78,32 +78,26 @@ def test_with_and_without_cheap_talk_differ_in_what_is_said_of_words(study_facto
     assert [line[:17] for line in differs[1, "act", "system"]] == ["-4. Communication"]
     assert all(line[0] == "-" for part in PARTS for line in differs[1, "signal", part])  # no such phase without it
     assert (1, "act", "reply") not in differs
-    added = [line for line in differs[1, "act", "user"] if line[0] == "+"]
-    assert added == [
-        "+This is the action phase of a new round. First give your reasoning, step by step. Then choose your action."
-    ]
+    [added] = [line for line in differs[1, "act", "user"] if line[0] == "+"]
+    assert added.startswith("+This is the action phase of a new round.")
 
 
-def test_a_byzantine_player_among_them_changes_no_prompt_until_it_is_seen(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory, {"cheap_talk": [True]})
-    found = compare(study, {"b": 0, "model": "tiny"}, {"b": 1})
-    assert set(changed(found)) == {(2, "signal", "user"), (2, "act", "user")}
-    for lines in changed(found).values():
-        assert [line[0] for line in lines] == ["-", "+"]
-        assert lines[0].replace("Hunt Stag", "Hunt Hare")[1:] == lines[1][1:]
-
-
-def test_identical_prompts_are_called_so(study_factory: StudyFactory) -> None:
+def test_what_is_the_same_is_called_so(study_factory: StudyFactory) -> None:
     study = hunts(study_factory, {"cheap_talk": [True]})
     found = compare(study, {"model": "tiny", "b": 0}, {"model": "grim_trigger"})
-    lines = list(found.text())
-    assert lines[:3] == [
+    assert list(found.text())[:6] == [
         f"--- {found.where.path}",
         f"+++ {found.against.path}",
         f"{found.agent}, the same seed in both",
+        *(f"round 1, signal, {part}: identical" for part in PARTS),
     ]
-    assert lines[3:6] == [f"round 1, signal, {part}: identical" for part in PARTS]
     assert changed(found) == {}
+    # A Byzantine player among them changes no prompt until it is seen.
+    differs = changed(compare(study, {"b": 0, "model": "tiny"}, {"b": 1}))
+    assert set(differs) == {(2, "signal", "user"), (2, "act", "user")}
+    for lines in differs.values():
+        assert [line[0] for line in lines] == ["-", "+"]
+        assert lines[0].replace("Hunt Stag", "Hunt Hare")[1:] == lines[1][1:]
 
 
 def test_what_a_reply_must_look_like_is_compared(study_factory: StudyFactory) -> None:
@@ -111,12 +105,6 @@ def test_what_a_reply_must_look_like_is_compared(study_factory: StudyFactory) ->
     differs = changed(compare(study, {"reasoning_chars": 100}, {"reasoning_chars": 200}, 1))
     assert set(differs) == {(1, "signal", "reply"), (1, "act", "reply")}
     assert [line.strip("+- ") for line in differs[1, "act", "reply"]] == ['"maxLength": 100,', '"maxLength": 200,']
-
-
-def test_rounds_up_to_the_last_are_played(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory, RING)
-    assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 1).differences} == {1}
-    assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 9).differences} == {1, 2}
 
 
 def test_the_agent_is_one_of_the_role_in_both_conditions(study_factory: StudyFactory) -> None:
@@ -130,46 +118,37 @@ def test_the_agent_is_one_of_the_role_in_both_conditions(study_factory: StudyFac
         talk = compare(study, {"b": 1, "cheap_talk": "true"}, {"cheap_talk": "false"}, role=role, seed=seed)
         secret = [line for line in changed(talk)[1, "signal", "system"] if "SECRET" in line]
         assert len(secret) == (role == "byzantine")
-    assert len({compare(study, {"b": 1}, {"b": 2}, seed=seed).agent for seed in range(8)}) > 1
+    assert len({compare(study, {"b": 1}, {"b": 2}, 1, seed=seed).agent for seed in range(5)}) > 1
 
 
-@pytest.mark.parametrize(
-    ("where", "against", "role", "words"),
-    [
-        ({"disclosure": "loud"}, {}, "honest", r"no condition has disclosure=loud; `parley expand"),
-        ({"visibility": "x"}, {}, "honest", r"visibility: not an axis of this study; choose one of: model"),
-        ({"b": 0}, {"b": 1}, "byzantine", "no agent has the role byzantine in both conditions"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(
-    study_factory: StudyFactory, where: Any, against: Any, role: str, words: str
-) -> None:
-    with pytest.raises(UsageError, match=words):
-        compare(hunts(study_factory, RING), where, against, role=role)
+def test_what_cannot_be_compared_is_refused(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory, RING)
+    refused: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+        ({"disclosure": "loud"}, {}, "honest", r"disclosure=loud; `parley expand"),
+        ({"visibility": "x"}, {}, "honest", r"visibility: not an axis"),
+        ({"b": 0}, {"b": 1}, "byzantine", "no agent has the role byzantine in both"),
+    ]
+    for where, against, role, words in refused:
+        with pytest.raises(UsageError, match=words):
+            compare(study, where, against, role=role)
+    with pytest.raises(UsageError, match="--where and --against choose the same"):
+        compare(study_factory(), {}, {})
 
 
-def test_a_condition_is_not_compared_with_itself(study_factory: StudyFactory) -> None:
-    study = study_factory(game="consensus")
-    with pytest.raises(UsageError, match="--where and --against choose the same condition"):
-        compare(study, {}, {})
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_any_game_can_be_compared_with_models_that_nobody_asks(study_factory: StudyFactory, name: str) -> None:
-    prompts = list(GAMES[name].prompts)
-    grid = {"model": "tiny", "n": [3, 4], "prompt": prompts}
-    found = compare(study_factory(grid, game=name), {"n": 3}, {"n": 4})
-    assert found.differences
-    assert changed(found)
-    if len(prompts) > 1:
-        found = compare(study_factory(grid, game=name), {"prompt": prompts[0]}, {"prompt": prompts[1]})
-        assert changed(found)
+def test_any_game_can_be_compared_with_models_that_nobody_asks(study_factory: StudyFactory) -> None:
+    for name in GAMES:
+        prompts = list(GAMES[name].prompts)
+        study = study_factory({"model": "tiny", "n": [3, 4], "prompt": prompts}, game=name)
+        assert changed(compare(study, {"n": 3}, {"n": 4})), name
+        if len(prompts) > 1:
+            assert changed(compare(study, {"prompt": prompts[0]}, {"prompt": prompts[1]})), name
 
 
 def test_the_shipped_study_contrasts_disclosure_alone() -> None:
     study = load_study(REPOSITORY / "config" / "stag-hunt.yaml")
-    for topology in ("complete", "ring", "path", "star"):
+    asked = [(comparison.question.name, len(comparison.strata)) for comparison in study.comparisons]
+    assert asked == [("betrayal", 12), ("cheap_talk", 6), ("told", 18)]
+    for seed, topology in enumerate(("complete", "ring", "path", "star")):
         where = {"topology": topology, "disclosure": "silent"}
-        for seed in range(3):
-            found = compare(study, where, {**where, "disclosure": "explicit"}, 3, seed=seed)
-            assert {part for _, _, part in changed(found)} == {"system"}
+        found = compare(study, where, {**where, "disclosure": "explicit"}, 2, seed=seed)
+        assert {part for _, _, part in changed(found)} == {"system"}

@@ -17,6 +17,8 @@ from support.studies import StudyFactory
 
 HONEST = Wanted("honest")
 HUNT: dict[str, Any] = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
+SOLVER = {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "skeptical"}
+STAG = {"model": "grim_trigger", "b": 1, "byzantine": "betray", "prompt": "plain"}
 
 
 def sent(study: Study, wanted: Wanted = HONEST, where: Mapping[str, Any] | None = None, seed: int = 0) -> Ask:
@@ -30,18 +32,10 @@ def hunts(make: StudyFactory, vary: Mapping[str, Any] | None = None, **grid: Any
 @pytest.mark.parametrize(
     ("game", "grid", "parameters"),
     [
-        ("consensus", {"model": "majority", "b": 1, "byzantine": "silent"}, {"protocol": "paper"}),
-        (
-            "consensus",
-            {"model": "majority", "b": 1, "byzantine": "silent"},
-            {"protocol": "swarms"},
-        ),
-        (
-            "deliberation",
-            {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "skeptical"},
-            {},
-        ),
-        ("stag_hunt", {"model": "grim_trigger", "b": 1, "byzantine": "betray", "prompt": "plain"}, {"rounds": 3}),
+        ("consensus", {"b": 1, "byzantine": "silent"}, {"protocol": "paper", "max_rounds": 4}),
+        ("consensus", {"b": 1, "byzantine": "silent"}, {"protocol": "swarms", "max_rounds": 4}),
+        ("deliberation", SOLVER, {}),
+        ("stag_hunt", STAG, {"rounds": 3}),
     ],
 )
 def test_scripted_agents_without_chance_are_sent_what_their_record_says(
@@ -84,42 +78,40 @@ def test_what_was_played_before_is_in_the_history(study_factory: StudyFactory) -
 def test_the_first_that_fits_is_taken(study_factory: StudyFactory) -> None:
     study = hunts(study_factory)
     assert (sent(study).round, sent(study).phase) == (1, "signal")
-    assert (sent(study, Wanted("honest", phase="act")).round) == 1
-    assert (sent(study, Wanted("honest", round=2)).phase) == "signal"
+    assert sent(study, Wanted("honest", phase="act")).round == 1
+    assert sent(study, Wanted("honest", round=2)).phase == "signal"
     found = sent(study, Wanted("honest", round=2, phase="act"))
     assert (found.round, found.phase) == (2, "act")
     deliberation = study_factory({"model": "tiny", "n": 3, "prompt": "improve"}, game="deliberation")
     assert sent(deliberation).round == 0
     assert sent(deliberation, Wanted("honest", phase="reflect")).round == 1
+    game = Simulation(study.conditions[0], 0).game
+    assert [ask.round for ask in asked(game(), 0, 2)] == [1] * 8 + [2] * 8
+    assert [ask.round for ask in asked(game(), 0)][-1] == 4
 
 
-def test_the_first_agent_of_the_role_is_taken_in_every_round(study_factory: StudyFactory) -> None:
+def test_the_first_agent_of_the_role_is_taken_unless_one_is_named(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 6, "b": 2, "byzantine": "random"}, parameters={"protocol": "swarms"})
     for role in ("honest", "byzantine"):
-        for seed in range(4):
+        for seed in range(3):
             seats = Simulation(study.conditions[0], seed).game().seats
             first = next(seat.name for seat in seats if seat.role == role)
             assert {sent(study, Wanted(role, round=n), seed=seed).agent for n in (1, 2)} == {first}
-
-
-def test_an_agent_can_be_named(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory)
-    for number in range(1, 5):
-        assert sent(study, Wanted(None, f"agent_{number}")).agent == f"agent_{number}"
-    with pytest.raises(UsageError, match=r"no agent agent_5; choose one of: agent_1 \(honest\), agent_2 "):
-        sent(study, Wanted(None, "agent_5"))
+    assert sent(study, Wanted(None, "agent_4")).agent == "agent_4"
+    with pytest.raises(UsageError, match=r"no agent agent_7; .* agent_1 \((honest|byzantine)\), agent_2 "):
+        sent(study, Wanted(None, "agent_7"))
 
 
 def test_an_agent_outside_the_panel_is_not_taken(study_factory: StudyFactory) -> None:
     parameters = {"panel_size": 2, "stop_when_unanimous": True}
     grid = {"model": "tiny", "n": 5, "b": 1, "byzantine": "stubborn", "prompt": "improve"}
     study = study_factory(grid, game="deliberation", parameters=parameters)
-    for seed in range(6):
+    for seed in range(4):
         panel = {ask.agent for ask in asked(Simulation(study.conditions[0], seed).game(), seed)}
         assert len(panel) == 2
         assert sent(study, seed=seed).agent in panel
         outside = next(f"agent_{i}" for i in range(1, 6) if f"agent_{i}" not in panel)
-        with pytest.raises(UsageError, match=f"there is no such prompt .agent {outside}.; choose another agent"):
+        with pytest.raises(UsageError, match=f"agent {outside}.; choose another agent"):
             sent(study, Wanted(None, outside), seed=seed)
 
 
@@ -133,37 +125,23 @@ def test_a_condition_without_the_role_is_passed_over(study_factory: StudyFactory
         sent(study, Wanted("byzantine"), {"b": 0})
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_models_are_sent_prompts_and_are_not_asked(study_factory: StudyFactory, name: str) -> None:
-    study = study_factory({"model": "tiny", "n": 3, "b": 1, "prompt": [*GAMES[name].prompts]}, game=name)
-    for role in GAMES[name].roles:
-        found = prompt_sent(study, {}, Wanted(role), 0)
-        assert found.player.label == "tiny"
-        assert found.ask.role == role
-        assert all(found.text(part) for part in PARTS)
-        assert '"properties"' in found.text("reply") or found.ask.reply_format == "free"
+def test_models_are_sent_prompts_of_every_game_and_are_not_asked(study_factory: StudyFactory) -> None:
+    for name, game in GAMES.items():
+        study = study_factory({"model": "tiny", "n": 3, "b": 1, "prompt": [*game.prompts]}, game=name)
+        for role in game.roles:
+            found = prompt_sent(study, {}, Wanted(role), 0)
+            assert found.player.label == "tiny"
+            assert found.ask.role == role
+            assert all(found.text(part) for part in PARTS), name
+            assert '"properties"' in found.text("reply") or found.ask.reply_format == "free"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "words"),
-    [
-        (
-            Wanted("honest", round=9),
-            r"there is no such prompt \(round 9, role honest\).* rounds 1 to 4 and .* signal, act",
-        ),
+def test_what_is_never_sent_is_refused_with_what_is(study_factory: StudyFactory) -> None:
+    study = hunts(study_factory)
+    for wanted, words in (
+        (Wanted("honest", round=9), r"\(round 9, role honest\).* rounds 1 to 4 and .* signal, act"),
         (Wanted("honest", phase="vote"), r"phase vote, role honest.* rounds 1 to 4 and the phases signal, act$"),
-        (
-            Wanted("honest", round=0),
-            r"there is no such prompt \(round 0, role honest\); choose another agent or a later round",
-        ),
-    ],
-)
-def test_what_is_never_sent_is_refused_with_what_is(study_factory: StudyFactory, wanted: Wanted, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        sent(hunts(study_factory), wanted)
-
-
-def test_what_is_asked_ends_with_a_round_or_the_game(study_factory: StudyFactory) -> None:
-    game = Simulation(hunts(study_factory).conditions[0], 0).game
-    assert [ask.round for ask in asked(game(), 0, 2)] == [1] * 8 + [2] * 8
-    assert [ask.round for ask in asked(game(), 0)][-1] == 4
+        (Wanted("honest", round=0), r"\(round 0, role honest\); .* later round"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            sent(study, wanted)

@@ -68,26 +68,26 @@ def study(study_factory: StudyFactory) -> Study:
     return study_factory({"model": ["big", "tiny", "theirs", "majority"]}, models=MODELS)
 
 
-def test_a_simulation_hangs_on_the_servers_of_its_shard(study: Study) -> None:
+def test_beside_a_server_a_simulation_hangs_on_it_and_asks_for_nothing(study: Study) -> None:
     jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
     assert jobs.engine_endpoints(wildcards) == [str(paths.endpoint("small", "big", 0, "big"))]
     assert jobs.shard_mark(wildcards) == []
     assert jobs.simulation_group(wildcards) == jobs.shard_group(shard_wildcards("big"))
-
-
-def test_beside_a_server_a_simulation_asks_for_nothing(study: Study) -> None:
-    jobs, wildcards = jobs_of(study), simulation_wildcards(study, "big")
     assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (0, 0)
     assert jobs.simulation_minutes(wildcards, 1) is None
 
 
-@pytest.mark.parametrize(("model", "minutes"), [("theirs", 40), ("majority", 10)])
-def test_without_a_server_a_mark_ties_a_simulation_to_its_shard(study: Study, model: str, minutes: int) -> None:
-    jobs, wildcards = jobs_of(study), simulation_wildcards(study, model)
-    assert jobs.engine_endpoints(wildcards) == []
-    assert "shard=0" in str(jobs.shard_mark(wildcards))
-    assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (1, 400)
-    assert jobs.simulation_minutes(wildcards, 2) == minutes  # by the profile's default and the attempt
+def test_without_a_server_a_mark_ties_a_simulation_to_its_shard(study: Study) -> None:
+    jobs = jobs_of(study)
+    for model, minutes in (("theirs", 40), ("majority", 10)):
+        wildcards = simulation_wildcards(study, model)
+        assert jobs.engine_endpoints(wildcards) == []
+        assert "shard=0" in str(jobs.shard_mark(wildcards))
+        assert (jobs.simulation_threads(wildcards), jobs.simulation_memory(wildcards)) == (1, 400)
+        assert jobs.simulation_minutes(wildcards, 2) == minutes  # by the profile's default and the attempt
+    # A shard in one process has an hour or what its service asks.
+    assert jobs.shard_minutes(shard_wildcards("scripted"), 1) == 60
+    assert jobs.shard_minutes(shard_wildcards("theirs"), 1) == 20
 
 
 def test_a_record_that_is_there_hangs_on_nothing_while_the_run_is_planned(study: Study) -> None:
@@ -101,17 +101,13 @@ def test_a_record_that_is_there_hangs_on_nothing_while_the_run_is_planned(study:
     assert job.engine_endpoints(wildcards)
 
 
-def test_the_first_server_of_a_shard_has_all_cores(study: Study) -> None:
-    first, second = (shard_wildcards("big+tiny", model=model) for model in ("big", "tiny"))
-    assert [jobs_of(study).server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
-    assert jobs_of(study, cores=None).server_threads(first) == 1
-
-
-def test_a_server_with_gpus_has_the_environment_for_them(study: Study) -> None:
+def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study: Study) -> None:
     jobs = jobs_of(study)
-    for model, gpus, environment in (("big", 2, "cuda.yaml"), ("tiny", 0, "cpu.yaml")):
-        wildcards = shard_wildcards(model, model=model)
-        assert (jobs.server_gpus(wildcards), jobs.server_environment(wildcards)) == (gpus, environment)
+    first, second = (shard_wildcards("big+tiny", model=model) for model in ("big", "tiny"))
+    assert [jobs.server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
+    assert jobs_of(study, cores=None).server_threads(first) == 1
+    assert [jobs.server_gpus(wildcards) for wildcards in (first, second)] == [2, 0]
+    assert [jobs.server_environment(wildcards) for wildcards in (first, second)] == ["cuda.yaml", "cpu.yaml"]
 
 
 def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) -> None:
@@ -127,21 +123,12 @@ def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) ->
     assert value("runtime", "theirs", "theirs") == 20
 
 
-def test_a_shard_in_one_process_has_an_hour_or_what_its_service_asks(study: Study) -> None:
-    jobs = jobs_of(study)
-    assert jobs.shard_minutes(shard_wildcards("scripted"), 1) == 60
-    assert jobs.shard_minutes(shard_wildcards("theirs"), 1) == 20
-
-
-@pytest.mark.parametrize("model", ["tiny", "theirs", "majority"])
-def test_no_simulation_is_alone_where_shards_or_servers_hold_all(study_factory: StudyFactory, model: str) -> None:
-    assert not jobs_of(study_factory({"model": model}, models=MODELS)).some_alone
-
-
-def test_code_of_the_users_own_is_alone(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_code_of_the_users_own_is_alone(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("alone_agent.py").write_text("class Agent: ...\n")
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    assert jobs_of(study_factory({"model": "alone_agent:Agent"})).some_alone
+    for model in ("tiny", "theirs", "majority", "alone_agent:Agent"):
+        alone = jobs_of(study_factory({"model": model}, models=MODELS), is_main=True).some_alone
+        assert alone is (model == "alone_agent:Agent")
 
 
 def test_what_snakemake_formats_is_the_text_again() -> None:
@@ -151,12 +138,7 @@ def test_what_snakemake_formats_is_the_text_again() -> None:
 def test_shards_are_chosen_in_the_order_of_their_first_seed(study_factory: StudyFactory) -> None:
     study = study_factory({"model": ["big", "tiny"], "n": [3, 4]}, seeds=4, shard_size=4, models=MODELS)
     jobs = jobs_of(study)
-
-    def priority(engine: str, shard: int) -> int:
-        return jobs.shard_priority(Wildcards(fromdict={"engine": engine, "shard": str(shard)}))
-
-    order = [("big", 0), ("tiny", 0), ("big", 1), ("tiny", 1)]
-    priorities = [priority(*shard) for shard in order]
-    assert priorities == sorted(priorities, reverse=True)
-    assert len(set(priorities)) == 4
-    assert min(priorities) > 0  # else Snakemake would rather choose none
+    order = [("big", "0"), ("tiny", "0"), ("big", "1"), ("tiny", "1")]
+    found = [jobs.shard_priority(Wildcards(fromdict={"engine": engine, "shard": shard})) for engine, shard in order]
+    assert found == sorted(set(found), reverse=True)
+    assert min(found) > 0  # else Snakemake would rather choose none

@@ -1,5 +1,6 @@
 """What is missing of a study when Snakemake starts, and the run that may not begin: without Snakemake."""
 
+import logging
 import os
 import shutil
 import sys
@@ -38,15 +39,11 @@ def snakemake(is_main: bool = True) -> Any:
     return SimpleNamespace(is_main_process=is_main, execution_settings=SimpleNamespace(latency_wait=1))
 
 
-def test_what_plays_by_shard_is_ordered_by_one_mark(study_factory: StudyFactory) -> None:
+def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: StudyFactory) -> None:
     study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
     planned = Run(study, is_main=True)
     assert len(planned.unplayed) == 6
     assert planned.unfinished == [str(paths.played_mark("small", "scripted", planned.token, 0))]
-
-
-def test_of_a_finished_study_nothing_is_missing(study_factory: StudyFactory) -> None:
-    study = study_factory(seeds=2)
     simulate_shard(study, "scripted", 0)
     assert Run(study, is_main=True).unfinished == []
 
@@ -68,51 +65,36 @@ def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, 
     assert planned.study_options.format() == options
 
 
-@pytest.mark.parametrize(
-    ("config", "line"),
-    [
-        ({"study": "small.yaml", "seed": 3}, "parley: --config seed: unknown key; the only one is study"),
-        ({"study": "none.yaml"}, "parley: none.yaml: "),
-    ],
-)
-def test_a_run_that_cannot_be_planned_ends_with_one_line(
-    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str], config: dict[str, Any], line: str
-) -> None:
-    study_factory()
+def refused(capsys: pytest.CaptureFixture[str], config: dict[str, Any]) -> str:
     with pytest.raises(SystemExit) as ended:
         begin(snakemake(), config)
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith(line)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
 
 
-def test_a_run_finds_the_programs_of_its_python(study_factory: StudyFactory) -> None:
-    study_factory()
-    assert begin(snakemake(), {"study": "small.yaml"}).study.name == "small"
-    assert os.environ["PATH"].split(os.pathsep)[-1] == str(Path(sys.executable).parent)
-
-
-def test_a_run_whose_jobs_would_find_no_program_ends_with_one_line(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_a_run_that_cannot_be_planned_ends_with_one_line(
+    study_factory: StudyFactory,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     study_factory()
+    small = {"study": "small.yaml"}
+    assert refused(capsys, small | {"seed": 3}).startswith("parley: --config seed: unknown key")
+    assert refused(capsys, {"study": "none.yaml"}).startswith("parley: none.yaml: ")
+    for other in (Path("small.yml"), Path("config/small.yaml")):
+        other.parent.mkdir(exist_ok=True)
+        shutil.copy("small.yaml", other)
+        assert refused(capsys, small).startswith(f"parley: small.yaml and {other}: two studies of one name")
+        other.unlink()
+    assert begin(snakemake(), small).study.name == "small"
+    assert os.environ["PATH"].split(os.pathsep)[-1] == str(Path(sys.executable).parent)
+    # Its jobs would find no program.
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(SystemExit) as ended:
-        begin(snakemake(), {"study": "small.yaml"})
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("parley: no command `parley` on PATH")
-
-
-@pytest.mark.parametrize("other", ["small.yml", "config/small.yaml"])
-def test_two_studies_of_one_name_are_not_run(
-    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str], other: str
-) -> None:
-    study_factory()
-    Path(other).parent.mkdir(exist_ok=True)
-    shutil.copy("small.yaml", other)
-    with pytest.raises(SystemExit):
-        begin(snakemake(), {"study": "small.yaml"})
-    assert capsys.readouterr().err.startswith(f"parley: small.yaml and {other}: two studies of one name would share ")
+    assert refused(capsys, small).startswith("parley: no command `parley` on PATH")
 
 
 def test_a_second_run_of_a_study_is_refused_with_one_line(
@@ -183,3 +165,32 @@ def test_which_models_are_slow_here_is_said_of_those_that_are_asked(
     assert not caplog.messages
     hooks.warn_of_slow_engines(study, list(records.values()))
     assert caplog.messages == ["tiny is slow"]
+
+
+def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_the_same(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = study_factory()
+    record = next(study.simulations()).record(study.name)
+    record.parent.mkdir(parents=True)
+    begun: list[bool] = []
+    monkeypatch.setattr(hooks, "restart", lambda: begun.append(True))
+    caplog.set_level(logging.ERROR)
+    other = "small.yaml changed while it ran"
+    for grows, is_played, changed, again in (
+        (True, False, None, False),  # somebody asked for one record alone
+        (True, True, None, True),
+        (True, True, other, False),  # it is another study: the command is given again
+        (False, True, None, False),
+    ):
+        if is_played:
+            record.touch()
+        monkeypatch.setattr(hooks, "changed_since", lambda *_, changed=changed: changed)
+        missing = [str(record)]
+        planned: Any = SimpleNamespace(
+            is_main=True, study=study, grows=grows, unplayed=[], missing=missing, plan="00000000"
+        )
+        hooks.on_success(planned)
+        assert bool(begun) is again
+        begun.clear()
+    assert caplog.messages == [other]

@@ -20,14 +20,36 @@ from parley.workflow.prune import Former, former, prune
 from support.studies import StudyFactory
 
 
+def play(study: Study, released: bool = False) -> list[Path]:
+    """Play all of a study; return the records. Those that are released have no second name."""
+    records = [simulation.record(study.name) for simulation in study.simulations()]
+    for record in records:
+        simulate(study, record, [], 1.0)
+        if released:
+            release(record)
+    return records
+
+
+@pytest.fixture
+def pruned(study_factory: StudyFactory) -> Study:
+    """A study with one record and one journal of a former configuration."""
+    old = study_factory(parameters={"max_rounds": 3})
+    [record] = play(old, released=True)
+    with Journal(paths.journal(record), next(old.simulations()).id):
+        pass
+    return study_factory(parameters={"max_rounds": 4})
+
+
+def folders(study: Study) -> tuple[Path, Path]:
+    """Return the folders of the former record and the former journal."""
+    [record] = paths.simulations(study.name).rglob("*.parquet")
+    return record.parent, paths.journal(record).parent
+
+
 def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) -> None:
-    old = study_factory(seeds=2, parameters={"max_rounds": 3})
-    for simulation in old.simulations():
-        simulate(old, simulation.record(old.name), [], 1.0)
+    stale = play(study_factory(seeds=2, parameters={"max_rounds": 3}))
     new = study_factory(seeds=1, parameters={"max_rounds": 4})
-    (current,) = (simulation.record(new.name) for simulation in new.simulations())
-    simulate(new, current, [], 1.0)
-    stale = [simulation.record(old.name) for simulation in old.simulations()]
+    [current] = play(new)
     offered = former(new)
     assert sorted(offered.removable) == sorted([*stale, *map(paths.kept_record, stale)])
     assert offered.left == []
@@ -37,37 +59,6 @@ def test_former_records_go_and_current_ones_stay(study_factory: StudyFactory) ->
     assert paths.kept_record(current).exists()
     assert former(new) == Former()
     assert not stale[0].parent.exists()
-
-
-def test_nothing_is_deleted_beside_a_run(study_factory: StudyFactory) -> None:
-    study = study_factory()
-    leftover = study.conditions[0]
-    record = paths.simulation(study.name, leftover.path, "00000000", 0)
-    record.parent.mkdir(parents=True)
-    record.touch()
-    hold_lock(paths.lock(study.name))
-    with pytest.raises(JournalError, match="another run of this study holds it"):
-        prune(study)
-    assert record.exists()
-
-
-@pytest.fixture
-def pruned(study_factory: StudyFactory) -> Study:
-    """A study with one record and one journal of a former configuration."""
-    old = study_factory(parameters={"max_rounds": 3})
-    (simulation,) = old.simulations()
-    simulate(old, simulation.record(old.name), [], 1.0)
-    release(simulation.record(old.name))
-    journal = paths.journal(simulation.record(old.name))
-    with Journal(journal, simulation.id):
-        pass
-    return study_factory(parameters={"max_rounds": 4})
-
-
-def folders(study: Study) -> tuple[Path, Path]:
-    """Return the folders of the former record and the former journal."""
-    (record,) = paths.simulations(study.name).rglob("*.parquet")
-    return record.parent, paths.journal(record).parent
 
 
 STRANGERS: dict[str, Callable[[Path], object]] = {
@@ -88,31 +79,25 @@ STRANGERS: dict[str, Callable[[Path], object]] = {
 
 
 def test_what_parley_did_not_make_is_left_and_listed(pruned: Study) -> None:
-    made = []
-    for folder in folders(pruned):
-        for name, make in STRANGERS.items():
-            make(folder / name)
-            made.append(folder / name)
+    made = [folder / name for folder in folders(pruned) for name in STRANGERS]
+    for path in made:
+        STRANGERS[path.name](path)
+    # Also empty files outside the folders of conditions.
+    mine = paths.journals(pruned.name) / "mine"
+    mine.mkdir()
+    outside = [mine / "todo.jsonl", mine / "seed=1.jsonl", mine / ".seed=1.parquet.1.tmp"]
+    for path in outside:
+        path.touch()
     found = prune(pruned)
-    assert {path for path, _ in found.left} == set(made)
-    assert all(os.path.lexists(path) for path in made)
+    assert {path for path, _ in found.left} == {*made, *outside}
+    assert all(os.path.lexists(path) for path in (*made, *outside))
     assert {path.name for path in found.removable} == {"seed=0.parquet", "seed=0.jsonl"}
     assert not any(path.exists() for path in found.removable)
-    whys = {path.name: why for path, why in found.left}
+    whys = {path.name: why for path, why in found.left if path in made}
     assert whys["notes.txt"] == "not made by Parley"
     assert whys["seed=1.parquet"] == "cannot be read as a record of Parley"
     assert whys["seed=2.jsonl"] == "cannot be read as a journal of Parley"
     assert whys["link"] == whys["seed=3.parquet"] == "no regular file"
-
-
-def test_empty_files_outside_the_folders_of_conditions_stay(pruned: Study) -> None:
-    mine = paths.journals(pruned.name) / "mine"
-    mine.mkdir()
-    made = [mine / "todo.jsonl", mine / "seed=1.jsonl", mine / ".seed=1.parquet.1.tmp"]
-    for path in made:
-        path.touch()
-    assert [(path, "not made by Parley") for path in sorted(made)] == prune(pruned).left
-    assert all(path.exists() for path in made)
 
 
 def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Study) -> None:
@@ -121,7 +106,7 @@ def test_the_results_of_another_file_of_the_same_name_are_not_pruned(pruned: Stu
     kept.write_text(pruned.file.read_text())
     before = sorted(paths.results("small").rglob("*"))
     for look in (former, prune):
-        with pytest.raises(UsageError, match=r"small.yaml and config/small.yaml: two studies of one name would share"):
+        with pytest.raises(UsageError, match=r"small.yaml and config/small.yaml: two studies of one name"):
             look(pruned)
     assert sorted(paths.results("small").rglob("*")) == before
     pruned.file.rename(kept)
@@ -132,18 +117,19 @@ def test_leftovers_of_a_killed_process_go(pruned: Study) -> None:
     folder, journals = folders(pruned)
     own = next(pruned.simulations()).record(pruned.name)
     own.parent.mkdir(parents=True)
-    temporary = [temporary_name(folder / "seed=5.parquet"), temporary_name(own)]
-    begun = [temporary_name(folder / "seed=6.parquet"), temporary_name(journals / "seed=6.jsonl")]
-    begun[0].write_bytes(b"PAR1\x15")
-    begun[1].write_bytes(checked_line({"simulation": "0", "format": 1}))
-    empty = journals / "seed=7.jsonl"
-    damaged = journals / "seed=0.damaged"
-    damaged.write_bytes((journals / "seed=0.jsonl").read_bytes())
-    for path in (*temporary, empty):
-        path.touch()
+    leftovers = {
+        temporary_name(folder / "seed=5.parquet"): b"",
+        temporary_name(own): b"",
+        temporary_name(folder / "seed=6.parquet"): b"PAR1\x15",
+        temporary_name(journals / "seed=6.jsonl"): checked_line({"simulation": "0", "format": 1}),
+        journals / "seed=7.jsonl": b"",
+        journals / "seed=0.damaged": (journals / "seed=0.jsonl").read_bytes(),
+    }
+    for path, content in leftovers.items():
+        path.write_bytes(content)
     found = prune(pruned)
     assert found.left == []
-    assert {*temporary, *begun, empty, damaged} <= set(found.removable)
+    assert set(leftovers) <= set(found.removable)
 
 
 def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -> None:
@@ -159,21 +145,17 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
         path.parent.mkdir(parents=True)
     os.link(paths.journal(record), paths.journal(elsewhere))
     paths.journal(record).unlink()
-    simulate(study, record, [], 1.0)
-    release(record)
+    play(study, released=True)
     os.rename(record, elsewhere)
-    assert {why for _, why in former(study).left} == {
-        "a simulation of the study as it is now; the next run moves it to its path"
-    }
+    [why] = {why for _, why in former(study).left}
+    assert "moves it to its path" in why
 
 
 def test_a_second_copy_goes_and_another_play_stays(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_factory()
-    record = next(study.simulations()).record(study.name)
-    simulate(study, record, [], 1.0)
-    release(record)
+    [record] = play(study, released=True)
     copy = paths.simulation(study.name, "model=other", "0" * 8, 0)
     copy.parent.mkdir(parents=True)
     shutil.copyfile(record, copy)
@@ -184,13 +166,19 @@ def test_a_second_copy_goes_and_another_play_stays(
         return replace(found, digest="another") if path == copy else found
 
     monkeypatch.setattr("parley.workflow.prune.read_summary", other)
-    assert former(study).left == [(copy, f"another play of a simulation that the study has; its record is {record}")]
+    [(path, why)] = former(study).left
+    assert path == copy
+    assert why.endswith(f"its record is {record}")
 
 
-def test_a_journal_that_is_played_stays(pruned: Study) -> None:
-    _, journals = folders(pruned)
+def test_nothing_is_deleted_that_is_played_or_beside_a_run(pruned: Study) -> None:
+    folder, journals = folders(pruned)
     journal = journals / "seed=0.jsonl"
     with journal.open("r+b") as file:
         assert try_lock(file.fileno(), journal)
-        assert (journal, "a process is playing it") in prune(pruned).left
+        assert (journal, "a process is playing it") in former(pruned).left
+        hold_lock(paths.lock(pruned.name))
+        with pytest.raises(JournalError, match="another run of this study holds it"):
+            prune(pruned)
     assert journal.exists()
+    assert len(list(folder.glob("*.parquet"))) == 1

@@ -2,9 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from snakemake.settings.enums import Quietness
@@ -28,181 +29,160 @@ DEFAULTS = {
     "dryrun": False,
 }
 JOB = {"rule_name": "simulate", "rule_msg": None, "jobid": 4, "input": [], "output": [], "conda_env": None}
-JOB |= {"shellcmd": "parley simulate", "aux": {}, "indent": False}
+JOB |= {"shellcmd": "parley simulate", "aux": {}, "indent": False, "log": ["job.log"]}
+GROUP = {"groupid": "small=tiny=0", "aux_logs": [None], "job_error_info": [JOB]}
+SELECT = "Select jobs to execute..."
+ERROR = logging.ERROR
 
 
-def record(
-    text: str | None, event: LogEvent | None = None, level: int = logging.INFO, **more: object
-) -> logging.LogRecord:
+def tell(log: RunLog, text: str, /, event: LogEvent | None = None, level: int = logging.INFO, **more: object) -> None:
     made = logging.LogRecord("snakemake", level, "workflow.py", 1, text, (), None)
     vars(made).update(more | ({} if event is None else {"event": event}))
-    return made
+    log.tell(made)
 
 
-class Shown:
-    """What was written to standard error so far."""
+def fail(log: RunLog, /, **changes: object) -> None:
+    tell(log, "Error in rule simulate", LogEvent.JOB_ERROR, ERROR, **JOB | changes)
 
-    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
-        self._captured = captured
-        self._text = ""
 
-    def getvalue(self) -> str:
-        self._text += self._captured.readouterr().err
-        return self._text
+def fail_group(log: RunLog, /, **changes: object) -> None:
+    tell(log, "Error in group", LogEvent.GROUP_ERROR, ERROR, **GROUP | changes)
+
+
+Shown = Callable[[RunLog], str]
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Shown]:
+    """Close a log; return what it wrote to standard error."""
     monkeypatch.setattr(snakemake_log, "_followed", [])
     monkeypatch.delenv("PARLEY_PROGRESS", raising=False)
-    yield Shown(capsys)
+
+    def closed(log: RunLog) -> str:
+        log.close()
+        return capsys.readouterr().err
+
+    yield closed
     leave()
 
 
 def begun(study_factory: StudyFactory, **settings: object) -> RunLog:
     follow(study_factory(seeds=2))
     log = RunLog(SimpleNamespace(**DEFAULTS | settings))
-    log.tell(record("Building DAG of jobs..."))
-    log.tell(record("Workflow has started!", LogEvent.WORKFLOW_STARTED))
+    tell(log, "Building DAG of jobs...")
+    tell(log, "Workflow has started!", LogEvent.WORKFLOW_STARTED)
     return log
 
 
 def test_snakemake_finds_the_plugin() -> None:
-    plugin = LoggerPluginRegistry().get_plugin("parley")
-    assert plugin.log_handler is LogHandler  # type: ignore[attr-defined]
+    plugin: Any = LoggerPluginRegistry().get_plugin("parley")
+    assert plugin.log_handler is LogHandler
 
 
 def test_the_pages_of_a_run_are_not_shown_but_what_matters_is(study_factory: StudyFactory, shown: Shown) -> None:
     log = begun(study_factory)
-    log.tell(record("Select jobs to execute..."))
-    log.tell(record("Job stats:\n...", LogEvent.RUN_INFO))
-    log.tell(record("Finished jobid: 4", LogEvent.JOB_FINISHED, job_id=4))
-    log.tell(record("a warning", level=logging.WARNING))
-    log.tell(record("Trying to restart job 4."))
-    log.tell(record("MissingOutputException in rule x:\n  [red]file[/red]", LogEvent.ERROR, logging.ERROR))
-    log.close()
-    lines = shown.getvalue().splitlines()
+    tell(log, SELECT)
+    tell(log, "Job stats:\n...", LogEvent.RUN_INFO)
+    tell(log, "Finished jobid: 4", LogEvent.JOB_FINISHED, job_id=4)
+    tell(log, "a warning", level=logging.WARNING)
+    tell(log, "Trying to restart job 4.")
+    tell(log, "MissingOutputException in rule x:\n  [red]file[/red]", LogEvent.ERROR, ERROR)
+    lines = shown(log).splitlines()
     for text in ("a warning", "Trying to restart job 4.", "  [red]file[/red]"):
         assert text in lines
     assert not any(word in line for line in lines for word in ("DAG", "Select", "stats", "jobid"))
     assert lines[-1].startswith("small: 0 of 2 simulations")
 
 
-def test_a_failed_job_is_told_with_its_log_and_its_last_words(study_factory: StudyFactory, shown: Shown) -> None:
+def test_a_failed_job_is_told_with_its_log_and_its_last_words(
+    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = "simulate failed (job 4)\n  job.log\n    parley: no [2Jspace [red]left[/red]\n"
     Path("job.log").write_text("parley: no \x1b[2Jspace [red]left[/red]\nended\n")
     log = begun(study_factory)
     page = 'RuleException:\nCalledProcessError in file "simulate.smk", line 20:\nCommand ...'
-    log.tell(record(page, LogEvent.ERROR, logging.ERROR, exception="RuleException"))
-    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
+    tell(log, page, LogEvent.ERROR, ERROR, exception="RuleException")
+    fail(log)
     Path("job.log").rename("job.log.failed")  # as the rule leaves it before another attempt
-    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
-    log.close()
-    said = shown.getvalue()
-    assert said.count("simulate failed (job 4)\n  job.log\n    parley: no [2Jspace [red]left[/red]\n") == 2
+    fail(log)
+    said = shown(log)
+    assert said.count(failure) == 2
     assert "CalledProcessError" not in said
+    # Also where Snakemake's own output is shown.
+    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
+    log = begun(study_factory)
+    fail(log)
+    assert failure in shown(log)
 
 
 def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
     study_factory: StudyFactory, shown: Shown
 ) -> None:
-    names = [f"seed={number}.log" for number in range(6)]
-    for name in names:
-        Path(name).write_text(f"{name.replace('=', '')[4]} replies\n")
-    for name in ("seed=4.log", "seed=5.log"):
-        Path(name).write_text("parley: the engine for tiny died\n")
-    jobs = [{**JOB, "jobid": number, "log": [name]} for number, name in enumerate(names)]
+    words = [f"{number} replies\n" for number in range(4)] + ["parley: the engine for tiny died\n"] * 2
+    jobs = []
+    for number, text in enumerate(words):
+        Path(f"seed={number}.log").write_text(text)
+        jobs.append({**JOB, "jobid": number, "log": [f"seed={number}.log"]})
     log = begun(study_factory)
-    group = {"groupid": "small=tiny=0", "aux_logs": [], "job_error_info": jobs}
-    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group))
+    fail_group(log, aux_logs=[], job_error_info=jobs)
     for job in jobs:
-        log.tell(record("Error in rule", LogEvent.JOB_ERROR, logging.ERROR, **{**job, "indent": True}))
-    log.close()
-    said = shown.getvalue()
+        fail(log, **job | {"indent": True})
+    said = shown(log)
     assert "a job of 6 parts failed: small=tiny=0\n  seed=4.log (and 1 more like it)\n" in said
     assert "    parley: the engine for tiny died\n  seed=0.log (and 3 more like it)\n    0 replies\n" in said
     assert "simulate failed" not in said
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"dryrun": True}, {"verbose": True}, {"printshellcmds": True}, {"debug_dag": True}],
-)
 def test_whoever_asks_for_details_gets_what_snakemake_says(
-    study_factory: StudyFactory, shown: Shown, settings: dict[str, bool]
-) -> None:
-    log = begun(study_factory, **settings)
-    log.tell(record("Select jobs to execute..."))
-    log.close()
-    assert "Building DAG of jobs...\n" in shown.getvalue()
-    assert "Select jobs to execute...\n" in shown.getvalue()
-    assert "simulations" not in shown.getvalue()
-
-
-def test_the_variable_brings_snakemakes_own_output_back(
     study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-    log = begun(study_factory)
-    log.tell(record("Select jobs to execute..."))
-    log.close()
-    assert "Select jobs to execute...\n" in shown.getvalue()
-    assert "simulations" not in shown.getvalue()
+    details = ({"dryrun": True}, {"verbose": True}, {"printshellcmds": True}, {"debug_dag": True})
+    for settings in (*details, {}):
+        if not settings:
+            monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
+        log = begun(study_factory, **settings)
+        tell(log, SELECT)
+        said = shown(log)
+        assert "Building DAG of jobs...\n" in said
+        assert f"{SELECT}\n" in said
+        assert "simulations" not in said
 
 
 @pytest.mark.parametrize("quiet", [{Quietness.PROGRESS, Quietness.RULES}, {Quietness.ALL}])
 def test_quiet_is_quiet(study_factory: StudyFactory, shown: Shown, quiet: set[Quietness]) -> None:
     Path("job.log").write_text("parley: no space left\n")
     log = begun(study_factory, quiet=quiet)
-    log.tell(record("Select jobs to execute..."))
-    log.tell(record("Finished jobid: 4", LogEvent.JOB_FINISHED, job_id=4))
-    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
-    log.tell(record("it broke", LogEvent.ERROR, logging.ERROR))
-    log.tell(record("Complete log(s): here"))
-    log.close()
+    tell(log, SELECT)
+    tell(log, "Finished jobid: 4", LogEvent.JOB_FINISHED, job_id=4)
+    fail(log)
+    tell(log, "it broke", LogEvent.ERROR, ERROR)
+    tell(log, "Complete log(s): here")
     failure = ["simulate failed (job 4)", "  job.log", "    parley: no space left"]
-    assert shown.getvalue().splitlines() == ([] if Quietness.ALL in quiet else [*failure, "it broke"])
+    assert shown(log).splitlines() == ([] if Quietness.ALL in quiet else [*failure, "it broke"])
 
 
-def test_before_a_run_begins_all_is_snakemakes(study_factory: StudyFactory, shown: Shown) -> None:
-    log = RunLog(SimpleNamespace(**DEFAULTS))
-    log.tell(record("Congratulations, your workflow is in a good condition!"))
-    log.tell(record("SyntaxError in file Snakefile", LogEvent.ERROR, logging.ERROR))
-    log.close()
-    assert shown.getvalue().splitlines() == [
+def test_what_is_no_run_of_parleys_is_snakemakes(study_factory: StudyFactory, shown: Shown) -> None:
+    log = RunLog(SimpleNamespace(**DEFAULTS))  # before a run begins
+    tell(log, "Congratulations, your workflow is in a good condition!")
+    tell(log, "SyntaxError in file Snakefile", LogEvent.ERROR, ERROR)
+    assert shown(log).splitlines() == [
         "Congratulations, your workflow is in a good condition!",
         "SyntaxError in file Snakefile",
     ]
-
-
-def test_a_workflow_that_is_not_parleys_keeps_snakemakes_output(shown: Shown) -> None:
     log = RunLog(SimpleNamespace(**DEFAULTS))
-    log.tell(record("Workflow has started!", LogEvent.WORKFLOW_STARTED, quietness=Quietness.HOST))
-    log.tell(record("Select jobs to execute..."))
-    log.close()
-    assert "Select jobs to execute...\n" in shown.getvalue()
-
-
-def test_a_failed_job_is_told_where_snakemakes_own_output_is_shown(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("job.log").write_text("parley: no space left\n")
-    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-    log = begun(study_factory)
-    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
-    log.close()
-    assert "simulate failed (job 4)\n  job.log\n    parley: no space left\n" in shown.getvalue()
+    tell(log, "Workflow has started!", LogEvent.WORKFLOW_STARTED, quietness=Quietness.HOST)
+    tell(log, SELECT)
+    assert f"{SELECT}\n" in shown(log)
 
 
 def test_failures_with_the_same_words_are_counted_from_the_fourth(study_factory: StudyFactory, shown: Shown) -> None:
     log = begun(study_factory)
     for number in range(20):
         Path(f"{number}.log").write_text(f"parley: no space left for seed={number}\n")
-        job = {**JOB, "jobid": number, "log": [f"{number}.log"]}
-        log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **job))
+        fail(log, jobid=number, log=[f"{number}.log"])
     Path("other.log").write_text("parley: the engine died\n")
-    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["other.log"]))
-    log.close()
-    said = shown.getvalue()
+    fail(log, log=["other.log"])
+    said = shown(log)
     assert said.count("no space left") == 3
     assert said.count("the engine died") == 1
     assert "and 17 more failures like these" in said
@@ -215,51 +195,41 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
     Path("job.log").write_text("parley: the engine for tiny died\n")
     log = begun(study_factory)
     call = 'sbatch --parsable -p gpu --mem 100 --wrap="python -m snakemake --target-jobs x"'
-    log.tell(record(f"sbatch call: {call}", level=logging.DEBUG))
-    log.tell(record("Job 4 has been submitted with SLURM jobid 17 (log: logs/slurm/17.log)."))
-    job = {**JOB, "log": ["job.log"]}
-    group = {"groupid": "small=tiny=0", "aux_logs": [None], "job_error_info": [job], "external_jobid": "17"}
+    tell(log, f"sbatch call: {call}", level=logging.DEBUG)
+    tell(log, "Job 4 has been submitted with SLURM jobid 17 (log: logs/slurm/17.log).")
     why = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'. " + snakemake_log._SEE_LOGS
-    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group, why=why))
-    log.close()
+    fail_group(log, external_jobid="17", why=why)
+    # Where SLURM has forgotten the job, the plugin's words are left.
+    monkeypatch.setattr(snakemake_log, "job_line", lambda job: "")
+    fail_group(log, external_jobid="17", why=why)
+    said = shown(log)
     assert (
         "a job of 1 parts failed: small=tiny=0\n"
         "  SLURM job 17: TIMEOUT on node7, exit code 0:0\n"
         "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
         "  job.log\n    parley: the engine for tiny died\n"
-    ) in shown.getvalue()
-    # Where SLURM has forgotten the job, the plugin's words are left.
-    monkeypatch.setattr(snakemake_log, "job_line", lambda job: "")
-    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group, why=why))
-    assert "small=tiny=0\n  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n  sbatch" in shown.getvalue()
+    ) in said
+    assert "small=tiny=0\n  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n  sbatch" in said
 
 
 def test_a_job_that_sbatch_refuses_says_why(study_factory: StudyFactory, shown: Shown) -> None:
     log = begun(study_factory)
-    log.tell(record('sbatch call: sbatch -p nowhere --wrap="x"', level=logging.DEBUG))
+    tell(log, 'sbatch call: sbatch -p nowhere --wrap="x"', level=logging.DEBUG)
     why = "SLURM sbatch failed. The error message was 'invalid partition'.\n    sbatch call:\n        sbatch -p ..."
-    group = {"groupid": "small=tiny=0", "aux_logs": [], "job_error_info": [{**JOB, "log": []}], "why": why}
-    log.tell(record("Error in group", LogEvent.GROUP_ERROR, logging.ERROR, **group))
-    log.close()
+    fail_group(log, job_error_info=[{**JOB, "log": []}], why=why)
     assert (
         "failed: small=tiny=0\n  SLURM sbatch failed. The error message was 'invalid partition'.\n"
         "  sbatch -p nowhere --wrap=...\n"
-    ) in shown.getvalue()
+    ) in shown(log)
 
 
-@pytest.mark.parametrize("settings", [{}, {"dryrun": True}])
-def test_what_snakemake_remembers_of_files_is_no_news(
-    study_factory: StudyFactory, shown: Shown, settings: dict[str, bool]
-) -> None:
-    log = begun(study_factory, **settings)
+def test_what_snakemake_remembers_of_files_is_no_news(study_factory: StudyFactory, shown: Shown) -> None:
     text = "12 jobs have missing provenance/metadata so that it in part cannot be used to trigger re-runs.\nRules ..."
-    log.tell(record(text))
-    log.tell(record(text.replace("missing", "outdated"), level=logging.WARNING))
-    log.close()
-    assert "provenance" not in shown.getvalue()
-    log = RunLog(SimpleNamespace(**DEFAULTS | {"verbose": True}))
-    log.tell(record(text))
-    assert "provenance" in shown.getvalue()
+    for settings, told in (({}, False), ({"dryrun": True}, False), ({"verbose": True}, True)):
+        log = begun(study_factory, **settings)
+        tell(log, text)
+        tell(log, text.replace("missing", "outdated"), level=logging.WARNING)
+        assert ("provenance" in shown(log)) is told
 
 
 def test_a_run_that_is_stopped_says_only_how_to_go_on(
@@ -269,11 +239,10 @@ def test_a_run_that_is_stopped_says_only_how_to_go_on(
     stopped = threading.Event()
     stopped.set()
     monkeypatch.setattr(snakemake_log, "STOPPED", stopped)
-    log.tell(record("Error in rule simulate", LogEvent.JOB_ERROR, logging.ERROR, **JOB, log=["job.log"]))
-    log.tell(record("Shutting down, this might take some time."))
-    log.tell(record("stopped; go on", level=logging.ERROR))
-    log.tell(record("At least one job did not complete successfully.", LogEvent.ERROR, logging.ERROR))
-    log.close()
-    lines = shown.getvalue().splitlines()
+    fail(log)
+    tell(log, "Shutting down, this might take some time.")
+    tell(log, "stopped; go on", level=ERROR)
+    tell(log, "At least one job did not complete successfully.", LogEvent.ERROR, ERROR)
+    lines = shown(log).splitlines()
     assert lines[-1] == "stopped; go on"
     assert not any("failed (job" in line or "Shutting" in line or "At least" in line for line in lines)

@@ -1,12 +1,12 @@
 """Jobs of an earlier run; tests/system/slurm/ has the same on a real SLURM."""
 
-import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from parley.errors import ParleyError
-from parley.workflow.slurm import group_name, jobs_of, wait_for_former_jobs
+from parley.workflow.slurm import group_name, job_line, jobs_of, wait_for_former_jobs
 from support.hearing import heard
 
 GROUP = group_name("demo", "tiny", 11)
@@ -22,50 +22,56 @@ LISTED = (
 )
 
 
-@pytest.fixture
-def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A `squeue` that is a shell script; the test writes it."""
-    program = folder / "bin" / "squeue"
-    program.parent.mkdir()
-    program.touch(mode=0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return program
-
-
 def test_only_the_jobs_of_this_study_in_this_folder_are_found() -> None:
     assert jobs_of(LISTED, "demo", Path("/lab")) == ["1", "7_[1-3]"]
     assert jobs_of("", "demo", Path("/lab")) == []
-
-
-def test_no_two_shards_of_any_studies_have_the_same_group() -> None:
+    # No two shards of any studies have the same group.
     assert group_name("demo", "x-y", 0) != group_name("demo-x", "y", 0)
     assert jobs_of(f"1\trule_{group_name('demo_x', 'y', 0)}_simulate\t/lab", "demo", Path("/lab")) == []
 
 
-@pytest.mark.parametrize("required", [True, False])
-@pytest.mark.slow
-def test_without_squeue_there_is_nothing_to_wait_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, required: bool
-) -> None:
-    monkeypatch.setenv("PATH", str(folder))
-    assert not wait_for_former_jobs("demo", required)
+@pytest.fixture
+def answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str | Exception]:
+    """What SLURM's programs answer, one call after the other; the last answer is given again and again."""
+    given: list[str | Exception] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        answer = given.pop(0) if len(given) > 1 else given[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return subprocess.CompletedProcess(command, 0, answer, "")
+
+    monkeypatch.setattr("parley.workflow.slurm.subprocess.run", run)
+    return given
 
 
-@pytest.mark.slow
-def test_a_squeue_that_fails_now_and_then_does_not_end_the_waiting(squeue: Path, folder: Path) -> None:
-    answer = f"printf '5\\trule_{GROUP}_serve_simulate\\t{folder}\\n'"
+FAILED = subprocess.CalledProcessError(1, "squeue")
+
+
+def test_a_run_waits_for_jobs_that_another_left(answers: list[str | Exception]) -> None:
+    there = f"5\trule_{GROUP}_serve_simulate\t{Path.cwd()}\n"
     # It fails (a controller that restarts), answers, fails, answers, and then has no jobs.
-    squeue.write_text(f"#!/bin/sh\necho >> calls; case $(wc -l < calls) in 2|4) {answer};; 1|3) exit 1;; esac\n")
+    answers += [FAILED, there, FAILED, there, ""]
     with heard() as said:
-        assert wait_for_former_jobs("demo", True, seconds=0.01)
-    assert (folder / "calls").read_text().count("\n") == 5
+        assert wait_for_former_jobs("demo", True, seconds=0.0)
+    assert answers == [""]
     assert len(said) == 1
     assert "scancel 5" in said[0]
 
 
-@pytest.mark.slow
-def test_a_squeue_that_never_answers_stops_a_run_on_slurm_alone(squeue: Path) -> None:
-    squeue.write_text("#!/bin/sh\nexit 1\n")
+def test_without_an_answer_a_run_on_slurm_alone_is_stopped(answers: list[str | Exception]) -> None:
+    answers += [FAILED]
     with pytest.raises(ParleyError, match="squeue does not answer"):
-        wait_for_former_jobs("demo", True, seconds=0.01)
-    assert not wait_for_former_jobs("demo", False, seconds=0.01)
+        wait_for_former_jobs("demo", True, seconds=0.0)
+    assert not wait_for_former_jobs("demo", False, seconds=0.0)
+    answers[0] = FileNotFoundError("squeue")  # without SLURM there is nothing to wait for
+    assert not wait_for_former_jobs("demo", True)
+
+
+def test_a_job_that_ended_is_told_by_whoever_remembers_it(answers: list[str | Exception]) -> None:
+    answers += ["JobId=7 JobState=TIMEOUT Reason=TimeLimit NodeList=node7 ExitCode=0:0\n"]
+    assert job_line("7") == "SLURM job 7: TIMEOUT (TimeLimit) on node7, exit code 0:0"
+    answers[:] = [FAILED, "FAILED|node8|1:0|None\n"]
+    assert job_line("7") == "SLURM job 7: FAILED on node8, exit code 1:0"
+    answers[:] = [FAILED]
+    assert job_line("7") == ""

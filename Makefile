@@ -77,10 +77,11 @@ test-slurm: setup ## Run the tests on a real SLURM, which they start on this mac
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
 	@PYTHONPATH=tests python -m support.playthrough
 
-lint: setup ## Check format, lint, types and the workflow
+lint: setup ## Check format, lint, types, imports and the workflow
 	ruff format --check .
 	ruff check .
 	mypy
+	lint-imports --no-cache --no-logo
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 

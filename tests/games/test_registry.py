@@ -1,4 +1,4 @@
-"""What import-linter cannot say of the games (`make lint` has the rest): nothing that all share asks for one by name."""
+"""What import-linter (`make lint`) cannot say of the games: nothing that all share asks for one by name."""
 
 import ast
 from pathlib import Path

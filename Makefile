@@ -97,10 +97,11 @@ playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
 limits: setup ## Check that the tests are no larger than .ci/limits.yaml allows
 	@python .ci/limits.py
 
-lint: setup ## Check format, lint, types and the workflow
+lint: setup ## Check format, lint, types, imports and the workflow
 	ruff format --check .
 	ruff check .
 	mypy
+	lint-imports --no-cache --no-logo
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 

@@ -35,6 +35,7 @@ def test_every_policy_and_every_parameter_is_listed() -> None:
     assert [paragraph.split("  ")[0] for paragraph in paragraphs] == [*KINDS, "module:attribute"]
     for paragraph, kind in zip(paragraphs[:-1], KINDS.values(), strict=True):
         assert kind.summary in paragraph
+        assert all(field.description for field in kind.Parameters.model_fields.values())
         assert re.findall(r"(?m)^    - (\w+): ", paragraph) == list(kind.Parameters.model_fields)
         assert ("byzantine agents" in paragraph) == (kind.roles == ("byzantine",))
         assert ("asks a model" in paragraph) == kind.asks_model
@@ -74,21 +75,24 @@ VERDICTS = {"paper": "within the paper's", "beyond": "beyond the paper's", "unkn
 NEEDED = {"crash": {"round": 1}, "llm_strategies": {"strategies": "stall"}}
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_the_listing_agrees_with_the_threat_model_of_a_study(study_factory: Any, name: str) -> None:
-    game = GAMES[name]
-    honest = next(kind for kind in game.policies.values() if kind.rule is not None and not kind.roles)
-    listed = {line.split("  ")[0]: line for line in policy_lines(game) if "(" in line and not line.startswith(" ")}
-    assert set(listed) == {*game.policies, "module:attribute"}
-    for kind in game.policies.values():
-        byzantine = {"name": kind.name, **NEEDED.get(kind.name, {}), **({"model": "tiny"} if kind.asks_model else {})}
-        grid = {"model": honest.name, "n": 4, "b": 1, "byzantine": byzantine, "prompt": next(iter(game.prompts))}
-        parameters = {kind.needs: True} if kind.needs else {}
-        [condition] = study_factory(grid, game=name, parameters=parameters).conditions
-        verdict, _, reason = condition.threat_model.partition(": ")
-        said = f"; a Byzantine agent so played is {VERDICTS[verdict]} threat model{': ' if reason else ''}{reason})"
-        assert listed[kind.name].endswith(said)
-    assert listed["module:attribute"].endswith("; a Byzantine agent so played is unknown to the paper's threat model)")
+def test_the_listing_agrees_with_the_threat_model_of_a_study(study_factory: Any) -> None:
+    for name, game in GAMES.items():
+        honest = next(kind for kind in game.policies.values() if kind.rule is not None and not kind.roles)
+        listed = {line.split("  ")[0]: line for line in policy_lines(game) if "(" in line and not line.startswith(" ")}
+        assert {*listed} == {*game.policies, "module:attribute"}
+        for kind in game.policies.values():
+            told = {"name": kind.name, **NEEDED.get(kind.name, {}), **({"model": "tiny"} if kind.asks_model else {})}
+            grid = {"model": honest.name, "n": 4, "b": 1, "byzantine": told, "prompt": next(iter(game.prompts))}
+            parameters = {kind.needs: True} if kind.needs else {}
+            [condition] = study_factory(grid, game=name, parameters=parameters).conditions
+            verdict, _, reason = condition.threat_model.partition(": ")
+            said = (
+                f"; a Byzantine agent so played is {VERDICTS[verdict]} threat model{': ' if reason else ''}{reason})"
+            )
+            assert listed[kind.name].endswith(said)
+        assert listed["module:attribute"].endswith(
+            "; a Byzantine agent so played is unknown to the paper's threat model)"
+        )
 
 
 def test_nothing_is_said_of_policies_that_no_byzantine_agent_may_have() -> None:
@@ -102,35 +106,24 @@ def test_nothing_is_said_of_policies_that_no_byzantine_agent_may_have() -> None:
     assert "majority  (any agents, scripted)" in list(policy_lines(Peaceful))
 
 
-def test_every_parameter_has_a_description() -> None:
-    for kind in KINDS.values():
-        assert all(field.description for field in kind.Parameters.model_fields.values())
-
-
 # parley prompts --strategy
 
 
-@pytest.mark.parametrize("phase", ["propose", "vote"])
-def test_strategies_are_shown_below_the_papers_prompt(phase: str) -> None:
-    plain = run("prompts", "--role", "byzantine", "--phase", phase)
-    shown = run("prompts", "--role", "byzantine", "--phase", phase, "--strategy", "split", "--strategy", "stall")
+def test_strategies_are_shown_below_the_papers_prompt_and_only_where_they_are_told(parley: Parley) -> None:
     kind = KINDS["llm_strategies"]
     policy = ChosenPolicy(kind, kind.Parameters.model_validate({"strategies": ["stall", "split"]}))
-    assert shown == f"{plain}{policy.instructions}\n"
-    assert HEADING not in plain
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ([], "--strategy: it is told to byzantine agents in their system prompts; add"),
+    for phase in ("propose", "vote"):
+        asked = ("prompts", "--role", "byzantine", "--phase", phase)
+        plain, shown = run(*asked), run(*asked, "--strategy", "split", "--strategy", "stall")
+        assert shown == f"{plain}{policy.instructions}\n"
+        assert HEADING not in plain
+    for given, named in (
+        ([], "--strategy: it is told to byzantine agents in their system prompts"),
         (["--role", "byzantine", "--part", "user"], "--strategy: it is told to byzantine agents in their system"),
-        (["--role", "byzantine", "--strategy", "lie"], "--strategy: strategies[1]: 'lie': input should be 'stall', "),
+        (["--role", "byzantine", "--strategy", "lie"], "--strategy: strategies[1]: 'lie'"),
         (["--role", "byzantine", "--game", "stag_hunt"], "--strategy: the game stag_hunt has no strategies"),
-    ],
-)
-def test_strategies_that_nobody_is_told_are_refused(parley: Parley, given: list[str], words: str) -> None:
-    assert words in one_line_error(parley("prompts", "--strategy", "stall", *given), 2)
+    ):
+        assert named in one_line_error(parley("prompts", "--strategy", "stall", *given), 2)
 
 
 # docs/reference/adversaries.md

@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from parley.games.consensus.prompts import FOLDER as PRINTED
 from parley.games.consensus.swarms.parameters import LEAKS
 from parley.games.prompts import REPLY_TEMPLATES as FOLDER
@@ -44,24 +42,18 @@ def ours() -> Iterator[Path]:
     yield from (path for path in PROMPTS.rglob("*.txt") if path not in quoted)
 
 
-def test_each_printed_prompt_is_known() -> None:
+def test_what_asks_for_json_is_cut_from_each_printed_prompt_and_nothing_else() -> None:
     assert {str(path.relative_to(PRINTED).with_suffix("")) for path in printed()} == {*CUT}
-
-
-@pytest.mark.parametrize("name", CUT)
-def test_what_asks_for_json_is_cut_and_nothing_else(name: str) -> None:
-    text = (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
-    kept, english, rest = without_json(text).partition("\nAll responses must be in English only.")
-    assert (bool(english), rest) == ("English" in text, "")
-    assert text.startswith(kept)
-    assert text[len(kept) :].lstrip().startswith(CUT[name])
-    assert "JSON" not in kept
-    assert len(kept) > 100
-
-
-def test_a_prompt_that_does_not_ask_for_json_stays_whole() -> None:
+    for name, asks in CUT.items():
+        text = (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
+        kept, english, rest = without_json(text).partition("\nAll responses must be in English only.")
+        assert (bool(english), rest) == ("English" in text, ""), name
+        assert text.startswith(kept)
+        assert text[len(kept) :].lstrip().startswith(asks), name
+        assert "JSON" not in kept
+        assert len(kept) > 100
     text = (PRINTED / "network" / "disclosed.txt").read_text(encoding="utf-8")
-    assert without_json(text) == text.rstrip()
+    assert without_json(text) == text.rstrip()  # one that does not ask for JSON stays whole
 
 
 # A key with a text in quotes that a model could copy, an ellipsis, and words in quotes that stand for others.
@@ -78,22 +70,21 @@ def test_no_prompt_of_ours_shows_a_placeholder() -> None:
     assert {str(path): found[0] for path, text in texts.items() if (found := _COPIED.search(text))} == {}
 
 
-@pytest.mark.parametrize("name", sorted(GAMES))
-@pytest.mark.parametrize("written", REPLY_FORMATS)
-def test_every_file_that_is_sent_is_identity(name: str, written: str) -> None:
-    game = GAMES[name]
-    prompt = next(iter(game.prompts))
-    files = game.prompts.files(prompt, game.Parameters(reply_format=written))  # type: ignore[arg-type]
-    replies = {path for path in files.values() if FOLDER in path.parents}
+def test_every_file_that_is_sent_is_identity() -> None:
     steps = {"json": {"json"}, "text": {"text"}, "two_steps": {"reply_templates", "then"}}
-    expected = set() if (name, written) == ("consensus", "json") else steps[written]  # printed prompts have their own
-    if (name, written) == ("deliberation", "two_steps"):
-        expected |= {"json"}  # of answers before their argument
-    assert {path.parent.name for path in replies} == expected
-    for role in game.roles:
-        digests = game.prompts.digests(prompt, [role], game.Parameters(reply_format=written))  # type: ignore[arg-type]
-        assert {path for key, path in files.items() if key.startswith(role)} >= replies or name == "consensus"
-        assert len(digests) == len([key for key in files if key.startswith(f"{role}_")])
+    for name, game in GAMES.items():
+        for written in REPLY_FORMATS:
+            prompt, parameters = next(iter(game.prompts)), game.Parameters(reply_format=written)  # type: ignore[arg-type]
+            files = game.prompts.files(prompt, parameters)
+            replies = {path for path in files.values() if FOLDER in path.parents}
+            # The printed prompts of consensus have their own; answers before their argument have no second step.
+            expected = set() if (name, written) == ("consensus", "json") else steps[written]
+            expected = expected | ({"json"} if (name, written) == ("deliberation", "two_steps") else set())
+            assert {path.parent.name for path in replies} == expected, (name, written)
+            for role in game.roles:
+                of_role = {key: path for key, path in files.items() if key.startswith(f"{role}_")}
+                assert {*of_role.values()} >= replies or name == "consensus"
+                assert len(game.prompts.digests(prompt, [role], parameters)) == len(of_role)
 
 
 def test_every_file_is_of_some_reply() -> None:

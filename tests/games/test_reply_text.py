@@ -26,86 +26,57 @@ def values(model: type[BaseModel], text: str) -> dict[str, Any]:
     return reply.value.model_dump()
 
 
-@pytest.mark.parametrize(
-    "line", ["Answer: 18", "**Answer:** 18", "**Answer**: 18", "**Answer: 18**", "Answer: **18**", "  Answer:18  \n\n"]
-)
-def test_the_last_line_is_the_answer_and_the_rest_the_argument(line: str) -> None:
-    assert values(REASONED, f"Nine times two.\n\nThat is it.\n{line}") == {
-        "argument": "Nine times two.\n\nThat is it.",
-        "answer": "18",
-    }
+def test_the_last_line_is_the_answer_and_the_rest_the_argument() -> None:
+    argument = "Nine times two.\n\nThat is it."
+    for line in ("Answer: 18", "**Answer:** 18", "**Answer**: 18", "**Answer: 18**", "  Answer:**18**  \n\n"):
+        assert values(REASONED, f"{argument}\n{line}") == {"argument": argument, "answer": "18"}, line
+    assert values(REASONED, "x" * 100 + "\nAnswer: 3")["argument"] == "x" * 40  # cut to its field
+    assert values(REASONED, "Answer: 3\nNo, wait.\nAnswer: 4") == {"argument": "Answer: 3\nNo, wait.", "answer": "4"}
+    assert values(REASONED, "Answer: 17\n**Answer: 18**") == {"argument": "Answer: 17", "answer": "18"}
 
 
 def test_an_answer_that_is_asked_for_first_is_the_first_line() -> None:
     assert values(ZERO_SHOT, "Answer: 18\n\nBecause 9 + 9.") == {"answer": "18", "argument": "Because 9 + 9."}
-    assert read_text("Because.\nAnswer: 18", "stop", ZERO_SHOT).failure == "invalid_json"
+    assert values(ZERO_SHOT, "Answer: 18\nAnswer: 17") == {"answer": "18", "argument": "Answer: 17"}
     assert values(ZERO_SHOT, "Answer: 18") == {"answer": "18", "argument": ""}
+    assert read_text("Because.\nAnswer: 18", "stop", ZERO_SHOT).failure == "invalid_json"
 
 
-def test_free_text_is_cut_to_its_field() -> None:
-    assert values(REASONED, "x" * 100 + "\nAnswer: 3")["argument"] == "x" * 40
-
-
-def test_earlier_lines_with_the_label_are_free_text() -> None:
-    assert values(REASONED, "Answer: 3\nNo, wait.\nAnswer: 4") == {"argument": "Answer: 3\nNo, wait.", "answer": "4"}
-
-
-def test_several_fields_have_a_line_each() -> None:
-    text = "I stay.\n**Value:** 20\nPublic: It is *the* middle."
-    assert values(PROPOSAL, text) == {
-        "internal_strategy": "I stay.",
-        "value": 20,
-        "public_reasoning": "It is *the* middle.",
-    }
+def test_several_fields_have_a_line_each_and_a_list_one_for_each_item() -> None:
+    text = "Public: no\n**Value:** 20\n\nPublic: It is *the* middle.\n"
+    said = {"internal_strategy": "Public: no", "value": 20, "public_reasoning": "It is *the* middle."}
+    assert values(PROPOSAL, text) == said
     assert values(TURN, "x\nValue: -3\nPublic: y\nVote: stop")["vote"] == "stop"
     assert values(BYZANTINE, "x\nValue: abstain\nPublic: y")["value"] == "abstain"
+    both = "Both.\nPolicy: Lend tools\nPolicy: Buy more books"
+    assert values(POLICIES, both)["policies"] == ["Lend tools", "Buy more books"]
 
 
-def test_a_list_has_a_line_for_each_item() -> None:
-    text = "Both.\nPolicy: Lend tools\nPolicy: Buy more books"
-    assert values(POLICIES, text)["policies"] == ["Lend tools", "Buy more books"]
+FAILURES: list[tuple[type[BaseModel], str, str]] = [
+    *((REASONED, text, "invalid_json") for text in ("", "It is 18.", "Answer: 18\nThat is it.", "answer: 18")),
+    (REASONED, "The Answer: 18", "invalid_json"),
+    (REASONED, "Answer: " + "1" * 61, "out_of_range"),
+    *(
+        (PROPOSAL, text, "invalid_json")
+        for text in ("Value: 20", "Public: x\nValue: 20", "Value: 20\nAnd so\nPublic: x")
+    ),
+    *((PROPOSAL, f"Value: {value}\nPublic: x", "invalid_json") for value in ("20.0", "020", "twenty", "9" * 5000)),
+    (PROPOSAL, "Value: 51\nPublic: x", "out_of_range"),
+    (PROPOSAL, "Value: 5\nPublic: " + "x" * 31, "out_of_range"),
+    (HonestVote, "Decision: abstain", "out_of_range"),
+    (HonestVote, "Decision: stop.", "out_of_range"),
+    (act_model(600), "Action: hunt stag", "out_of_range"),
+    (signal_model(600), "Word: two words", "out_of_range"),
+]
 
 
-@pytest.mark.parametrize(
-    ("model", "text", "failure"),
-    [
-        (REASONED, "It is 18.", "invalid_json"),  # no line
-        (REASONED, "Answer: 18\nThat is it.", "invalid_json"),  # not the last one
-        (REASONED, "The Answer: 18", "invalid_json"),  # another line
-        (REASONED, "answer: 18", "invalid_json"),
-        (REASONED, "Answer: " + "1" * 61, "out_of_range"),
-        (REASONED, "", "invalid_json"),
-        (PROPOSAL, "Value: 20", "invalid_json"),  # a field is missing
-        (PROPOSAL, "Public: x\nValue: 20", "invalid_json"),  # not in their order
-        (PROPOSAL, "Value: 20\nAnd so\nPublic: x", "invalid_json"),
-        (PROPOSAL, "Value: 20.0\nPublic: x", "invalid_json"),
-        (PROPOSAL, "Value: 020\nPublic: x", "invalid_json"),
-        (PROPOSAL, "Value: twenty\nPublic: x", "invalid_json"),
-        (PROPOSAL, "Value: " + "9" * 5000 + "\nPublic: x", "invalid_json"),
-        (PROPOSAL, "Value: 51\nPublic: x", "out_of_range"),
-        (PROPOSAL, "Value: 5\nPublic: " + "x" * 31, "out_of_range"),
-        (HonestVote, "Decision: abstain", "out_of_range"),
-        (HonestVote, "Decision: stop.", "out_of_range"),
-        (act_model(600), "Action: hunt stag", "out_of_range"),
-        (signal_model(600), "Word: two words", "out_of_range"),
-    ],
-)
-def test_what_json_would_refuse_fails_by_the_same_classes(model: type[BaseModel], text: str, failure: str) -> None:
-    reply = read_text(text, "stop", model)
-    assert (reply.value, reply.failure) == (None, failure)
-    assert reply.detail
-
-
-def test_a_reply_that_was_cut_off_or_refused_is_no_reply() -> None:
-    assert read_text("x\nAnswer: 18", "length", REASONED).failure == "length"
-    assert read_text("x\nAnswer: 18", "content_filter", REASONED).failure == "refused"
-
-
-def test_only_the_last_lines_count() -> None:
-    assert values(REASONED, "Answer: 17\n**Answer: 18**") == {"argument": "Answer: 17", "answer": "18"}
-    said = values(PROPOSAL, "Public: no\n\nValue: 3\n\nPublic: yes\n")
-    assert said == {"internal_strategy": "Public: no", "value": 3, "public_reasoning": "yes"}
-    assert values(ZERO_SHOT, "Answer: 18\nAnswer: 17") == {"answer": "18", "argument": "Answer: 17"}
+def test_what_json_would_refuse_fails_by_the_same_classes() -> None:
+    for model, text, failure in FAILURES:
+        reply = read_text(text, "stop", model)
+        assert (reply.value, reply.failure) == (None, failure), text
+        assert reply.detail
+    for finish, failure in (("length", "length"), ("content_filter", "refused")):
+        assert read_text("x\nAnswer: 18", finish, REASONED).failure == failure
 
 
 # What a schema allows, a game can read
@@ -118,14 +89,11 @@ def test_every_word_that_the_schema_allows_is_one(word: str) -> None:
     assert parse_reply(json.dumps({"reasoning": "", "word": word}), "stop", signal_model(600)).failure is None
 
 
-@pytest.mark.parametrize("word", ["stag", "Together", "all-in", "don't", "été", "вместе", "统一", "7"])
-def test_good_words_are_allowed(word: str) -> None:
-    assert re.fullmatch(WORD_PATTERN, word)
-
-
-@pytest.mark.parametrize("word", [",", "}", ":", "", "two words", "-stag", "stag!", "\u200bstag", "x" * 31, "“stag”"])
-def test_what_is_no_word_is_not_allowed(word: str) -> None:
-    assert not re.fullmatch(WORD_PATTERN, word)
+def test_the_schema_of_words_allows_good_ones_and_no_other() -> None:
+    words = dict.fromkeys(("stag", "all-in", "don't", "été", "вместе", "统一", "7"), True)
+    words |= dict.fromkeys((",", "}", "", "two words", "-stag", "stag!", "\u200bstag", "x" * 31, "“stag”"), False)
+    assert {word: bool(re.fullmatch(WORD_PATTERN, word)) for word in words} == words
+    assert signal_model(600).model_json_schema()["properties"]["word"]["pattern"] == WORD_PATTERN
 
 
 @pytest.mark.parametrize("problem", [EIGHTEEN, CARDS, Problem("c", "cards", "?", "9,E", ("E", "9", "123", "B"))])
@@ -140,40 +108,24 @@ def test_every_answer_that_the_schema_allows_can_be_read(problem: Problem, data:
     assert len(answer) <= chars
 
 
-@pytest.mark.parametrize(
-    ("problem", "answer", "allowed"),
-    [
-        *[(EIGHTEEN, text, True) for text in ("18", "-7", "$1,234.50", "3/4", "0.5", "-$2", "1000000")],
-        *[
-            (EIGHTEEN, text, False)
-            for text in ("", "...", "}", "{argument: ", ">$110", "about 3", "1/0", "18 dollars")
-        ],
-        *[(CARDS, text, True) for text in ("A", "A, 7", "7, A, K, 4")],
-        *[(CARDS, text, False) for text in ("", "B", "A or 7", "...", "A, 7, A, K, 4")],
-    ],
-)
-def test_the_schema_allows_the_answers_of_the_kind_alone(problem: Problem, answer: str, allowed: bool) -> None:
-    pattern = answer_pattern(problem.kind, problem.options, 60)
-    assert pattern is not None
-    assert (re.fullmatch(pattern, answer) is not None) is allowed
-
-
-def test_an_answer_that_may_be_longer_than_the_study_allows_has_no_pattern() -> None:
-    assert answer_pattern("number", (), 6) is None
-    assert answer_pattern("cards", CARDS.options, 5) is None
-    assert "pattern" not in reply_model("cot", "number", (), 6, 40).model_json_schema()["properties"]["answer"]
-
-
-def test_schemas_have_the_patterns() -> None:
-    assert signal_model(600).model_json_schema()["properties"]["word"]["pattern"] == WORD_PATTERN
+def test_the_schema_of_answers_allows_those_of_the_kind_alone() -> None:
+    good = {EIGHTEEN: ("18", "-7", "$1,234.50", "3/4", "0.5", "-$2", "1000000"), CARDS: ("A", "A, 7", "7, A, K, 4")}
+    bad = {
+        EIGHTEEN: ("", "...", "}", "{argument: ", ">$110", "about 3", "1/0", "18 dollars"),
+        CARDS: ("", "B", "A or 7", "...", "A, 7, A, K, 4"),
+    }
+    for allowed, each in ((True, good), (False, bad)):
+        for problem, answers in each.items():
+            pattern = answer_pattern(problem.kind, problem.options, 60)
+            assert pattern is not None
+            assert [answer for answer in answers if bool(re.fullmatch(pattern, answer)) is not allowed] == []
     answer = REASONED.model_json_schema()["properties"]["answer"]
     assert (answer["pattern"], answer["maxLength"]) == (answer_pattern("number", (), 60), 60)
-
-
-def test_policies_are_those_that_are_offered() -> None:
+    # One that may be longer than the study allows has no pattern.
+    assert answer_pattern("number", (), 6) is answer_pattern("cards", CARDS.options, 5) is None
+    assert "pattern" not in reply_model("cot", "number", (), 6, 40).model_json_schema()["properties"]["answer"]
     schema = POLICIES.model_json_schema()["properties"]["policies"]
-    assert schema["items"]["enum"] == list(CHOICES.options)
-    assert (schema["minItems"], schema["maxItems"]) == (1, 3)
+    assert (schema["items"]["enum"], schema["minItems"], schema["maxItems"]) == (list(CHOICES.options), 1, 3)
 
 
 def test_the_parser_is_no_stricter_than_before() -> None:

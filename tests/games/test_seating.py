@@ -1,7 +1,6 @@
 """`seat`: who is the adversary, and who stands where in the network."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -70,13 +69,10 @@ def test_the_hub_is_drawn_and_the_adversary_sits_on_it_or_not(study_factory: Stu
     assert len({tuple(adversaries(game)) for game in spokes}) == 4
 
 
-def test_any_keeps_the_adversary_that_a_seed_has_without_seat(study_factory: StudyFactory) -> None:
+def test_any_keeps_the_adversary_of_a_seed_and_a_ring_the_order_of_the_agents(study_factory: StudyFactory) -> None:
     grid = {"model": "grim_trigger", "n": 4, "b": 2, "byzantine": "betray", "prompt": "plain"}
     without, drawn = hunts(study_factory, grid), hunts(study_factory, grid, seat="any")
     assert [set(adversaries(g)) for g in games(without)] == [set(adversaries(g)) for g in games(drawn)]
-
-
-def test_a_ring_keeps_the_order_of_the_agents(study_factory: StudyFactory) -> None:
     study = replaced(study_factory, topology="ring", disclosure="explicit")
     assert {tuple(game.network.neighbors(0)) for game in games(study)} == {(1, 3)}
 
@@ -95,44 +91,35 @@ def test_a_named_seat_and_the_seats_with_most_links(study_factory: StudyFactory)
     assert {tuple(adversaries(g)) for g in games(study)} == {("agent_2",)}
 
 
-@pytest.mark.parametrize(
-    ("parameters", "b", "told"),
-    [
+def test_seats_that_are_not_there_are_refused(study_factory: StudyFactory) -> None:
+    refused: list[tuple[dict[str, Any], int, str]] = [
         ({"seat": "hub"}, 1, "seat: hub: topology complete has none; use star"),
-        ({"seat": "hub", **STAR}, 2, "has room for 1, and there are 2 byzantine agents; lower b"),
-        ({"seat": "agent_5"}, 1, "there are 4 agents; name agent_1 to agent_4"),
+        ({"seat": "hub", **STAR}, 2, "has room for 1, and there are 2"),
+        ({"seat": "agent_5"}, 1, "name agent_1 to agent_4"),
         ({"seat": "middle"}, 1, "must be hub, spoke, any, agent_N"),
         ({"seat": None}, 1, "replaces_honest: needs to know whose seats"),
-        ({}, 5, "5 agents cannot replace 4; lower the count"),
-    ],
-)
-def test_seats_that_are_not_there_are_refused(
-    study_factory: StudyFactory, parameters: Mapping[str, Any], b: int, told: str
-) -> None:
-    with pytest.raises(UsageError, match=told):
-        replaced(study_factory, b, **parameters)
+        ({}, 5, "5 agents cannot replace 4"),
+    ]
+    for parameters, b, named in refused:
+        with pytest.raises(UsageError, match=named):
+            replaced(study_factory, b, **parameters)
+    names = {"protocol": "swarms", "leaks": ["names"], "seat": "any"}  # names that tell the role leave none to choose
+    with pytest.raises(UsageError, match="remove the leak names"):
+        study_factory({"model": "majority", "n": 4, "b": 1, "byzantine": "random"}, parameters=names)
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_every_game_takes_a_seat_and_has_it_in_its_identity_only_where_it_is_set(
-    study_factory: StudyFactory, name: str
-) -> None:
+def test_every_game_takes_a_seat_and_has_it_in_its_identity_only_where_it_is_set(study_factory: StudyFactory) -> None:
     players: dict[str, dict[str, Any]] = {
         "consensus": {"model": "majority", "byzantine": "random", "prompt": "may_exist"},
         "deliberation": {"model": "solver", "byzantine": "stubborn", "prompt": "improve"},
         "stag_hunt": {"model": "grim_trigger", "byzantine": "betray", "prompt": "plain"},
     }
-    star = {"topology": "star"} | ({"disclosure": "silent"} if name == "stag_hunt" else {})
-    plain, none, on_hub = (
-        study_factory({**players[name], "n": 5, "b": 1}, game=name, seeds=5, parameters={**star, **seat})
-        for seat in ({}, {"seat": None}, {"seat": "hub"})
-    )
-    assert plain.conditions[0].identity == none.conditions[0].identity != on_hub.conditions[0].identity
-    for game in games(on_hub):
-        assert adversaries(game) == [hub(game)]
-
-
-def test_names_that_tell_the_role_leave_no_seat_to_choose(study_factory: StudyFactory) -> None:
-    parameters = {"protocol": "swarms", "leaks": ["names"], "seat": "any"}
-    with pytest.raises(UsageError, match="remove the leak names"):
-        study_factory({"model": "majority", "n": 4, "b": 1, "byzantine": "random"}, parameters=parameters)
+    assert {*players} == {*GAMES}
+    for name, grid in players.items():
+        star = {"topology": "star"} | ({"disclosure": "silent"} if name == "stag_hunt" else {})
+        plain, none, on_hub = (
+            study_factory({**grid, "n": 5, "b": 1}, game=name, seeds=5, parameters={**star, **seat})
+            for seat in ({}, {"seat": None}, {"seat": "hub"})
+        )
+        assert plain.conditions[0].identity == none.conditions[0].identity != on_hub.conditions[0].identity
+        assert all(adversaries(game) == [hub(game)] for game in games(on_hub))

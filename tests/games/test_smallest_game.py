@@ -7,7 +7,6 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games import Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, ReplyModel, Sampling, new_game
-from parley.games.evidence import FigureSpec
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
 
@@ -42,19 +41,13 @@ def test_it_is_played() -> None:
     heads = ScriptedPolicy(lambda view, rng: {"side": "heads"})
     played = play("0" * 64, game, {seat.name: heads for seat in game.seats})
     assert (played.outcome.name, played.outcome.rounds, len(played.exchanges)) == ("same", 2, 6)
-    assert played.outcome.as_json() == {
-        "name": "same",
-        "detail": None,
-        "diagnosis": None,
-        "rounds": 2,
-        "finished_early": False,
-        "metrics": {},
-        "trace": [],
-    }
+    unsaid = {"detail": None, "diagnosis": None, "finished_early": False, "metrics": {}, "trace": []}
+    assert played.outcome.as_json() == {"name": "same", "rounds": 2, **unsaid}
 
 
 def test_what_it_leaves_unsaid_has_a_default() -> None:
     game, groups = MatchingCoinsGame, [Group("honest", 3), Group("byzantine", 1)]
+    assert type("OtherCoinsGame", (game,), {}).name == "matching_coins"  # kept by a game that is made of another
     assert (game.name, game.protocol_version, game.roles) == ("matching_coins", 1, ("honest", "byzantine"))
     assert list(game.policies) == ["llm"]
     assert game.possible_outcomes(CoinParameters(), groups) == {"same", "mixed"}
@@ -83,11 +76,3 @@ def test_it_shows_its_outcomes() -> None:
     for told in (shown.trajectory, shown.timeline):
         with pytest.raises(NotImplementedError, match="Evidence"):
             told({}, [])
-
-
-def test_a_name_is_kept_by_a_game_that_is_made_of_another() -> None:
-    class OtherCoinsGame(MatchingCoinsGame):
-        pass
-
-    assert OtherCoinsGame.name == "matching_coins"
-    assert isinstance(MatchingCoinsGame.evidence.figures[0], FigureSpec)

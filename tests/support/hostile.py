@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from parley.games.base import Game, Group, new_game
-from parley.games.registry import GAMES
 from parley.policies.kinds import Rule
 from parley.policies.parsing import parse_reply
 
@@ -40,32 +39,11 @@ TEXTS = [
 # Written into JSON as they stand.
 TOKENS = [
     *("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e-400", "5.0", "5.5", "1e1", "-0", "-0.0", "true", "false"),
-    *(
-        "null",
-        "017",
-        "+1",
-        "0x11",
-        "1_0",
-        "٣",
-        "[]",
-        "{}",
-        "[1]",
-        '"17"',
-        '" 17"',
-        '"abstain"',
-        "'x'",
-        "undefined",
-        "",
-    ),
-    *(
-        "9" * 30,
-        "-" + "9" * 400,
-        "9" * 5000,
-        "1" + "0" * 4299,
-        "[" * 3000 + "]" * 3000,
-        '{"a":' * 3000 + "1" + "}" * 3000,
-    ),
-]
+    *("null", "017", "+1", "0x11", "1_0", "٣", "[]", "{}", "[1]", '"17"', '" 17"', '"abstain"', "'x'", "undefined"),
+    "",
+    *("9" * 30, "-" + "9" * 400, "9" * 5000, "1" + "0" * 4299, "[" * 3000 + "]" * 3000),
+    '{"a":' * 3000 + "1" + "}" * 3000,
+]  # fmt: skip
 _MARK = "@@token@@"
 _AROUND = [
     *[("\ufeff", ""), ("", "\0"), ("\0", ""), ("[", "]"), ("```json\n", "\n```"), ("", ","), ("Sure! ", "")],
@@ -214,8 +192,3 @@ class Hostility:
         reply = self._proper_reply()
         key = self._rng.choice(list(reply))
         return json.dumps({**reply, self._rng.choice([key, "k" * 10**6]): self._rng.choice(["x", "\x1b"]) * 10**6})
-
-
-def all_kinds() -> list[tuple[str, str, str]]:
-    """Return every game, role and phase there is."""
-    return [(name, *kind) for name, game in sorted(GAMES.items()) for kind in reply_kinds(game)]

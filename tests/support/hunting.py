@@ -9,7 +9,6 @@ from parley.games.base import Outcome, Seat
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import stream
 from parley.play.runner import Play
 from parley.policies import Ask, Reply
@@ -44,11 +43,6 @@ class Hunted:
         asks = [ask for asks in self.phases for ask in asks]
         [found] = [a for a in asks if (a.round, a.phase, a.agent) == (number, phase, f"agent_{player}")]
         return found
-
-
-def chosen(name: str, **given: Any) -> ChosenPolicy:
-    """Return a policy of the game with its parameters."""
-    return ChosenPolicy(POLICIES[name], POLICIES[name].Parameters(**given))
 
 
 def new_hunt(

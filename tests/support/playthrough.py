@@ -7,9 +7,9 @@ plays them again and compares. A playthrough says which agents reply what, by ro
     2 vote: {agent_2: stop}                    # the others reply as if nothing were said here
     3 propose: {agent_2: {attempts: [99, 20]}} # the last one is repeated
 
-A number or a word is the field that decides (KEYS), a mapping has other fields of the reply. Where nothing is said,
-scripted agents answer by their policy, and models as the first scripted policy of their game would. Only by name is a
-scripted agent told what to reply. `prompts: false` leaves the prompts out, for games of agents that read none.
+A number, a word or a list is the field that decides (KEYS), a mapping has other fields of the reply, and may have the
+`seconds` that it took. Where nothing is said, scripted agents answer by their policy, and models as the first scripted
+policy of their game would. Only by name is a scripted agent told what to reply. `prompts: false` leaves the prompts out.
 """
 
 import json
@@ -46,7 +46,8 @@ KEYS = ("value", "decision", "vote", "answer", "selection", "policies", "word", 
 _READ = """\
 Whole games as text: every question with its prompts, every reply, the state after each round, and the outcome. Most
 replies were chosen to show one rule. `: 12 lines as before` stands for lines that are the same in the last prompt of
-that kind; `[reply]` is the JSON schema of the reply, and how it is sampled; what an agent replied follows `>`.
+that kind, `: 2 lines less` for lines that are gone. `[reply]` is the JSON schema of the reply, and how it is sampled.
+What an agent replied follows `>`.
 """
 _FEWEST = 3  # lines that are as before and left out; fewer are shown again
 
@@ -62,24 +63,31 @@ class ByHand:
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the reply as a model would write it."""
-        chosen = self.moves.get(f"{ask.round} {ask.phase}", {})
-        move = chosen.get(ask.agent, {}) if isinstance(chosen, Mapping) else chosen[by_number(ask.agent)[1] - 1]
+        move = move_of(self.moves, ask)
         if isinstance(move, Mapping) and "attempts" in move:
             move = move["attempts"][min(attempt, len(move["attempts"]) - 1)]
-        if move is None:
-            return Completion("", "stop")
+        seconds = move.get("seconds", 0.0) if isinstance(move, Mapping) else 0.0
         if isinstance(move, Mapping) and "raw" in move:
-            return Completion(move["raw"], move.get("finish_reason", "stop"))
+            return Completion(move["raw"], move.get("finish_reason", "stop"), seconds=seconds)
+        return Completion(self._text(ask, move), "stop", seconds=seconds)
+
+    def _text(self, ask: Ask, move: Any) -> str:
+        if move is None:
+            return ""
         if ask.reply_format == "free":
-            return Completion(str(move or "I think about it."), "stop")
+            return move if isinstance(move, str) and move else "I think about it."
         fields = dict(self.rule(ask.view, stream("playthrough", ask.round, ask.phase, ask.agent)))
         known = ask.reply_model.model_fields
         if not isinstance(move, Mapping):
             move = {next(key for key in KEYS if key in known): move}
         fields = {key: value for key, value in {**fields, **move}.items() if key in known}
-        if ask.reply_format == "text":
-            return Completion(as_text(ask, fields), "stop")
-        return Completion(json.dumps(fields), "stop")
+        return as_text(ask, fields) if ask.reply_format == "text" else json.dumps(fields)
+
+
+def move_of(moves: Moves, ask: Ask) -> Any:
+    """Return what is said of the reply to an ask; an empty mapping for nothing."""
+    chosen = moves.get(f"{ask.round} {ask.phase}", {})
+    return chosen.get(ask.agent, {}) if isinstance(chosen, Mapping) else chosen[by_number(ask.agent)[1] - 1]
 
 
 def as_text(ask: Ask, fields: Mapping[str, Any]) -> str:
@@ -119,12 +127,12 @@ class Shown:
     """Writes a game as text; what was shown before is left out, and said to be."""
 
     before: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
-    prompts: bool = True
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
     def game(self, spec: Mapping[str, Any]) -> str:
         """Play a playthrough, and return its file."""
+        self.spec = spec
         simulation = simulation_of(spec["game"], spec.get("grid", {}), spec.get("parameters"), spec.get("seed", 0))
-        self.prompts = spec.get("prompts", True)
         played_game = simulation.game()
         played = by_hand(played_game, spec.get("replies"))
         head, end = self._head(spec, simulation, played_game), _end(played, played_game)
@@ -159,10 +167,12 @@ class Shown:
         ask, entry, reply = exchange.ask, exchange.entry, exchange.reply
         result = "" if reply.failure is None else f"  ({reply.failure}: {reply.detail})"
         said = f"> {entry.text}{result}"
-        if not self.prompts:
+        if not self.spec.get("prompts", True):
             yield from _indented(f"{ask.agent} {said}", "")
             return
-        yield from ("", f"-- {ask.agent}" + (f", attempt {entry.attempt + 1}" if entry.attempt else ""))
+        move = move_of(self.spec.get("replies", {}), ask)
+        took = f", {move['seconds']} s" if isinstance(move, Mapping) and "seconds" in move else ""
+        yield from ("", f"-- {ask.agent}{took}" + (f", attempt {entry.attempt + 1}" if entry.attempt else ""))
         if entry.attempt == 0 and ask.user:
             earlier = "\n".join(f"{role}: {text}" for role, text in ask.earlier)
             parts = {"system": ask.system, "earlier": earlier, "user": ask.user, "reply": part_text(ask, "reply")}
@@ -182,14 +192,16 @@ class Shown:
             return
         yield f"  [{part}]"
         matches = SequenceMatcher(None, last, lines, autojunk=False).get_matching_blocks()
-        at = 0
+        at = at_last = 0
         for match in matches:
             if match.size < _FEWEST and match.size:
                 continue
             yield from (f"  | {line}".rstrip() for line in lines[at : match.b])
+            if at == match.b and (gone := match.a - at_last):
+                yield f"  : {gone} {'line' if gone == 1 else 'lines'} less"
             if match.size:
                 yield f"  : {match.size} lines as before"
-            at = match.b + match.size
+            at, at_last = match.b + match.size, match.a + match.size
 
 
 def _plain(value: Any) -> str:

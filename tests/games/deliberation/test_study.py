@@ -59,19 +59,24 @@ def play_all(study: Study) -> list[Path]:
     return records
 
 
-def test_conditions_share_their_problems_by_seed(study: Study) -> None:
+def test_conditions_share_their_problems_by_seed_and_records_tell_curves_and_transcripts(study: Study) -> None:
     found: dict[int, set[str]] = {}
-    for record in play_all(study):
+    records = play_all(study)
+    for record in records:
         summary = read_summary(record)
         found.setdefault(summary.simulation["seed"], set()).add(summary.outcome["metrics"]["problem"])
     assert [len(problems) for problems in found.values()] == [1, 1, 1]
     assert len(set.union(*found.values())) == 3
+    outcome, trace = read_summary(records[-1]).outcome, read_trace(records[-1])
+    series = DeliberationGame.evidence.series(outcome, trace)
+    assert [turn for turn, _ in series["accuracy"]] == [0]  # all agreed at once: nothing was played after it
+    [session] = DeliberationGame.evidence.transcript(outcome, trace)
+    assert (len(session.agents), len(session.utterances)) == (4, outcome["metrics"]["utterances"])
 
 
 def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study_factory: StudyFactory) -> None:
     file = questions(tmp_path, range(20))
-    study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file))
-    records = play_all(study)
+    records = play_all(study_factory(SOLVERS, game="deliberation", seeds=2, parameters=gsm8k(file)))
     file.unlink()
     for record in records:
         assert replay(record).difference is None
@@ -79,9 +84,9 @@ def test_a_record_replays_without_the_file_of_its_problems(tmp_path: Path, study
         assert rebuilt(record, summary).id == summary.simulation["id"]
         assert summary.simulation["material"]["question"].startswith("What is ")
         assert str(tmp_path) not in json.dumps(summary.simulation)
-        study_file = study_files(record, summary).study
-        assert study_file["parameters"]["problems"]["kind"] == "gsm8k"
-        assert "path" not in study_file["parameters"]["problems"]
+        problems = study_files(record, summary).study["parameters"]["problems"]
+        assert problems["kind"] == "gsm8k"
+        assert "path" not in problems
 
 
 def test_the_identity_follows_the_problems_and_not_their_file(tmp_path: Path, study_factory: StudyFactory) -> None:
@@ -96,39 +101,13 @@ def test_the_identity_follows_the_problems_and_not_their_file(tmp_path: Path, st
     assert ids(copied) == first
     assert ids(copied, order=1) != first
     assert ids(questions(elsewhere, range(21))) != first
-
-
-def test_a_study_whose_problems_are_missing_is_refused_before_anything_is_played(
-    tmp_path: Path, study_factory: StudyFactory
-) -> None:
     with pytest.raises(UsageError, match=r"nowhere\.jsonl"):
-        study_factory(SOLVERS, game="deliberation", parameters=gsm8k(tmp_path / "nowhere.jsonl"))
+        ids(tmp_path / "nowhere.jsonl")
 
 
 def test_a_time_limit_is_replayed_with_the_recorded_times(study_factory: StudyFactory) -> None:
     study = study_factory(SOLVERS, game="deliberation", seeds=2, parameters={"time_limit": 1})
-    for record in play_all(study):
-        assert replay(record).difference is None
-
-
-def test_problems_can_be_an_axis(study_factory: StudyFactory) -> None:
-    grid = {
-        **SOLVERS,
-        "vary": {"problems": ["arithmetic", "wason", {"kind": "arithmetic", "steps": 5}], "turns": [1, 2]},
-    }
-    study = study_factory(grid, game="deliberation", seeds=1)
-    assert len(study.conditions) == 12
-    assert len({condition.axes["problems"] for condition in study.conditions}) == 3
-
-
-def test_the_trace_of_a_record_gives_its_curves_and_its_transcript(study: Study) -> None:
-    record = play_all(study)[-1]
-    outcome, trace = read_summary(record).outcome, read_trace(record)
-    series = DeliberationGame.evidence.series(outcome, trace)
-    assert [turn for turn, _ in series["accuracy"]] == [0]  # all agreed at once: nothing was played after it
-    [session] = DeliberationGame.evidence.transcript(outcome, trace)
-    assert len(session.agents) == 4
-    assert len(session.utterances) == outcome["metrics"]["utterances"]
+    assert {replay(record).difference for record in play_all(study)} == {None}
 
 
 @pytest.mark.slow
@@ -165,7 +144,12 @@ def test_what_a_study_shows_is_computed_from_its_records(study_factory: StudyFac
     assert told - {0} == set(agreed.groupby(["problems", "b"]).size())
 
 
-def test_only_figures_that_can_show_something_are_drawn(study_factory: StudyFactory) -> None:
+def test_problems_are_an_axis_and_only_figures_that_can_show_something_are_drawn(study_factory: StudyFactory) -> None:
+    sources = ["arithmetic", "wason", {"kind": "arithmetic", "steps": 5}]
+    study = study_factory({**SOLVERS, "vary": {"problems": sources, "turns": [1, 2]}}, game="deliberation", seeds=1)
+    assert len(study.conditions) == 12
+    assert len({condition.axes["problems"] for condition in study.conditions}) == 3
+
     def drawn(problems: str) -> set[str]:
         study = study_factory(SOLVERS, game="deliberation", parameters={"problems": problems})
         return {spec.name for spec in study.figures}

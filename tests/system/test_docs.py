@@ -210,12 +210,6 @@ def test_a_row_says_what_a_value_may_be() -> None:
     ]
 
 
-def test_examples_of_commands_are_code() -> None:
-    lines = ["Print `x`.", "", "| Examples:  parley show a/*", "|            parley show b", ""]
-    click_text.as_rst(None, None, lines)
-    assert lines == ["Print ``x``.", "", "Examples::", "", "    parley show a/*", "    parley show b", ""]
-
-
 def test_links_to_pages_outside_lead_to_their_copies_and_back(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     copied = ["envs/README.md"]

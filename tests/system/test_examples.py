@@ -75,13 +75,6 @@ def test_the_own_policy_proposes_the_median_of_what_it_saw(folder: Path) -> None
 # A swarms.Agent
 
 
-def test_the_swarms_study_loads_without_running_its_code() -> None:
-    compile((EXAMPLES / "swarms_agent.py").read_text(), "swarms_agent.py", "exec")
-    [simulation] = example("swarms_agent").simulations()
-    assert simulation.condition.axes["model"] == "2-majority+1-SwarmsAgent-served-smollm2"
-    assert "swarms_agent" not in sys.modules
-
-
 def test_a_missing_address_or_key_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = example("swarms_agent")
     [simulation] = study.simulations()

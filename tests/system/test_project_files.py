@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import textwrap
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 import yaml
 from snakemake.cli import get_argument_parser
 
-from parley.study import load_study
 from support import REPOSITORY
 from support.workflows import jobs, snakemake, write
 
@@ -122,18 +120,3 @@ def test_config_readme_names_every_study_and_nothing_else() -> None:
     assert sorted(named) == sorted(
         path.stem for path in (REPOSITORY / "config").glob("*.yaml") if path.stem != "models"
     )
-
-
-def test_study_in_the_config_readme_is_one(tmp_path: Path) -> None:
-    readme = (REPOSITORY / "config" / "README.md").read_text()
-    block = next(block for block in re.findall(r"(?:^    .*\n)+", readme, re.MULTILINE) if "grids:" in block)
-    (tmp_path / "mine.yaml").write_text(textwrap.dedent(block))
-    study = load_study(tmp_path / "mine.yaml", REPOSITORY / "config" / "models.yaml")
-    assert len(study.conditions) == 8
-
-
-def test_contributing_names_every_room_of_the_package() -> None:
-    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
-    assert len(text.splitlines()) <= 120
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []

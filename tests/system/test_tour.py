@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import inspect
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -86,9 +85,3 @@ def test_the_tour_is_stored_without_outputs_and_as_jupyter_writes_it() -> None:
     assert {cell.execution_count for cell in notebook.cells if cell.cell_type == "code"} == {None}
     assert notebook.metadata.kernelspec.name == "python3"
     assert TOUR.read_text(encoding="utf-8") == nbformat.writes(notebook) + "\n"
-
-
-def test_every_file_that_the_tour_links_is_there() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", "\n".join(cells("markdown")))
-    assert len(links) > 4
-    assert [link for link in links if not (TOUR.parent / link).exists()] == []

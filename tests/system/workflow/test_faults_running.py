@@ -16,11 +16,10 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.play.journal import Journal
 from parley.play.record import read_record
 from parley.study import Study, load_study
 from support import REPOSITORY
-from support.answering import StandInService, as_recorded
+from support.answering import StandInService
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
 pytestmark = pytest.mark.rare
@@ -74,24 +73,6 @@ def test_a_study_that_is_edited_while_it_runs_says_so_and_the_same_command_goes_
     again = snakemake(*RUN)
     assert again.returncode == 0, again.stderr
     assert all(path.exists() for path in records(edited))
-
-
-def test_shards_after_an_edit_do_not_play_the_new_study(server: StandInService) -> None:
-    edited = write_served(server, {"concurrent": 1}, seeds=3, shard_size=1, parameters={"max_rounds": 1})
-    Path("small.yaml").rename("edited.yaml")
-    planned = write_served(server, {"concurrent": 1}, seeds=3, shard_size=1)
-
-    def edit(body: dict[str, Any]) -> Any:
-        Path("small.yaml").write_text(Path("edited.yaml").read_text())
-        return as_recorded(body)
-
-    server.answer = edit
-    run = snakemake(*RUN, cores=["--cores", "1"])
-    assert run.returncode == 1
-    assert "small.yaml changed while it ran" in run.stderr
-    of_service = [path for path in records(planned) if "model=theirs" in path.parts]
-    assert sum(path.exists() for path in of_service) == 1
-    assert not any(path.exists() for path in records(edited) if "model=theirs" in path.parts)
 
 
 # A server that hangs
@@ -290,21 +271,6 @@ def test_a_command_that_is_stopped_ends_in_one_line(
     assert "Traceback" not in said
     goes_on = f"; {LAST_LINE}" if command == "simulate-shard" else ""
     assert said.splitlines()[-1] == f"parley: interrupted{goes_on}"
-
-
-def test_a_command_that_waits_for_a_lock_ends_too(server: StandInService) -> None:
-    study = write_served(server, seeds=1)
-    record = next(path for path in records(study) if "model=theirs" in path.parts)
-    with Journal(paths.journal(record), next(study.simulations()).id):
-        run = started(sys.executable, "-m", "parley.cli", "simulate-shard", "small.yaml", "0", "--engine", "theirs")
-        assert run.stdout is not None
-        assert "finished before" in run.stdout.readline()
-        time.sleep(1)  # nothing says that it waits
-        run.send_signal(signal.SIGINT)
-        said, seconds = ended(run)
-    assert seconds < 20
-    assert run.returncode == 130
-    assert said.splitlines()[-1] == f"parley: interrupted; {LAST_LINE}"
 
 
 def test_a_command_in_the_background_hears_sigterm(server: StandInService) -> None:

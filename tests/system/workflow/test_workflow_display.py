@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.study import load_study
 from support.answering import SERVED
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
 
@@ -115,22 +114,6 @@ def test_a_failed_job_names_its_log_and_its_last_words(
     assert f"    parley: {record}: cannot be written: File exists" in pages.stderr
 
 
-def test_quiet_shows_errors_alone_and_the_variable_brings_snakemakes_pages(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    write(folder, grids=[SMALL], seeds=1)
-    quiet = snakemake(*RUN, "--until", "simulate", "--quiet")
-    assert quiet.returncode == 0, quiet.stderr
-    assert "simulations" not in quiet.stderr
-    assert "Finished" not in quiet.stderr
-    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-    pages = snakemake(*RUN)
-    assert pages.returncode == 0, pages.stderr
-    assert "Select jobs to execute..." in pages.stderr
-    assert "small: " not in pages.stderr
-
-
 def test_ctrl_c_leaves_the_terminal_clean(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     refusing(patience=600)
@@ -177,13 +160,3 @@ def test_a_watch_from_elsewhere_ends_with_the_study(folder: Path) -> None:
     status, written = in_terminal(STATUS)
     assert status == 0
     assert "4 of 4 simulations" in plain(written)
-
-
-def test_ctrl_c_ends_a_watch(folder: Path) -> None:
-    write(folder, grids=[SMALL])
-    status, written = in_terminal(STATUS, interrupt_at="nothing is played now")
-    assert status == 0
-    assert clean(written)
-    assert "Traceback" not in written
-    assert load_study(Path("small.yaml")).name == "small"
-    assert not paths.RESULTS.exists()

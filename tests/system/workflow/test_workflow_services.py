@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.errors import EngineError, UsageError
+from parley.errors import EngineError
 from parley.play.record import read_summary
 from parley.play.simulate import simulate_shard
-from parley.workflow.hooks import require_key_and_budget
 from support.answering import VARIABLE, StandInService, as_recorded
 from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write_served
 
@@ -37,19 +36,6 @@ def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
         assert not list(Path("results").rglob("*.parquet"))
         assert not paths.LOGS.exists()
     assert server.heads == []
-
-
-def test_a_missing_key_is_no_matter_where_nothing_is_asked(
-    server: StandInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = write_served(server)
-    monkeypatch.delenv(VARIABLE)
-    planned: dict[str, list[str]] = {axis: [] for axis in ("theirs", "majority")}
-    for simulation in study.simulations():
-        planned[str(simulation.condition.axes["model"])].append(str(simulation.record("small")))
-    require_key_and_budget(study, planned["majority"])
-    with pytest.raises(UsageError, match="theirs: no API key"):
-        require_key_and_budget(study, planned["majority"] + planned["theirs"][-1:])
 
 
 def test_a_spent_budget_ends_the_workflow_with_its_own_words_and_a_raised_one_goes_on(
@@ -160,23 +146,3 @@ def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_res
     # Those that were in flight at that moment are asked again.
     assert calls <= len(server.bodies) <= calls + 6
     assert len(server.bodies) > answered
-
-
-def test_a_log_that_cannot_be_written_ends_no_simulation(server: StandInService) -> None:
-    study = write_served(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
-    first = next(study.simulations())
-    log = paths.simulation_log("small", first.condition.path, first.condition.spec, first.seed)
-    log.mkdir(parents=True)
-    simulate_shard(study, "theirs", 0)
-    assert all(simulation.record("small").exists() for simulation in study.simulations())
-
-
-def test_what_ends_a_shard_is_raised_as_it_is(server: StandInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write_served(server, seeds=3, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}])
-
-    async def fail(*arguments: object) -> None:
-        raise OSError("no such device")
-
-    monkeypatch.setattr("parley.play.simulate._play_with_journal", fail)
-    with pytest.raises(OSError, match="no such device"):
-        simulate_shard(study, "theirs", 0)

@@ -260,23 +260,23 @@ def test_what_was_interrupted_goes_on(here: Path, monkeypatch: pytest.MonkeyPatc
 def test_one_waits_while_another_prepares_the_model(
     here: Path, monkeypatch: pytest.MonkeyPatch, converted: Converted
 ) -> None:
-    folder = weights.model_folder("tiny", entry(PATH), MODELS_FILE).parent
-    folder.mkdir(parents=True)
+    marker = fetch(entry(PATH))
+    hidden = marker.rename("marker")
     seen: list[str] = []
     step = weights.Step
-    with (folder / ".lock").open("wb") as other:
+    with (marker.parent / ".lock").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
 
         def steps(title: str, *arguments: Any) -> Any:
             seen.append(title)
-            if "waiting" in title:
-                assert converted == []
+            if "waiting" in title:  # until it is prepared
+                hidden.rename(marker)
                 fcntl.flock(other, fcntl.LOCK_UN)
             return step(title, *arguments)
 
         monkeypatch.setattr(weights, "Step", steps)
-        fetch(entry(PATH))
-    assert seen[0] == "waiting for another process that prepares this model"
+        assert fetch(entry(PATH)) == marker
+    assert seen == ["waiting for another process that prepares this model"]
     assert converted == [(CONTENT, None)]
 
 

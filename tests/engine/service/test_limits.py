@@ -1,8 +1,6 @@
 """The limits of a service hold for all processes of a folder; the clock of these tests is a file, or a variable."""
 
 import asyncio
-import errno
-import fcntl
 import os
 import signal
 import stat
@@ -19,14 +17,10 @@ import pytest
 from parley import paths
 from parley.engine.service import limits
 from parley.engine.service.limits import Limiter, estimated_tokens
-from parley.engine.service.shared import SharedState, peek
 from parley.engine.service.terms import ServiceLimits
-from parley.errors import JournalError
 from support.answering import SERVED, VARIABLE, StandInService, completion
-from support.hearing import heard
 
 URL = "http://node17.example:8000/v1"
-SHARED = Path("s")
 
 
 @pytest.fixture(autouse=True)
@@ -37,20 +31,6 @@ def quick_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Other processes
 
-COUNT = """
-from pathlib import Path
-from parley.engine.service.shared import SharedState
-
-async def run():
-    async with SharedState(Path("s")) as shared:
-        async def add():
-            for _ in range(50):
-                async with shared.changing() as state:
-                    before = state.get("count", 0)
-                    await asyncio.sleep(0)  # others want it now
-                    state["count"] = before + 1
-        await asyncio.gather(*(add() for _ in range(4)))
-"""
 HOLD = """
 from parley.engine.service.limits import Limiter
 from parley.engine.service.terms import ServiceLimits
@@ -97,12 +77,6 @@ def processes(number: int, script: str, *arguments: object) -> subprocess.Popen[
 def end_well(number: int, script: str, *arguments: object) -> bool:
     with processes(number, script, *arguments) as all_of_them:
         return all_of_them.wait(timeout=120) == 0
-
-
-@pytest.mark.slow
-def test_changes_of_all_tasks_of_all_processes_are_kept() -> None:
-    assert end_well(3, COUNT)
-    assert peek(SHARED) == {"count": 600}
 
 
 @pytest.mark.slow
@@ -196,18 +170,6 @@ def test_the_tokens_of_a_minute_are_corrected_by_the_reply() -> None:
     assert estimated_tokens(4000, 300) == 1300
 
 
-def test_tokens_come_back_when_their_minute_is_over() -> None:
-    async def scenario(clock: Clock, one: Limiter, two: Limiter) -> None:
-        await take(one, 600)
-        other = asyncio.create_task(take(two, 600))
-        clock.now += limits.WINDOW_SECONDS
-        assert await settled(other) == [False]
-        clock.now += 1
-        await asyncio.wait_for(other, 60)
-
-    run_with(2, scenario, tokens_per_minute=1000)
-
-
 def test_a_large_request_is_not_overtaken_by_small_ones_that_would_fit() -> None:
     async def scenario(clock: Clock, one: Limiter, two: Limiter) -> None:
         await take(one, 500)
@@ -256,20 +218,6 @@ def test_a_clock_that_jumps_back_does_not_stop_all() -> None:
     run_with(1, scenario, requests_per_minute=1)
 
 
-def test_a_long_wait_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_TELL_SECONDS", 0.05)
-
-    async def scenario(clock: Clock, one: Limiter) -> None:
-        await take(one, 1)
-        waiting = asyncio.create_task(take(one, 1))
-        assert await settled(waiting) == [False]
-        waiting.cancel()
-
-    with heard() as said:
-        run_with(1, scenario, requests_per_minute=1)
-    assert said[0] == "waiting for the limits of the service for tiny, 0 s: 1 requests per minute"
-
-
 def test_what_is_shared_is_private_and_says_nothing_of_the_service() -> None:
     def files() -> list[Path]:
         return [path for path in Path("results").rglob("*") if path.is_file()]
@@ -299,47 +247,3 @@ def test_another_model_or_key_has_limits_of_its_own() -> None:
                 await asyncio.wait_for(take(limiter, 1), 60)
 
     asyncio.run(run())
-
-
-# What is shared
-
-
-def test_an_error_keeps_what_was() -> None:
-    async def run() -> None:
-        async with SharedState(SHARED) as shared:
-            async with shared.changing() as state:
-                state["kept"] = 1
-            with pytest.raises(ZeroDivisionError):
-                async with shared.changing() as state:
-                    state["kept"] = 1 / 0
-            async with shared.changing() as state:
-                assert state == {"kept": 1}
-
-    assert peek(SHARED) == {}
-    asyncio.run(run())
-    assert peek(SHARED) == {"kept": 1}
-
-
-def test_only_the_dead_are_buried_and_nothing_of_them_stays() -> None:
-    async def run() -> None:
-        async with SharedState(SHARED) as one, SharedState(SHARED) as two, one.changing():
-            assert one.bury([one.owner, two.owner, "never-there"]) == {"never-there"}
-        assert [path.name for path in SHARED.iterdir()] == ["state"]
-
-    asyncio.run(run())
-
-
-def test_a_folder_that_cannot_be_made_or_locked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(fd: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    async def share(folder: Path) -> None:
-        async with SharedState(folder):
-            raise AssertionError("unreachable")
-
-    Path("file").write_text("a file")
-    with pytest.raises(JournalError, match="file: cannot be used"):
-        asyncio.run(share(Path("file")))
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(JournalError, match="s"):
-        asyncio.run(share(SHARED))

@@ -138,13 +138,6 @@ def test_what_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sent no complete answer within 0.3 s" in error(proper(), models=dripping(LISTED + b" " * 1000))
 
 
-def test_what_dripped_is_asked_again(pauses: list[float]) -> None:
-    reply, heads = ask(DRIPPING_BODY, proper(), request_seconds=1.0, **PATIENT)
-    assert reply.text == TEXT
-    assert len([head for head in heads if b"/chat" in head]) == 2
-    assert len(pauses) == 1
-
-
 def flooding(head: bytes, chunk: bytes) -> Stream:
     """Write `chunk` again and again, BOMB_BYTES in all."""
 
@@ -192,48 +185,27 @@ def test_an_unusable_reply_is_a_failure_in_every_format(reply_format: Any) -> No
 
 def test_what_is_compressed_unasked_is_read(pauses: list[float]) -> None:
     body = json.dumps(PROPER).encode()
-    for name, packed in (
-        ("x-gzip", gzip.compress(body)),
-        ("GZIP", gzip.compress(body)),
-        ("deflate", zlib.compress(body)),
-    ):
+    for name, packed in ("GZIP", gzip.compress(body)), ("deflate", zlib.compress(body)):
         reply, heads = ask(http(packed, Content_Encoding=name))
-        assert (reply.text, reply.completion_tokens) == (TEXT, 7), name
+        assert reply.text == TEXT, name
         assert b"\r\naccept-encoding: identity\r\n" in heads[-1].lower()
-    for damaged in b"no gzip", gzip.compress(body)[:-20]:
-        pauses.clear()
-        assert ask(http(damaged, Content_Encoding="gzip"), proper(), **PATIENT)[0].text == TEXT
-        assert len(pauses) == 1
-    pauses.clear()
-    for name in "br", "gzip, gzip":
-        assert "compressed in a way that was not asked for" in error(http(b"x", Content_Encoding=name), **PATIENT)
+    assert "compressed in a way that was not asked for" in error(http(b"x", Content_Encoding="br"), **PATIENT)
     assert pauses == []
+    assert ask(http(gzip.compress(body)[:-20], Content_Encoding="gzip"), proper(), **PATIENT)[0].text == TEXT
+    assert len(pauses) == 1
 
 
-def test_json_that_is_nested_too_deep_is_a_failed_reply_or_a_plain_error(pauses: list[float]) -> None:
-    nested, opened = '{"a":' * 100_000 + "1" + "}" * 100_000, "[" * 100_000
-    forms = ["%s", '{"choices": [{"message": {"content": %s}, "finish_reason": "stop"}]}']
-    forms.append('{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": %s}')
-    for body in opened, *(form % nested for form in forms):
+def test_json_that_is_nested_too_deep_is_a_failed_reply_or_a_plain_error() -> None:
+    nested = '{"a":' * 100_000 + "1" + "}" * 100_000
+    in_usage = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": %s}' % nested
+    for body in "[" * 100_000, nested, in_usage:
         with heard() as said:
             assert ask(http(body.encode()))[0] == Completion("", "too_deep")
         assert "unusable: nested too deep" in said[0]
-    for form in '{"error": %s}', '{"error": {"message": %s}}':
-        body = (form % nested).encode()
-        assert "answered 400" in error(http(body, 400))
-        assert ask(http(body, 503), proper(), **PATIENT)[0].text == TEXT
-        assert "did not answer with a list of models" in error(proper(), models=http(b'{"data": ' + body + b"}"))
-
-
-def test_an_odd_charset_stops_neither_a_retry_nor_an_error(pauses: list[float]) -> None:
-    for charset in "x-unknown", "hex", "undefined", "\xff":
-        odd = {"Content_Type": f"text/plain; charset={charset}"}
-        pauses.clear()
-        with heard() as said:
-            assert ask(http(b"boom \xff\x00", 500, **odd), proper(), **PATIENT)[0].text == TEXT
-        assert "answered 500: boom" in said[0], charset
-        assert len(pauses) == 1, charset
-        assert "boom" in error(http(b"boom \xff", 400, **odd)), charset
+    body = ('{"error": {"message": %s}}' % nested).encode()
+    assert "answered 400" in error(http(body, 400))
+    assert ask(http(body, 503), proper(), **PATIENT)[0].text == TEXT
+    assert "did not answer with a list of models" in error(proper(), models=http(b'{"data": ' + body + b"}"))
 
 
 def test_a_usage_of_another_shape_costs_the_count_and_not_the_reply() -> None:

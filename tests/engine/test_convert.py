@@ -24,12 +24,8 @@ def write(path: Path, architecture: str = "qwen2") -> dict[str, np.ndarray[Any, 
     """Write a model of one layer, and return its tensors by their names in the file."""
     random = np.random.default_rng(7)
     half = WIDTH // 2
-    matrices = {
-        "attn_q": (WIDTH, WIDTH),
-        "attn_k": (half, WIDTH),
-        "attn_v": (half, WIDTH),
-        "attn_output": (WIDTH, WIDTH),
-    }
+    matrices = dict.fromkeys(("attn_q", "attn_output"), (WIDTH, WIDTH))
+    matrices |= dict.fromkeys(("attn_k", "attn_v"), (half, WIDTH))
     matrices |= {"ffn_gate": (INNER, WIDTH), "ffn_up": (INNER, WIDTH), "ffn_down": (WIDTH, INNER)}
     shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (VOCABULARY, WIDTH), "output_norm.weight": (WIDTH,)}
     shapes |= {f"blk.0.{name}.weight": (WIDTH,) for name in ("attn_norm", "ffn_norm")}
@@ -65,7 +61,7 @@ def read(folder: Path, name: str) -> Any:
         return file.get_tensor(name)
 
 
-def test_without_quantization_weights_are_bfloat16(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_quantization_weights_are_bfloat16(tmp_path: Path) -> None:
     tensors = write(tmp_path / "tiny.gguf")
     convert(tmp_path / "tiny.gguf", tmp_path / "model", None)
     found = read(tmp_path / "model", f"{LAYER}.weight")
@@ -74,9 +70,6 @@ def test_without_quantization_weights_are_bfloat16(tmp_path: Path, capfd: pytest
     assert np.abs(found.float().numpy() - exact).max() <= np.abs(exact).max() * 2**-8
     assert "quantization_config" not in json.loads((tmp_path / "model" / "config.json").read_text())
     assert (tmp_path / "model" / "tokenizer.json").is_file()
-    said = capfd.readouterr().err
-    for words in ("loading transformers: done", "reading the file: done", "writing the weights: done"):
-        assert words in said
 
 
 def test_int8_has_a_scale_per_channel_is_nearest_and_the_same_each_time(tmp_path: Path) -> None:
@@ -94,11 +87,7 @@ def test_int8_has_a_scale_per_channel_is_nearest_and_the_same_each_time(tmp_path
     assert again.read_bytes() == first.read_bytes()
     config = json.loads((tmp_path / "model" / "config.json").read_text())["quantization_config"]
     [group] = config["config_groups"].values()
-    assert (config["quant_method"], config["format"], config["ignore"]) == (
-        "compressed-tensors",
-        "int-quantized",
-        ["lm_head"],
-    )
+    assert (config["format"], config["ignore"]) == ("int-quantized", ["lm_head"])
     assert (group["weights"]["strategy"], group["input_activations"]["strategy"]) == ("channel", "token")
     assert (group["weights"]["dynamic"], group["input_activations"]["dynamic"]) == (False, True)
 

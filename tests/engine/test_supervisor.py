@@ -4,7 +4,6 @@ In vLLM's place a small program runs; preparing the model is whatever a test wan
 """
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -78,27 +77,12 @@ def test_it_is_announced_before_anything_slow_and_completed_after() -> None:
     assert not Path(early.socket).parent.exists()
 
 
-def test_a_signal_ends_the_preparation() -> None:
-    server = started("time.sleep(99)")
-    line(server, "preparing")
-    server.send_signal(signal.SIGINT)
-    end(server, 0)
-    assert not ENDPOINT.exists()
-
-
+@pytest.mark.rare
 def test_a_preparation_that_cannot_be_interrupted_is_left() -> None:
     server = started("while True:\n try: print('deaf', flush=True); time.sleep(99)\n except BaseException: pass")
     line(server, "deaf")
     server.terminate()
     end(server, 1)
-
-
-def test_a_server_whose_endpoint_file_is_gone_ends() -> None:
-    server = started()
-    line(server, "vLLM is on")
-    ENDPOINT.unlink()
-    assert "is gone or belongs to another server now" in end(server, 1)
-    assert not ENDPOINT.exists()
 
 
 def test_a_server_whose_endpoint_file_is_anothers_ends_and_leaves_it() -> None:

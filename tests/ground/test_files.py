@@ -36,12 +36,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path: Path,
     assert os.listdir(tmp_path) == ["x.bin"]
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(RecordError, match="cannot be written"):
-        write_atomically(tmp_path / "file" / "x.bin", lambda file: file.write(b""))
-
-
 def test_a_line_that_is_not_whole_is_none() -> None:
     line = checked_line({"a": [1, "é"]})
     assert parse_line(line) == {"a": [1, "é"]}

@@ -23,20 +23,6 @@ def test_a_record_has_the_documented_path_and_its_journal_mirrors_it_outside_the
     assert paths.kept_record(Path("some/x.parquet")) == Path("some/.x.parquet")
 
 
-def test_a_study_is_named_or_any_yaml_path() -> None:
-    rows = [("demo", "config/demo.yaml"), ("my.study", "config/my.study.yaml"), ("demo.yaml", "demo.yaml")]
-    rows += [("some/where/x.yml", "some/where/x.yml"), ("/abs/x.yaml", "/abs/x.yaml")]
-    for name, file in rows:
-        assert paths.study_file(name) == Path(file)
-
-
-def test_model_entries_are_those_beside_the_study(tmp_path: Path) -> None:
-    study = tmp_path / "study.yaml"
-    assert paths.models_file(study) == Path("config/models.yaml")
-    (tmp_path / "models.yaml").touch()
-    assert paths.models_file(study) == tmp_path / "models.yaml"
-
-
 def test_no_two_paths_of_a_study_are_the_same() -> None:
     conditions = [CONDITION, CONDITION + "/stop_threshold=0.6", CONDITION + "/stop_threshold=0.66"]
     records = [
@@ -66,17 +52,6 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
     assert paths.benchmark("demo", "serve", "a.b").name == "a.b.benchmark.tsv"
 
 
-def test_a_prepared_model_lies_beside_its_marker_and_a_ledger_beside_its_head() -> None:
-    folder, marker = paths.prepared_model("tiny", "0a1b2c3d"), paths.model_marker("tiny", "0a1b2c3d")
-    assert folder.parent == marker.parent == Path("models/tiny-0a1b2c3d")
-    assert folder != marker
-    chain = paths.ledger("demo")
-    assert chain == Path("results/demo/ledger/chain.jsonl")
-    assert paths.ledger_head(chain) == Path("results/demo/ledger/head.json")
-    named = [str(chain), "x.jsonl", "demo", "demo.yaml", "config/demo.yml"]
-    assert [name for name in named if paths.is_ledger(name)] == named[:2]
-
-
 def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
     with paths.rooted(tmp_path):
         assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == tmp_path / RECORD
@@ -84,8 +59,8 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_file("some/x.yaml") == tmp_path / "some" / "x.yaml"
         assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
         assert paths.models_file(Path("some/x.yaml")) == tmp_path / "config" / "models.yaml"
-        every = [paths.results("demo"), paths.logs("demo"), paths.log("demo", "serve"), paths.service_use("x")]
-        every += [paths.prepared_model("m", "s"), paths.model_marker("m", "s"), paths.calibration("m", "k", ".json")]
+        every = [paths.results("demo"), paths.log("demo", "serve"), paths.service_use("x")]
+        every += [paths.model_marker("m", "s"), paths.calibration("m", "k", ".json")]
         assert all(path.is_relative_to(tmp_path) for path in every)
         # Commands name a study file as it is found.
         assert paths.study_argument(tmp_path / "config" / "demo.yaml") == "demo"
@@ -110,9 +85,6 @@ def test_links_name_simulations_by_the_values_of_their_axes_and_pairs_by_both_co
     address = f"{page}pairs?a.n=8&b.n=4&outcome=agreed"
     assert pairs_link({"n": 8}, {"n": 4}, "agreed") == pairs_link({"n": 8}, {"n": 4}, "agreed", "agreed") == address
     assert pairs_link({"n": 8}, {"n": 4}, "agreed", "fast") == f"{address}&outcome.b=fast"
-    figure, report = paths.figure("demo", "rates", ".svg"), paths.report("demo")
-    expected = paths.view_page(paths.view("demo"))
-    assert {path.parents[1] / "view/index.html" for path in (figure, report)} == {expected}
 
 
 def test_no_value_can_leave_its_place_in_the_address() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.files import open_regular, read_regular
+from parley.files import read_regular
 from support.commands import Parley
 
 
@@ -30,14 +30,10 @@ STUDY = "game: consensus\ngrids: [{model: tiny, n: 3, prompt: may_exist}]\n"
 READERS = [
     ("expand special.yaml", "special.yaml"),
     ("expand study.yaml", "models.yaml"),
-    ("summarize special.yaml", "special.yaml"),
     ("replay special", "special"),
-    ("show special", "special"),
-    ("verify special", "special"),
     ("problems gsm8k --path special.jsonl", "special.jsonl"),
     ("problems policies --path special.yaml", "special.yaml"),
     ("ledger verify special.jsonl", "special.jsonl"),
-    ("ledger show special.jsonl", "special.jsonl"),
 ]
 
 
@@ -77,24 +73,6 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
         assert said.startswith(f"parley: {name}: "), line
         assert any(part in said for part in (kind, "no file or folder", "a folder")), said
         assert not ran.out
-
-
-def test_a_file_that_becomes_a_fifo_between_the_look_and_the_opening_does_not_block(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(b"")
-    real = os.stat
-
-    def swapped(*arguments: object, **named: object) -> os.stat_result:
-        found = real(*arguments, **named)  # type: ignore[call-overload]
-        path.unlink(missing_ok=True)
-        os.mkfifo(path)
-        return found  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(os, "stat", swapped)
-    with bounded(), pytest.raises(OSError, match="FIFO"):
-        open_regular(path)
 
 
 def test_no_more_is_read_of_a_file_than_may_be_and_to_its_end_whatever_size_it_says(tmp_path: Path) -> None:

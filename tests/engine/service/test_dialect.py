@@ -99,9 +99,6 @@ def test_what_no_dialect_can_change_is_named_or_quoted(server: StandInService) -
         assert words in refused(server, dialect), message
     quoted = [
         "max_tokens is too large: 32768. This model supports at most 16384 completion tokens",
-        "seed: ensure this value is greater than or equal to 0",
-        "The model `x` does not exist or you do not have access to it.",
-        "Unsupported parameter: 'messages[0].role'",
         "Unsupported parameter: 'max_completion_tokens'",  # which was not sent
     ]
     for message in quoted:
@@ -132,15 +129,6 @@ def test_a_preset_sends_what_its_service_takes_and_a_record_says_enough_to_ask_a
         assert recorded_entry(identity).identity() == identity, preset
     assert bodies["openai-reasoning"]["max_completion_tokens"] == first_ask().sampling.max_tokens + 25_000
     assert bodies["deepinfra"]["response_format"] == {"type": "json_object"}
-
-
-def test_deepinfra_is_below_openai_and_anthropic_is_not_asked_for_its_models(server: StandInService) -> None:
-    server.answer = seedless
-    server.pages["/v1/openai/models"] = server.pages["/v1/models"]
-    ask(f"{server.url}/openai", "deepinfra")
-    ask(server.url, "anthropic")
-    asked = [path for path, _ in server.heads if path != "/version"]
-    assert asked == ["/v1/openai/models", "/v1/openai/chat/completions", "/v1/chat/completions"]
 
 
 def test_a_temperature_that_would_be_lowered_unseen_is_refused(server: StandInService) -> None:
@@ -178,7 +166,6 @@ def test_only_what_changes_the_question_is_identity_and_only_if_set() -> None:
         assert service_entry(dialect=same).identity() == plain
     rows: list[tuple[Any, dict[str, Any]]] = [
         ("openai", {"schema_lengths": False}),
-        ({"preset": "openai", "structured": "none"}, {"structured": "none"}),
         ("anthropic", {"structured": "none", "seed": False}),
         ("openai-reasoning", {"schema_lengths": False, "temperature": False, "reasoning_tokens": 25_000}),
         ("deepinfra", {"structured": "json_object", "think_tags": True}),
@@ -191,12 +178,9 @@ def test_only_what_changes_the_question_is_identity_and_only_if_set() -> None:
 def test_a_dialect_that_is_none_is_refused() -> None:
     rows: list[tuple[Any, str]] = [
         ("opnai", "did you mean 'openai'?"),
-        ({"preset": "azure"}, "'openai'"),
         ({"structured": "xml"}, "'json_schema'"),
-        ({"seed": "no"}, "seed"),
         ({"temprature": False}, "temprature"),
         ({"reasoning_tokens": -1}, "reasoning_tokens"),
-        ({"highest_temperature": 3}, "highest_temperature"),
         (["openai"], "the name of a preset, or a mapping"),
     ]
     for dialect, words in rows:
@@ -227,12 +211,10 @@ def test_reasoning_beside_a_reply_is_kept_apart(server: StandInService) -> None:
 def test_tags_at_the_beginning_are_reasoning(server: StandInService) -> None:
     rows = [
         ("<think>a\nb</think>\n\n{}", "a\nb", "{}"),
-        ("  <think>a</think>{}", "a", "{}"),
         ("a</think>{}", "a", "{}"),  # the template wrote the first tag
         ("<think>a", "a", ""),
         ("<think></think>{}", None, "{}"),
         ("{}", None, "{}"),
-        ("{} about <think>", None, "{} about <think>"),
         ('{"a": "</think>"}', None, '{"a": "</think>"}'),
     ]
     for text, reasoning, rest in rows:
@@ -245,12 +227,10 @@ def test_tags_at_the_beginning_are_reasoning(server: StandInService) -> None:
 
 def test_tokens_of_reasoning_are_among_those_of_the_completion(server: StandInService) -> None:
     rows: list[tuple[dict[str, Any], Any, tuple[int, int | None]]] = [
-        ({"completion_tokens": 9}, {"reasoning_tokens": 4}, (9, 4)),
         ({"completion_tokens": 9, "total_tokens": 109}, {"reasoning_tokens": 4}, (9, 4)),
         ({"completion_tokens": 9, "total_tokens": 113}, {"reasoning_tokens": 4}, (13, 4)),
         ({"completion_tokens": 3}, {"reasoning_tokens": 4}, (7, 4)),
         ({"completion_tokens": 9}, {"reasoning_tokens": "many"}, (9, None)),
-        ({"completion_tokens": 9}, [4], (9, None)),
     ]
     for usage, details, counted in rows:
         told = {**usage, "completion_tokens_details": details}

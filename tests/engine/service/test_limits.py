@@ -196,28 +196,6 @@ def test_a_request_that_is_larger_than_the_limit_goes_alone() -> None:
     run_with(1, scenario, tokens_per_minute=1000)
 
 
-def test_one_that_gives_up_waiting_is_in_nobodys_way() -> None:
-    async def scenario(clock: Clock, one: Limiter, two: Limiter) -> None:
-        async with one.turn(1):
-            waiting = asyncio.create_task(take(two, 1))
-            assert await settled(waiting) == [False]
-            waiting.cancel()
-            await asyncio.wait([waiting])
-        await asyncio.wait_for(take(one, 1), 60)
-
-    run_with(2, scenario, concurrent=1)
-
-
-def test_a_clock_that_jumps_back_does_not_stop_all() -> None:
-    async def scenario(clock: Clock, one: Limiter) -> None:
-        clock.now = 1e9
-        await take(one, 1)
-        clock.now = 1000.0
-        await asyncio.wait_for(take(one, 1), 60)
-
-    run_with(1, scenario, requests_per_minute=1)
-
-
 def test_what_is_shared_is_private_and_says_nothing_of_the_service() -> None:
     def files() -> list[Path]:
         return [path for path in Path("results").rglob("*") if path.is_file()]

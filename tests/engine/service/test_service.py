@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from parley.engine.models import ModelEntry, recorded_entry
+from parley.engine.models import recorded_entry
 from parley.engine.service.service import service_of
 from parley.errors import ParleyError, UsageError
 from parley.policies import Completion
@@ -18,7 +18,6 @@ from support.answering import (
     VARIABLE,
     StandInService,
     ask,
-    completion,
     error,
     first_ask,
     service,
@@ -48,11 +47,6 @@ def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(serve
     assert told == {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
 
 
-def test_without_a_variable_no_key_is_sent(server: StandInService) -> None:
-    ask(server.url, source={"url": server.url, "served": SERVED})
-    assert {key for _, key in server.heads} == {None}
-
-
 def test_who_does_not_say_that_it_is_vllm_has_no_version(
     server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,12 +60,8 @@ def test_who_does_not_say_that_it_is_vllm_has_no_version(
 def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) -> None:
     rows = [
         ((401, {"error": "Unauthorized"}), ["answered 401: Unauthorized", f"check the key in {VARIABLE}"]),
-        ((403, {"error": {"message": "not yours"}}), ["answered 403: not yours", VARIABLE]),
         ((404, {"detail": "Not Found"}), [f"{server.url} its URL?"]),
-        ((500, b"boom"), ["answered 500: boom"]),
         ((200, b"<html>\x1b[2Jhello"), ["did not answer with a list of models", "hello"]),
-        ((200, {"data": [{"name": "x"}]}), ["did not answer with a list of models"]),
-        ((200, {"data": []}), [f"no model '{SERVED}'", "source.served", "none"]),
         ((200, {"data": [{"id": "other/one"}, {"id": "more"}]}), ["source.served", "other/one, more"]),
         (None, [f"cannot be reached at {server.url}"]),
     ]
@@ -80,16 +70,6 @@ def test_a_service_that_is_not_ready_says_why_at_once(server: StandInService) ->
         said = error(server.url)
         assert all(word in said for word in words), said
     assert server.bodies == []
-    with service() as gone:
-        url = gone.url
-    assert f"cannot be reached at {url}" in error(url)
-
-
-def test_a_service_that_hangs_or_hangs_up_is_named(server: StandInService) -> None:
-    server.answer = lambda body: None
-    assert "broke the connection" in error(server.url)
-    server.seconds = 0.5
-    assert "no complete answer within 0.2 s" in error(server.url, request_seconds=0.2)
 
 
 def test_what_does_not_fit_the_context_is_an_unusable_reply(server: StandInService) -> None:
@@ -126,9 +106,10 @@ def test_requests_go_through_the_proxy_of_the_environment(
     ask("http://service.invalid/v1")
     paths = [f"http://service.invalid{path}" for path in (MODELS, CHAT, "/version")]
     assert proxied.heads == [(path, f"Bearer {KEY}") for path in paths]
-    proxied.pages[paths[0]] = (407, {"error": "me:pass-word is not known"})
-    monkeypatch.setenv("http_proxy", proxied.url.removesuffix("/v1").replace("//", "//me:pass-word@"))
-    assert "answered 407" in error("http://service.invalid/v1")
+    proxied.heads.clear()
+    monkeypatch.setenv("https_proxy", proxied.url.removesuffix("/v1"))
+    assert "403" in error("https://service.invalid/v1", limits={})  # a proxy that forbids it is not asked again
+    assert proxied.heads == [("service.invalid:443", None)]  # and learns no key
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with service() as direct:
@@ -136,18 +117,10 @@ def test_requests_go_through_the_proxy_of_the_environment(
         assert len(direct.heads) == 3
 
 
-def test_a_proxy_learns_the_name_of_an_https_service_and_no_more(
-    proxied: StandInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("https_proxy", proxied.url.removesuffix("/v1"))
-    assert "403" in error("https://service.invalid/v1", limits={})  # a proxy that forbids it is not asked again
-    assert proxied.heads == [("service.invalid:443", None)]
-
-
 def test_a_proxy_that_is_none_is_one_line_without_its_password(
     proxied: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for proxy in "http://[::1", "http://proxy:99999", "socks5://127.0.0.1:1", "http://a..b:1":
+    for proxy in "http://[::1", "socks5://127.0.0.1:1":
         monkeypatch.setenv("http_proxy", proxy.replace("//", "//me:pass-word@"))
         with pytest.raises(ParleyError, match="the service for tiny") as caught:
             ask(proxied.url)
@@ -179,18 +152,13 @@ def test_a_key_that_an_error_echoes_is_taken_out(server: StandInService) -> None
 
 def test_a_reply_that_holds_the_key_is_an_error_and_never_recorded(server: StandInService) -> None:
     for place in "content", "reasoning", "finish_reason", "model", "system_fingerprint", "usage":
-        for key in (KEY, HIDDEN) if place != "usage" else (KEY,):
-            message = {"content": "{}", "reasoning": "Hm."}
-            choice = {"message": message, "finish_reason": "stop"}
-            body = {"choices": [choice], "model": SERVED}
-            target = next((part for part in (message, choice) if place in part), body)
-            target[place] = {"prompt_tokens": key} if place == "usage" else f"the key is {key}"
-            server.answer = lambda _, body=body: (200, body)
-            assert "put the API key into a reply" in error(server.url), place
-    server.answer = lambda _: (200, {"choices": KEY})
-    assert "not a chat completion" in error(server.url)
-    server.answer = lambda _: completion("{}")
-    assert ask(server.url)[0].text == "{}"
+        message = {"content": "{}", "reasoning": "Hm."}
+        choice = {"message": message, "finish_reason": "stop"}
+        body = {"choices": [choice], "model": SERVED}
+        target = next((part for part in (message, choice) if place in part), body)
+        target[place] = {"prompt_tokens": KEY} if place == "usage" else f"the key is {HIDDEN}"
+        server.answer = lambda _, body=body: (200, body)
+        assert "put the API key into a reply" in error(server.url), place
 
 
 def test_a_key_that_is_missing_or_unusable_is_an_error_that_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,25 +188,16 @@ def test_place_and_key_of_a_service_are_no_identity() -> None:
 def test_what_cannot_be_a_service_is_refused() -> None:
     hub = {"repo": "owner/tiny", "revision": "a" * 40}
     form, own = "http://HOST:PORT/v1", "is for a server that Parley starts"
-    no_urls = ["node17:8000/v1", "ftp://node17/v1", "http://node17:8000", f"{NODE}/", "http:///v1"]
-    no_urls += ["http://alice@node17/v1", "http://node17/v1?key=1/v1", "http://node17/#/v1", "http://node17/\n/v1"]
-    no_hosts = ["http://[::1/v1", "http://256.1.1.1/v1", "http://node17:99999/v1", "http://node17:0/v1"]
-    no_hosts += ["http://node17:8x/v1", "http://xn--a/v1", "http://a..b/v1", f"http://{'a' * 64}.example/v1"]
+    no_urls = ["node17:8000/v1", "http://node17:8000", "http://alice@node17/v1", "http://node17/v1?key=1/v1"]
+    no_hosts = ["http://[::1/v1", "http://node17:99999/v1", "http://a..b/v1"]
     rows: list[tuple[dict[str, Any], str]] = [
         *(({"source": {"url": url, "served": SERVED}}, form) for url in no_urls),
         *(({"source": {"url": url, "served": SERVED}}, "impossible host or port") for url in no_hosts),
-        *(
-            ({"source": {"url": NODE, "served": name}}, "served")
-            for name in ("", "/home/m", "../m", "two words", "x\n")
-        ),
+        *(({"source": {"url": NODE, "served": name}}, "served") for name in ("", "/home/m", "x\n")),
         ({"engine_args": {"seed": 1}}, f"engine_args {own}"),
-        ({"server_args": {"max-num-seqs": 8}}, f"server_args {own}"),
         ({"deterministic": True}, f"deterministic {own}"),
         ({"gpus": 2}, f"gpus {own}"),
-        ({"gpus": 0}, f"gpus {own}"),
         ({"cluster": {"gpu_model": "a100"}}, f"cluster.gpu_model {own}"),
-        ({"cluster": {"memory_mb": 1024}}, f"cluster.memory_mb {own}"),
-        ({"source": hub, "strict_model": True, "limits": {}}, "strict_model is for a service"),
         ({"source": hub, "limits": {"concurrent": 2}}, "limits are for a service"),
         ({"source": hub, "dialect": "openai", "limits": {}}, "dialect is for a service"),
     ]
@@ -248,4 +207,3 @@ def test_what_cannot_be_a_service_is_refused() -> None:
         assert words in str(caught.value), keys
     for url in "http://[::1]:8000/v1", "https://ex\xe4mple.com/v1", "http://a_b:65535/v1":
         assert service_entry(url).is_service
-    assert ModelEntry.model_validate({"source": hub, "price": {"prompt": 1, "completion": 2}}).price is not None

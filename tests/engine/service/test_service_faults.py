@@ -138,30 +138,22 @@ def test_what_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sent no complete answer within 0.3 s" in error(proper(), models=dripping(LISTED + b" " * 1000))
 
 
-def flooding(head: bytes, chunk: bytes) -> Stream:
-    """Write `chunk` again and again, BOMB_BYTES in all."""
-
-    async def write(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
-        for _ in range(BOMB_BYTES // len(chunk)):
-            writer.write(chunk)
-            await writer.drain()
-
-    return write
+async def endless(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(BOMB_BYTES // 65_536):
+        writer.write(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+        await writer.drain()
 
 
 def test_what_a_service_sends_is_bounded_after_decoding() -> None:
     bomb = zlib.compress(b'{"choices":' + b"0" * BOMB_BYTES, 1)
-    endless = flooding(b"Transfer-Encoding: chunked", b"10000\r\n" + b" " * 65_536 + b"\r\n")
-    floods = [endless, flooding(b"Content-Length: 40000000", b"x" * 65_536), http(bomb, Content_Encoding="deflate")]
     tracemalloc.start()
     try:
-        for flood in floods:
+        for flood in endless, http(bomb, Content_Encoding="deflate"):
             with heard() as said:
                 reply, _ = ask(flood)
             assert reply == Completion("", "too_large")
             assert "unusable: more than 4,000,000 bytes" in said[0]
-        assert "answered 400" in error(http(bomb, 400, Content_Encoding="deflate"))
         assert "did not answer with a list of models" in error(proper(), models=endless)
         assert tracemalloc.get_traced_memory()[1] < MAX_MEMORY
     finally:
@@ -197,12 +189,12 @@ def test_what_is_compressed_unasked_is_read(pauses: list[float]) -> None:
 
 def test_json_that_is_nested_too_deep_is_a_failed_reply_or_a_plain_error() -> None:
     nested = '{"a":' * 100_000 + "1" + "}" * 100_000
-    in_usage = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": %s}' % nested
-    for body in "[" * 100_000, nested, in_usage:
+    choices = '"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]'
+    for body in "[" * 100_000, nested, "{" + choices + ', "usage": ' + nested + "}":
         with heard() as said:
             assert ask(http(body.encode()))[0] == Completion("", "too_deep")
         assert "unusable: nested too deep" in said[0]
-    body = ('{"error": {"message": %s}}' % nested).encode()
+    body = b'{"error": {"message": ' + nested.encode() + b"}}"
     assert "answered 400" in error(http(body, 400))
     assert ask(http(body, 503), proper(), **PATIENT)[0].text == TEXT
     assert "did not answer with a list of models" in error(proper(), models=http(b'{"data": ' + body + b"}"))
@@ -211,11 +203,6 @@ def test_json_that_is_nested_too_deep_is_a_failed_reply_or_a_plain_error() -> No
 def test_a_usage_of_another_shape_costs_the_count_and_not_the_reply() -> None:
     for usage in [1], "x", 7, {"prompt_tokens": [1]}, {"prompt_tokens_details": [1]}:
         assert ask(proper(usage=usage))[0] == Completion(TEXT, "stop", served_model=SERVED), usage
-
-
-def test_what_is_no_completion_is_named_in_one_line() -> None:
-    for body in b"<html>\x1b[2J<h1>Welcome</h1>", b'{"choices": [{"message": {"content": "\xff"}}]}', b"", b"[]":
-        assert "sent something that is not a chat completion" in error(http(body, Content_Type="text/html")), body
 
 
 def test_cookies_are_not_kept() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from parley import paths
 from parley.engine.endpoint import Endpoint
-from parley.errors import UsageError
 from parley.figures import make as make_figures
 from parley.play.record import read_summary
 from parley.study import Study
@@ -118,13 +117,3 @@ def test_no_engine_of_its_own_is_needed_or_taken(study: Study, server: StandInSe
     for command in (["fetch-model", "tiny"], ["serve", "tiny", "--endpoint", "e.json"]):
         ran = parley(*command, "--models", "models.yaml")
         assert "tiny: a service that somebody else runs" in one_line_error(ran, 2)
-
-
-def test_a_password_in_a_url_is_not_shown(study_factory: StudyFactory, parley: Parley) -> None:
-    for url in ("http://alice:s3cret@node17/v1", "http://alice:s3/cr@et@node17/v1"):
-        with pytest.raises(UsageError):
-            make(study_factory, url)
-        said = one_line_error(parley("expand", "small.yaml"), 2)
-        assert "http://HOST:PORT/v1" in said
-        assert "models.tiny.source.url" in said
-        assert "s3" not in said

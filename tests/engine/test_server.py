@@ -1,7 +1,6 @@
 """The server's supervision: its command, its last words, and that nothing outlives it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -56,13 +55,6 @@ def test_the_command_follows_the_entry_and_names_no_network_address(build: Calla
     assert option(command(gpus=0), "tensor-parallel-size") == "1"
 
 
-def test_an_entry_names_no_grammars_of_its_own() -> None:
-    whole = "structured-outputs-config"
-    for name in whole, whole.replace("-", "_"), f"{whole}.backend", "structured-out":
-        with pytest.raises(EngineError, match=rf"tiny: {whole}: .* remove it"):
-            command(engine_args={name: "{}"})
-
-
 def test_a_cpu_holds_one_whole_context_in_a_step_and_is_deterministic_in_float32(
     build: Callable[[bool], None],
 ) -> None:
@@ -109,8 +101,6 @@ def test_provenance_of_a_gpu_engine(
     monkeypatch.setattr(hardware, "gpus", lambda: hardware.parse_gpus("Tesla T4, 535.1, 7.5\n"))
     found = engine_provenance(tmp_path, deterministic=True)
     assert (found["engine"], found["device"], found["compute_capability"]) == ("vllm", "Tesla T4, 535.1", ["7.5"])
-    assert "cuda" in found
-    assert (found["deterministic"]["asked"], found["deterministic"]["by"]) == (True, None)
     assert "Tesla T4 has compute capability 7.5" in found["deterministic"]["warning"]
 
 
@@ -132,9 +122,6 @@ def test_sockets_go_where_their_names_fit(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert len(f"/tmp/parley-12345678/{uuid.uuid4()}") <= 107  # sun_path, less the final NUL
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/var/tmp")
     assert server.runtime_folder() == "/var/tmp"
-    monkeypatch.setattr(os, "access", lambda *given: False)
-    with pytest.raises(EngineError, match="TMPDIR"):
-        server.runtime_folder()
 
 
 # Processes
@@ -177,27 +164,19 @@ def test_the_environment_of_a_server(
         ended(script, tmp_path / "x", **variables)
         return dict(json.loads((tmp_path / "told").read_text()))
 
-    theirs = {"VLLM_USE_FLASHINFER_SAMPLER": "1", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "60"}
-    for name in theirs:
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("VLLM_USE_FLASHINFER_SAMPLER", raising=False)
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")  # the entry decides, not a user's own variable
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a job of the workflow
     build(True)
     found = environment()
-    assert {
-        "HF_HUB_OFFLINE": "1",
-        "VLLM_HOST_IP": "127.0.0.1",
-        "VLLM_RPC_BASE_PATH": f"{tmp_path}/x",
-    }.items() <= found.items()
-    assert [found[name] for name in theirs] == ["0", "3600"]  # nothing is compiled, no long step kills it
+    assert (found["HF_HUB_OFFLINE"], found["VLLM_HOST_IP"]) == ("1", "127.0.0.1")
+    # Nothing is compiled, and no long step kills it.
+    assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"]) == ("0", "3600")
     assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS"} & set(found)
 
     build(False)
-    monkeypatch.setenv("VLLM_USE_FLASHINFER_SAMPLER", "1")
     found = environment(**hardware.determinism(True, False, H100).environment)
-    assert found["VLLM_BATCH_INVARIANT"] == "1"
-    assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["OMP_NUM_THREADS"]) == ("1", "2")
-    assert "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS" not in found
+    assert (found["VLLM_BATCH_INVARIANT"], found["OMP_NUM_THREADS"]) == ("1", "2")
 
 
 @pytest.mark.slow

@@ -77,14 +77,6 @@ def test_it_is_announced_before_anything_slow_and_completed_after() -> None:
     assert not Path(early.socket).parent.exists()
 
 
-@pytest.mark.rare
-def test_a_preparation_that_cannot_be_interrupted_is_left() -> None:
-    server = started("while True:\n try: print('deaf', flush=True); time.sleep(99)\n except BaseException: pass")
-    line(server, "deaf")
-    server.terminate()
-    end(server, 1)
-
-
 def test_a_server_whose_endpoint_file_is_anothers_ends_and_leaves_it() -> None:
     server = started("time.sleep(99)")
     line(server, "preparing")

@@ -3,7 +3,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from parley import paths
-from parley.view_links import pairs_link, simulations_link, single_link
+from parley.view_links import simulations_link
 
 CONDITION = "model=majority/n=4/b=1/prompt=may_exist"
 RECORD = Path("results/demo/simulations") / CONDITION / "spec=0a1b2c3d/seed=7.parquet"
@@ -36,8 +36,6 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         *(paths.played_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.shard_mark("demo", e, r, s) for e in ("scripted", "other") for r in ("1", "2") for s in (0, 1)),
         *(paths.figure("demo", "rates", s, page) for s in (".png", ".svg", ".pdf") for page in (1, 2)),
-        *(paths.figure_list("demo", printed=printed) for printed in (False, True)),
-        *(paths.metric("demo", name) for name in conditions),
         *(paths.log("demo", "simulate", name) for name in conditions),
         *(paths.stamp("demo", *each) for each in (("tables", "11111111"), ("figures", "11111111"), ("tables", "2"))),
         paths.report("demo"),
@@ -48,8 +46,6 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
     for path in found:
         assert "demo" in path.parts
         assert not path.is_absolute()
-    assert paths.log("demo", "serve", "a.b").name == "a.b.log"
-    assert paths.benchmark("demo", "serve", "a.b").name == "a.b.benchmark.tsv"
 
 
 def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
@@ -74,17 +70,6 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
 
 
 # Addresses of the explorer
-
-
-def test_links_name_simulations_by_the_values_of_their_axes_and_pairs_by_both_conditions() -> None:
-    page = "../view/index.html#/"
-    assert simulations_link({"n": 8, "prompt": "may_exist"}) == f"{page}?axis.n=8&axis.prompt=may_exist"
-    assert simulations_link({"n": 8}, "agreed") == f"{page}?axis.n=8&outcome=agreed"
-    assert simulations_link({}) == page
-    assert single_link("ab12") == f"{page}game/ab12"
-    address = f"{page}pairs?a.n=8&b.n=4&outcome=agreed"
-    assert pairs_link({"n": 8}, {"n": 4}, "agreed") == pairs_link({"n": 8}, {"n": 4}, "agreed", "agreed") == address
-    assert pairs_link({"n": 8}, {"n": 4}, "agreed", "fast") == f"{address}&outcome.b=fast"
 
 
 def test_no_value_can_leave_its_place_in_the_address() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from parley.files import read_regular
 from support.commands import Parley
 
 
@@ -73,15 +72,3 @@ def test_a_special_file_is_refused_in_one_line(folder: Path, parley: Parley, kin
         assert said.startswith(f"parley: {name}: "), line
         assert any(part in said for part in (kind, "no file or folder", "a folder")), said
         assert not ran.out
-
-
-def test_no_more_is_read_of_a_file_than_may_be_and_to_its_end_whatever_size_it_says(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(b"12345")
-    assert read_regular(path, 5) == b"12345"
-    with pytest.raises(OSError, match="larger than 4 bytes"):
-        read_regular(path, 4)
-    grows = Path("/proc/self/status")  # which says that it has none
-    assert b"VmHWM" in read_regular(grows, 100_000)
-    with pytest.raises(OSError, match="larger than 10 bytes"):
-        read_regular(grows, 10)

@@ -52,7 +52,6 @@ def test_experiments_become_parameters(tmp_path: Path) -> None:
         (silent, ("complete", "silent", "any", "betray")),
         ({"experiment": "byzantine_soft", "defect_prob": 0.5}, ("complete", "none", "any", "betray-0.5")),
         ({**STAR, "adversary_is_hub": True}, ("star", "explicit", "hub", "betray")),
-        ({**STAR, "adversary_is_hub": False}, ("star", "explicit", "spoke", "betray")),
     ]
     for number, (meta, (topology, disclosure, seat, byzantine)) in enumerate(rows):
         game = read(tmp_path / str(number), cheap_talk(["ssss"], adversary=1, **meta))

@@ -29,11 +29,7 @@ def test_a_game_is_what_its_lines_say(tmp_path: Path) -> None:
     assert isinstance(game, ImportedGame)
     assert (game.game, game.parameters, game.number, game.key) == ("stag_hunt", {"rounds": 1}, 7, "one")
     assert (game.players, game.byzantine) == ("model-1+model-2+model-3", "liar")
-    assert [(name, agent.role) for name, agent in game.agents.items()] == [
-        ("agent_1", "honest"),
-        ("agent_2", "honest"),
-        ("agent_3", "byzantine"),
-    ]
+    assert [agent.role for agent in game.agents.values()] == ["honest", "honest", "byzantine"]
     assert game.links == [("agent_1", "agent_2")]
     assert (game.replies[0].system, game.replies[0].user) == ("You hunt.", "Round 1: signal?")
     assert [json.loads(given.entry.text)["word"] for given in game.replies[:3]] == ["stag"] * 3

@@ -32,7 +32,6 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"game": "consensys"}, "'consensus'"),
     ({"grids": [GRID | {"model": "tinny"}]}, "'tiny'"),
     ({"grids": [GRID | {"model": "majorty"}]}, "'majority'"),
-    ({"grids": [GRID | {"byzantine": {"name": "equivocat"}}]}, "'equivocate'"),
     ({"grids": [GRID | {"prompt": "may_exists"}]}, "'may_exist'"),
     ({"grids": [GRID | {"vary": {"topologie": ["ring"]}}]}, "'topology'"),
     ({"parameters": {"topology": {"kind": "erdos_reny"}}}, "'erdos_renyi'"),
@@ -59,11 +58,10 @@ def test_a_misspelled_argument(study_factory: StudyFactory) -> None:
     paths.CONFIG.mkdir()
     Path("config/small.yaml").write_text(Path("small.yaml").read_text())
     for line, close in [
-        ("expand smal.yaml", "'small'"),
+        ("expand smal", "'small'"),
         ("play small.yaml --model majorty", "model=majority"),
         ("prompts --study small.yaml --where prompt=may_exists", "prompt=may_exist"),
         ("prompts --phase vot", "'vote'"),
-        ("policies --game stag-hunt", "'stag_hunt'"),
         ("serve tinny --endpoint x --models models.yaml", "'tiny'"),
         ("calibrate tiny --games deliberation_cott", "'deliberation_cot'"),
     ]:

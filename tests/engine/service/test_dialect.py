@@ -24,7 +24,6 @@ from support.answering import (
     service_entry,
 )
 from support.answering import ask as ask_service
-from support.hearing import heard
 
 TEXT, REASON = said("propose", 11)
 
@@ -83,14 +82,11 @@ def test_one_that_refuses_each_key_in_turn_is_asked_at_last(server: StandInServi
         "max_tokens_key": "max_completion_tokens",
     }
     assert set(server.bodies[-1]) == {"model", "messages", "max_completion_tokens"}
-    server.answer = refusing(["openai temperature"], seedless)
-    assert advised(refused(server, "openai")) == {"preset": "openai", "temperature": False}
 
 
 def test_what_no_dialect_can_change_is_named_or_quoted(server: StandInService) -> None:
     unknown, effort = "Unrecognized request argument supplied: ", {"reasoning_effort": "none"}
     named = [
-        (effort, f"{unknown}reasoning_effort", "; it does not take this reasoning_effort"),
         (effort, "Unsupported value: 'reasoning_effort' does not support 'none'.", "not take this reasoning_effort"),
         ({}, f"{unknown}chat_template_kwargs", "; it takes no chat_template_kwargs: remove them"),
     ]
@@ -237,12 +233,3 @@ def test_tokens_of_reasoning_are_among_those_of_the_completion(server: StandInSe
         server.answer = lambda body, told=told: thinking(body, told)
         found = ask(server.url, {})
         assert (found.completion_tokens, found.reasoning_tokens) == counted, told
-
-
-def test_reasoning_that_is_too_long_makes_a_reply_unusable(server: StandInService) -> None:
-    longest = first_ask().sampling.max_tokens * 256
-    server.answer = lambda body: thinking(body, reasoning="x" * longest)
-    with heard() as lines:
-        assert ask(server.url, {}).finish_reason == "too_large"
-    assert "more than 76,800 characters for 300 tokens" in lines[-1]
-    assert ask(server.url, {"reasoning_tokens": 300}).finish_reason == "stop"

@@ -1,4 +1,4 @@
-"""What agents are told of the form of replies: what is cut from printed prompts, and what ours never show."""
+"""What agents are told of the form of replies: no placeholder, and nothing that is not in the identity."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The network of a simulation and values for single peers in the consensus game; who is shown what is in test_asks.py."""
+"""The network of a consensus game and values for single peers; who is shown what is in test_asks.py."""
 
 import json
 from typing import Any

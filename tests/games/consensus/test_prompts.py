@@ -59,7 +59,7 @@ def test_digests_are_of_the_templates_that_are_used() -> None:
     assert set(swarms) - set(early) == {"honest_turn_vote_on_last_round"}
 
 
-# The stop threshold is told as it is played: how often by whom, in which words, whose ids that changes
+# The stop threshold is told as it is played: how often by whom, in which words
 
 TIMES = {("honest", "propose"): 2, ("honest", "vote"): 2, ("byzantine", "propose"): 1, ("byzantine", "vote"): 0}
 SAID: list[tuple[Any, str, str]] = [

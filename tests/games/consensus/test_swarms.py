@@ -155,7 +155,7 @@ def test_all_leaks_are_the_published_loop(game: tuple[list[list[Said]], int], se
     assert ours == published(replies, honest, len(replies), initial, task)
 
 
-# Names, votes and views
+# Names
 
 
 def test_names_give_roles_away_only_with_the_leak() -> None:

@@ -214,6 +214,7 @@ BAD_MODELS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"m": {"source": REPO, "server_args": {"seed": "--host"}}}, "models.m.server_args.seed: '--host'"),
     ({"m": {"source": REPO, "chat_template_kwargs": {"x": float("nan")}}}, "models.m.chat_template_kwargs", "JSON"),
     ({"majority": {"source": REPO}}, "models.majority", "rename"),
+    ({"same": {"source": REPO}}, "models.same", "rename"),
     (
         {"m": {"source": {"package": "parley-no-such-package", "gguf": "x.gguf"}}},
         "models.m.source",

@@ -81,6 +81,7 @@ def test_what_is_correlated_is_found_sooner() -> None:
     # As correlated as these rates allow: whoever is a success first is one again, or never is.
     assert Rates(0.2, 0.9, 1.0).discordant == pytest.approx((0.0, 0.7))
     assert Rates(0.2, 0.5, -1.0).discordant == pytest.approx((0.2, 0.5))
+    assert Rates(0.8, 0.7, -1.0).discordant == pytest.approx((0.3, 0.2))  # some have to be a success both times
     x, y = np.repeat([1, 1, 0, 0], [5, 2, 3, 7]), np.repeat([1, 0, 1, 0], [5, 2, 3, 7])
     assert correlation(5, 2, 3, 7) == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert correlation(4, 0, 3, 0) == 0  # the first always has it

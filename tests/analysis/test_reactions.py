@@ -21,7 +21,7 @@ from parley.study import Study
 from support.hunting import hunt
 from support.studies import StudyFactory
 
-SEEDS = 24
+SEEDS = 16
 THRESHOLD = StagHuntParameters().archetype_threshold
 
 
@@ -79,12 +79,13 @@ def test_of_the_own_game_they_are_its_metrics() -> None:
     assert same == {name: game.of[name] for name in same}
 
 
+@pytest.mark.slow
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
-    models = ["support.own_policies:Random", "support.own_policies:Rarely", "always_stag", "grim_trigger"]
+    models = ["support.own_policies:Random", "support.own_policies:Rarely", "grim_trigger"]
     played(study_factory, {"model": models, "n": 4, "b": [0, 1]}, rounds=6, from_round=3, seeds=SEEDS)
     table = read_table("small", "reactions").set_index(["model", "what"]).sort_index()
     assert set(table["without"]) == {"b=0"}
-    for blind in ("Random", "Rarely", "always_stag"):
+    for blind in ("Random", "Rarely"):
         of = table.loc[blind]
         assert set(of.loc["detected", ["simulations", "pairs"]]) == {SEEDS}
         # Nobody who looks at nothing can tell the two games apart.
@@ -98,10 +99,10 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
         row = table.loc[("grim_trigger", what)]
         assert (row["value_with"], row["value_without"], row["difference"]) == (1, 0, 1)
         assert (row["only_with"], row["only_without"]) == (SEEDS, 0)
-        assert row["low"] > 0.7
-        assert row["p_holm"] < 1e-5
+        assert row["low"] > 0.6
+        assert row["p_holm"] < 1e-3
     assert table.loc[("grim_trigger", "switched_for_good"), "difference"] == 1
-    assert table.loc[("grim_trigger", "switched_for_good"), "low"] > 0.7  # a share, in all pairs alike
+    assert table.loc[("grim_trigger", "switched_for_good"), "low"] > 0.6  # a share, in all pairs alike
     expected = table.groupby("what")["p"].transform(lambda p: holm(p.to_numpy())).dropna()
     assert list(table["p_holm"].dropna()) == pytest.approx(list(expected), rel=1e-9)  # both are rounded
 

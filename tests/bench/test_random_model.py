@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.random_model import SHAPES, make_model, prompt_texts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -1,7 +1,6 @@
 """Replies, asks, seats: what holds for every game."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from pydantic import BaseModel
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
-from parley.policies import FAILURE_CLASSES, Ask, Sampling
+from parley.policies import FAILURE_CLASSES
 from parley.policies.parsing import parse_reply
 from support.playing import groups
 
@@ -84,16 +83,6 @@ def test_a_reply_that_was_cut_off_or_filtered_is_none_even_if_it_parses() -> Non
             assert failure(text, model, "content_filter") == "refused"
 
 
-def test_replies_are_parsed_strictly_whatever_the_model_says() -> None:
-    class Lax(BaseModel):
-        value: int
-
-    assert {failure(f'{{"value": {value}}}', Lax) for value in ('"5"', "5.0", "true")} == {"invalid_json"}
-    assert failure('{"value": 5}', Lax) is None
-    assert parse_reply(proposal("99"), "stop", HONEST).detail == "value: Input should be less than or equal to 50"
-    assert failure(json.dumps({"k" * 5000: 1})) == "invalid_json"
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["stop", "abstain"]),
     lambda inner: (
@@ -116,31 +105,7 @@ def test_no_text_ever_raises_and_only_the_asked_shape_is_taken(text: str, finish
             assert reply.value.model_dump() == json.loads(text)
 
 
-@given(
-    st.text(max_size=25),
-    st.integers(-60, 110) | st.floats(allow_nan=False) | st.booleans() | st.just("abstain"),
-    st.text(max_size=35),
-)
-def test_a_proposal_is_taken_exactly_when_all_its_parts_are_in_bounds(note: str, value: Any, why: str) -> None:
-    said = {"value": value, "internal_strategy": note, "public_reasoning": why}
-    number = type(value) is int and 0 <= value <= 50
-    for model, allowed in ((HONEST, number), (BYZANTINE, number or value == "abstain")):
-        reply = parse_reply(f" {json.dumps(said)}\n", "stop", model)
-        assert (reply.failure is None) == (len(note) <= 20 and len(why) <= 30 and allowed)
-        assert reply.value is None or reply.value.model_dump() == said
-
-
 # Asks and seats
-
-
-def test_the_digest_of_an_ask_covers_messages_and_sampling() -> None:
-    def an_ask(system: str = "s", user: str = "u", **sampling: Any) -> Ask:
-        chosen = Sampling(**{"temperature": 0.3, "max_tokens": 200, **sampling})
-        return Ask("agent_1", "honest", 1, "vote", system, user, HonestVote, chosen, None)
-
-    others = [an_ask("t"), an_ask(user="t"), an_ask("u", "s"), an_ask(temperature=0.4), an_ask(max_tokens=201)]
-    assert len({ask.digest for ask in (an_ask(), *others)}) == 6
-    assert an_ask().messages == [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
 
 
 def seats(honest: int, byzantine: int, seed: int) -> list[tuple[str, str]]:

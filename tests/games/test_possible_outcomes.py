@@ -5,19 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
-from parley.errors import UsageError
 from parley.games.base import Game, Group, Outcome, new_game
 from parley.games.problems.problem import Problem
 from parley.games.registry import GAMES
-from parley.play.runner import play
 from parley.policies import Ask, Reply
-from parley.policies.kinds import ChosenPolicy, ScriptedPolicy
 from parley.policies.parsing import parse_reply
-from parley.study.prompt_sent import rule_for
 
 ROUNDS: Mapping[str, dict[str, Any]] = {
     "consensus": {"max_rounds": 3, "value_max": 1},
@@ -78,12 +71,9 @@ COOPERATION, PARTIAL, EXPLOITED, DEFECTION = "cooperation", "partial_cooperation
 CASES: list[tuple[str, dict[str, Any], int, int, set[str]]] = [
     ("consensus", {}, 3, 0, {VALID, INVALID, PREMATURE, NONE}),
     ("consensus", {}, 2, 1, {VALID, INVALID, PREMATURE, NONE}),
-    ("consensus", {}, 1, 0, {VALID, INVALID, NONE}),
     ("consensus", {}, 0, 2, {INVALID, NONE}),
     ("consensus", {"value_max": 0}, 2, 1, {VALID, NONE}),
-    ("consensus", {"value_max": 0}, 0, 2, {INVALID, NONE}),
     ("consensus", {"protocol": "swarms"}, 2, 1, {VALID, INVALID, PREMATURE, NONE}),
-    ("consensus", {"protocol": "swarms"}, 0, 2, {INVALID, NONE}),
     ("consensus", {"protocol": "swarms", "value_max": 0}, 2, 0, {VALID, NONE}),
     ("deliberation", {"problems": "arithmetic"}, 2, 1, {RIGHT, WRONG, HUNG}),
     ("deliberation", {"problems": "wason"}, 2, 0, {RIGHT, WRONG, HUNG}),
@@ -91,10 +81,7 @@ CASES: list[tuple[str, dict[str, Any], int, int, set[str]]] = [
     ("stag_hunt", {}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),
     ("stag_hunt", {}, 2, 1, {COOPERATION, EXPLOITED, DEFECTION}),
     ("stag_hunt", {"needed": 3}, 3, 1, {COOPERATION, PARTIAL, EXPLOITED, DEFECTION}),
-    ("stag_hunt", {"needed": 2}, 1, 2, {COOPERATION, EXPLOITED, DEFECTION}),
-    ("stag_hunt", {"needed": 3}, 3, 0, {COOPERATION, EXPLOITED, DEFECTION}),
     ("stag_hunt", {"needed": 1}, 3, 1, {COOPERATION, PARTIAL, DEFECTION}),
-    ("stag_hunt", {"needed": 1}, 1, 1, {COOPERATION, DEFECTION}),
 ]
 
 
@@ -112,48 +99,3 @@ def test_agents_who_say_anything_end_in_each_outcome_that_can_be_and_in_no_other
             if seed > 60 and found == expected:
                 break
         assert found == expected, case
-
-
-# Scripted play of conditions that nobody listed
-
-OPTIONS: Mapping[str, Mapping[str, list[Any]]] = {
-    "consensus": {"value_max": [0, 1, 5], "stop_threshold": [0.66, 1], "protocol": ["paper", "swarms"]},
-    "deliberation": {
-        "problems": ["arithmetic", "wason", "policies"],
-        "theta": ["1/3", 1],
-        "stop_when_unanimous": [True, False],
-        "fewest_honest": [0, 2],
-        "panel_size": [None, 2],
-        "redeliberations": [0, 1],
-    },
-    "stag_hunt": {"needed": ["all", 1, 2, 3], "cheap_talk": [True, False], "history_rounds": [None, 1]},
-}
-
-
-def scripted_policies(game: type[Game], role: str) -> list[ChosenPolicy]:
-    kinds = [kind for kind in game.policies.values() if kind.rule and (not kind.roles or role in kind.roles)]
-    free = [k for k in kinds if not any(field.is_required() for field in k.Parameters.model_fields.values())]
-    return [ChosenPolicy(kind, kind.Parameters()) for kind in free]
-
-
-@pytest.mark.parametrize("name", GAMES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
-@given(data=st.data())
-def test_scripted_play_never_ends_in_an_outcome_that_cannot_be(name: str, data: st.DataObject) -> None:
-    game = GAMES[name]
-    chosen = data.draw(st.fixed_dictionaries({key: st.sampled_from(o) for key, o in OPTIONS[name].items()}))
-    groups = [
-        Group(role, data.draw(st.integers(0, 2)), data.draw(st.sampled_from(scripted_policies(game, role))))
-        for role in ("honest", "honest", "byzantine")
-    ]
-    assume(any(group.count for group in groups))
-    try:
-        parameters = game.Parameters(**in_rounds(name, chosen))
-        game.check(parameters, groups)
-    except (ValueError, UsageError):  # no such condition
-        assume(False)
-    number, prompt = data.draw(st.integers(0, 1000)), next(iter(game.prompts))
-    made = new_game(game, parameters, groups, prompt, number)
-    rules = {seat.name: ScriptedPolicy(rule_for(game, seat)) for seat in made.seats}
-    played = play(f"simulation {number}", made, rules)
-    assert game.class_of(played.outcome.name, played.outcome.detail) in game.possible_outcomes(parameters, groups)

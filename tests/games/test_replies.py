@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 
 from parley.games.base import Game
-from parley.games.replies import FreeText, playing, read_reply
+from parley.games.replies import playing
 from parley.games.stag_hunt.policies import POLICIES
-from parley.play.runner import Exchange, Play, play
+from parley.play.runner import Play, play
 from parley.policies import REPLY_FORMATS, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies.reply_text import labels_first
@@ -66,14 +65,6 @@ def phases(played: Play, agent: str) -> list[tuple[str, int, str | None]]:
     return [(x.ask.phase, x.entry.attempt, x.reply.failure) for x in played.exchanges if x.ask.agent == agent]
 
 
-def test_a_first_step_that_is_cut_off_counts_as_far_as_it_came() -> None:
-    game = new_consensus("h", max_rounds=1, reply_format="two_steps")
-    policy = Answering(finish={"propose_think": "length"})
-    played = run(game, policy)
-    assert phases(played, "agent_1")[:2] == [("propose_think", 0, None), ("propose", 0, None)]
-    assert policy.asks[1].earlier[1] == ("assistant", FREELY)
-
-
 def test_without_a_first_step_there_is_no_second() -> None:
     for free, finish, failure in (
         (FREELY, "content_filter", "refused"),
@@ -90,13 +81,6 @@ def test_without_a_first_step_there_is_no_second() -> None:
         assert played.outcome.trace[0]["proposals"] == {"agent_1": 7, "agent_2": None}
 
 
-def test_when_every_first_step_fails_the_game_goes_on() -> None:
-    told: list[list[Exchange]] = []
-    game = new_consensus("hh", max_rounds=2, reply_format="two_steps", retries=0)
-    play(ID, game, dict.fromkeys(("agent_1", "agent_2"), Answering("")), on_phase=told.append)
-    assert [phase[0].ask.phase for phase in told] == ["propose_think", "vote_think"] * 2
-
-
 def test_scripted_agents_and_code_of_ones_own_answer_in_json_in_one_step() -> None:
     own = ChosenPolicy(PolicyKind("mine:Mine", "", fingerprint="f" * 64), PolicyParameters())
     betrayer = ChosenPolicy(POLICIES["betray"], POLICIES["betray"].Parameters())
@@ -106,15 +90,3 @@ def test_scripted_agents_and_code_of_ones_own_answer_in_json_in_one_step() -> No
             asks = {ask.agent: (ask.reply_format, ask.phase) for ask in next(playing(game))}
             assert asks["agent_1"][0] == ("free" if written == "two_steps" else written)
             assert "agent_3" not in asks or asks["agent_3"] == ("json", "signal")
-
-
-def test_another_format_or_another_first_step_is_another_question() -> None:
-    ask = next(new_consensus("h").play())[0]
-    others = [replace(ask, reply_format="text"), replace(ask, earlier=(("user", "x"),))]
-    others += [replace(ask, earlier=(("user", "y"),))]
-    assert len({other.digest for other in [ask, *others]}) == 4
-
-
-def test_free_text_is_read_as_it_is() -> None:
-    [ask] = next(playing(new_consensus("h", reply_format="two_steps")))
-    assert read_reply(ask, ' {"value": 3} ', "stop").value == FreeText(text=' {"value": 3} ')

@@ -69,35 +69,12 @@ def test_the_hub_is_drawn_and_the_adversary_sits_on_it_or_not(study_factory: Stu
     assert len({tuple(adversaries(game)) for game in spokes}) == 4
 
 
-def test_any_keeps_the_adversary_of_a_seed_and_a_ring_the_order_of_the_agents(study_factory: StudyFactory) -> None:
-    grid = {"model": "grim_trigger", "n": 4, "b": 2, "byzantine": "betray", "prompt": "plain"}
-    without, drawn = hunts(study_factory, grid), hunts(study_factory, grid, seat="any")
-    assert [set(adversaries(g)) for g in games(without)] == [set(adversaries(g)) for g in games(drawn)]
-    study = replaced(study_factory, topology="ring", disclosure="explicit")
-    assert {tuple(game.network.neighbors(0)) for game in games(study)} == {(1, 3)}
-
-
-def test_a_named_seat_and_the_seats_with_most_links(study_factory: StudyFactory) -> None:
-    assert {tuple(adversaries(g)) for g in games(replaced(study_factory, seat="agent_3"))} == {("agent_3",)}
-    path = {"topology": "path", "disclosure": "silent"}
-    for seat, links in (({"degree": "most"}, 2), ({"degree": "fewest"}, 1)):
-        study = replaced(study_factory, 2, **path, seat=seat)
-        assert study.conditions[0].parameters.seat == f"degree-{seat['degree']}"
-        for game in games(study):
-            degrees = {game.network.masks[int(name[-1]) - 1].bit_count() for name in adversaries(game)}
-            assert degrees == {links}
-    listed = {"kind": "edges", "edges": [[2, 1], [2, 3], [2, 4]]}
-    study = replaced(study_factory, topology=listed, disclosure="silent", seat={"degree": "most"})
-    assert {tuple(adversaries(g)) for g in games(study)} == {("agent_2",)}
-
-
 def test_seats_that_are_not_there_are_refused(study_factory: StudyFactory) -> None:
     refused: list[tuple[dict[str, Any], int, str]] = [
         ({"seat": "hub"}, 1, "seat: hub: topology complete has none; use star"),
         ({"seat": "hub", **STAR}, 2, "has room for 1, and there are 2"),
         ({"seat": "agent_5"}, 1, "name agent_1 to agent_4"),
         ({"seat": "middle"}, 1, "must be hub, spoke, any, agent_N"),
-        ({"seat": None}, 1, "replaces_honest: needs to know whose seats"),
         ({}, 5, "5 agents cannot replace 4"),
     ]
     for parameters, b, named in refused:

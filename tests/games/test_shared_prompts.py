@@ -21,12 +21,6 @@ def test_the_longest_place_is_taken_and_braces_of_json_stay() -> None:
     assert fill('{"value": {a}}\n{\n}', {"a": 3}) == '{"value": 3}\n{\n}'
 
 
-def test_a_word_in_braces_without_a_value_is_an_error() -> None:
-    for doubled in (False, True):
-        with pytest.raises(KeyError, match="b"):
-            fill("{a} {b}", {"a": 1}, doubled=doubled)
-
-
 class Greeting(Prompts[GameParameters]):
     phases = ("hello",)
 

@@ -3,9 +3,7 @@
 from collections.abc import Generator
 
 import numpy as np
-import pytest
 
-from parley.errors import UsageError
 from parley.games import Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, ReplyModel, Sampling, new_game
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
@@ -54,25 +52,3 @@ def test_what_it_leaves_unsaid_has_a_default() -> None:
     game.check(CoinParameters(), groups)
     names = game.seat_names(CoinParameters(), ["honest"] * 3, np.random.default_rng(0))
     assert sorted(names) == ["agent_1", "agent_2", "agent_3"]
-
-
-def test_its_prompts_are_its_own() -> None:
-    prompts = MatchingCoinsGame.prompts
-    assert list(prompts) == ["plain"]
-    assert prompts.digests("plain", ["honest"], CoinParameters()) == {}
-    with pytest.raises(UsageError):
-        prompts.template("plain", "honest", "show", "user")
-
-
-def test_it_shows_its_outcomes() -> None:
-    shown = MatchingCoinsGame.evidence
-    assert [(spec.name, spec.kind) for spec in shown.figures] == [
-        ("outcome_rates", "rates"),
-        ("outcomes_by_byzantine", "stacked"),
-    ]
-    assert all(shown.shows(spec, CoinParameters(), []) for spec in shown.figures)
-    assert shown.series({}, []) == shown.sweep({}) == shown.of_agents({}) == {}
-    assert not shown.transcript({}, [])
-    for told in (shown.trajectory, shown.timeline):
-        with pytest.raises(NotImplementedError, match="Evidence"):
-            told({}, [])

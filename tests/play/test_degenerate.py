@@ -123,7 +123,7 @@ def test_each_reply_has_its_class(asks: dict[str, Ask]) -> None:
         (json.dumps(public(LOOP))[:-3], "length", "repetition"),
         ('{"internal_strategy": "Move tow', "length", "cut_off"),
         ("", "length", None),  # the prompt did not fit the context
-        ("I cannot do that", "content_filter", None),
+        ("...", "content_filter", None),  # a refusal, which a service cut
     ]:
         assert class_of(asks["propose"], text, reason) == expected, text
 

@@ -210,7 +210,11 @@ BAD_MODELS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"m": {"source": REPO, "dtyp": "float16"}}, "models.m.dtyp", "'dtype'"),
     ({"m": {"source": REPO | {"revision": "main"}}}, "models.m.source.revision: 'main'"),
     ({"m": {"source": REPO, "dtype": "int4"}}, "models.m.dtype: 'int4'"),
+    ({"m": {"source": REPO, "server_args": {"seed": 10**19}}}, "models.m.server_args.seed", "18 digits"),
+    ({"m": {"source": REPO, "server_args": {"seed": "--host"}}}, "models.m.server_args.seed: '--host'"),
+    ({"m": {"source": REPO, "chat_template_kwargs": {"x": float("nan")}}}, "models.m.chat_template_kwargs", "JSON"),
     ({"majority": {"source": REPO}}, "models.majority", "rename"),
+    ({"same": {"source": REPO}}, "models.same", "rename"),
     (
         {"m": {"source": {"package": "parley-no-such-package", "gguf": "x.gguf"}}},
         "models.m.source",

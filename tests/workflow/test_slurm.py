@@ -63,8 +63,10 @@ def test_without_an_answer_a_run_on_slurm_alone_is_stopped(answers: list[str | E
     answers += [FAILED]
     with pytest.raises(ParleyError, match="squeue does not answer"):
         wait_for_former_jobs("demo", True, seconds=0.0)
+    answers[:] = [FAILED, "", ""]
     assert not wait_for_former_jobs("demo", False, seconds=0.0)
-    answers[0] = FileNotFoundError("squeue")  # without SLURM there is nothing to wait for
+    assert answers == ["", ""]  # it is asked once
+    answers[:] = [FileNotFoundError("squeue")]  # without SLURM there is nothing to wait for
     assert not wait_for_former_jobs("demo", True)
 
 

@@ -3,16 +3,14 @@
 import hashlib
 from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.prompts import FOLDER, PROMPTS, share_text
+from parley.games.consensus.prompts import FOLDER, share_text
 from parley.policies import Ask
-from parley.study.condition import Simulation
 from parley.study.prompt_sent import asked
 from support.playing import new_consensus
 from support.studies import StudyFactory
@@ -37,22 +35,6 @@ SWARMS_SHA256 = {
     "byzantine_prompt": "2b9fc66218ad04f1911a95fc3258a655b028b38bfe6f6b31eb0c79b9d28f63fd",
     "round_prompt": "6c0b192f321630448e2f0c514c9f493b4271d0f05ed5022c8c4be5e9ebf05aef",
 }
-# Of each prompt, role, phase and part the template; the two prompts differ in what honest agents are told first.
-FIGURES = {
-    ("byzantine", "propose", "system"): ("fig05", "fig05"),
-    ("byzantine", "propose", "user"): ("fig06", "fig06"),
-    ("byzantine", "vote", "user"): ("fig07", "fig07"),
-    ("byzantine", "vote", "system"): ("fig08", "fig08"),
-    ("honest", "propose", "user"): ("fig09", "fig09"),
-    ("honest", "vote", "user"): ("fig10", "fig10"),
-    ("honest", "propose", "system"): ("fig11", "fig12"),
-    ("honest", "vote", "system"): ("fig13", "fig14"),
-    ("honest", "turn", "system"): ("honest_prompt", "cooperative_prompt"),
-    ("byzantine", "turn", "system"): ("byzantine_prompt", "byzantine_prompt"),
-    ("honest", "turn", "user"): ("round_prompt", "round_prompt"),
-    ("byzantine", "turn", "user"): ("round_prompt", "round_prompt"),
-}
-KEYS = [(prompt, *key) for key in FIGURES for prompt in ("may_exist", "none_exist")]
 
 
 def test_the_templates_are_the_published_ones() -> None:
@@ -60,27 +42,6 @@ def test_the_templates_are_the_published_ones() -> None:
         found = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.txt")}
         found.pop("vote_on_last_round", None)  # the one sentence of our own
         assert found == expected
-
-
-def test_each_prompt_comes_from_its_figure() -> None:
-    known = {(prompt, *name.split("_", 2)) for prompt, names in PROMPTS.variants.items() for name in names}
-    assert {key for key in known if key[-1] != "vote_on_last_round"} == set(KEYS)
-    for prompt, role, phase, part in KEYS:
-        path = PROMPTS.variants[prompt][f"{role}_{phase}_{part}"]
-        assert isinstance(path, Path)
-        assert path.name.startswith(FIGURES[role, phase, part][prompt == "none_exist"])
-        text = PROMPTS.template(prompt, role, phase, part, early_vote=True)
-        assert text + "\n" == path.read_text(encoding="utf-8")
-        ours = PROMPTS.template(prompt, role, phase, part).removeprefix(text)
-        assert bool(ours) == ((phase, part) == ("turn", "system"))
-
-
-def test_an_unknown_prompt_is_a_usage_error() -> None:
-    for place, word in enumerate(("unknown", "leader", "chat", "assistant")):
-        key = ["may_exist", "honest", "vote", "system"]
-        key[place] = word
-        with pytest.raises(UsageError, match=r"^no prompt for "):
-            PROMPTS.template(*key)
 
 
 def test_digests_are_of_the_templates_that_are_used() -> None:
@@ -96,19 +57,15 @@ def test_digests_are_of_the_templates_that_are_used() -> None:
     }
     assert swarms.items() >= early.items()
     assert set(swarms) - set(early) == {"honest_turn_vote_on_last_round"}
-    byzantine = digests("byzantine", protocol="swarms", leaks=["early_vote"])
-    assert set(byzantine) == {"byzantine_turn_system", "byzantine_turn_user"}
 
 
-# The stop threshold is told as it is played: how often by whom, in which words, whose ids that changes
+# The stop threshold is told as it is played: how often by whom, in which words
 
 TIMES = {("honest", "propose"): 2, ("honest", "vote"): 2, ("byzantine", "propose"): 1, ("byzantine", "vote"): 0}
 SAID: list[tuple[Any, str, str]] = [
     (0.5, "50%+", "50%"),
-    ("1/2", "50%+", "50%"),
     (0.665, "66.5%+", "66.5%"),
     ("2/3", "2/3+", "two-thirds"),
-    ("5/6", "5/6+", "5/6"),
     (1, "100%", "100%"),
     (0.66, "66%+", "66%"),
 ]
@@ -142,37 +99,12 @@ def test_every_prompt_tells_the_threshold_that_is_played(prompt: str) -> None:
 def test_what_prompts_cannot_say_is_refused(study_factory: StudyFactory) -> None:
     said = {
         "1/2": "50%",
-        "7/8": "87.5%",
         "1/3": "1/3",
-        "19/20": "95%",
         "11/19": "11/19",
         "11/21": None,
-        "1/10000": None,
     }
     assert {share: share_text(Fraction(share)) for share in said} == said
     for threshold in (0.123456, 0.6667, "22/31", "1/3000"):
         with pytest.raises(UsageError, match=r"grids\[0\]: stop_threshold: 0\.\d+: .*2/3") as caught:
             study_factory({"vary": {"stop_threshold": [0.5, threshold]}})
         assert "\n" not in str(caught.value)
-
-
-def test_ids_change_where_agents_read_something_else(study_factory: StudyFactory) -> None:
-    """The hashes are those of the version that said 66% whatever was played; scripted agents at 2/3 keep theirs."""
-    before = {
-        ("tiny", 0.66): "f0daf082c7da5aed",
-        ("majority", 0.66): "925a9c9ba4729101",
-        ("majority", "2/3"): "5299e860af49eded",
-        ("tiny", "2/3"): "57fa963772b08619",
-        ("tiny", 0.5): "c49212113b901491",
-        ("majority", 0.5): "deb95a6207819224",
-    }
-    models = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}}}
-    kept = []
-    for (model, threshold), identity in before.items():
-        parameters = {"stop_threshold": threshold, "max_rounds": 3}
-        [condition] = study_factory({"model": model, "b": 1}, models=models, parameters=parameters).conditions
-        kept += [(model, threshold)] * (condition.identity[:16] == identity)
-        if (model, threshold) == ("majority", "2/3"):
-            told = systems(asked(Simulation(condition, 0).game(), 0, last_round=1))
-            assert "66%+ of ALL agents" in told["honest", "propose"]
-    assert kept == [("tiny", 0.66), ("majority", 0.66), ("majority", "2/3")]

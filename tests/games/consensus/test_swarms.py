@@ -11,19 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley import paths
 from parley.errors import UsageError
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.prompts import FOLDER, PROMPTS
-from parley.play.record import read_summary, read_trace
+from parley.games.consensus.prompts import FOLDER
+from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.show import study_files, write_study
 from parley.play.simulate import simulate
 from parley.policies import Reply
 from parley.study import load_study
-from support.playing import groups, new_consensus
-from support.playthrough import by_hand
+from support.playing import groups
 from support.studies import StudyFactory
 
 ALL = ("names", "missing_value", "early_vote")
@@ -157,7 +155,7 @@ def test_all_leaks_are_the_published_loop(game: tuple[list[list[Said]], int], se
     assert ours == published(replies, honest, len(replies), initial, task)
 
 
-# Names, votes and views
+# Names
 
 
 def test_names_give_roles_away_only_with_the_leak() -> None:
@@ -169,100 +167,34 @@ def test_names_give_roles_away_only_with_the_leak() -> None:
         tuple(f"agent_{k}" for k in range(1, 5))
     }
     assert {[agent.honest for agent in game.agents].index(False) for game in neutral} == {0, 1, 2, 3}
-    assert [agent.name for agent in swarms_game("h" * 11).agents][8:] == ["agent_9", "agent_10", "agent_11"]
-    with_names, without = (swarms_game("hhhb", 3, *leaks).honest for leaks in (("names",), ()))
-    assert sorted(a.initial_value or 0 for a in with_names) == sorted(a.initial_value or 0 for a in without)
-
-
-def test_the_values_of_as_many_rounds_may_end_the_game_with_the_leak_and_without() -> None:
-    """Agents agree in round `agreed` and vote to stop as soon as their votes are about that."""
-    go, stop = [[{"value": 42, "vote": vote}] * 3 for vote in ("continue", "stop")]
-    apart = [{"value": value, "vote": "continue"} for value in (20, 42, 18)]
-    for leaks, agreed in ((leaks, agreed) for leaks in ((), ("early_vote",)) for agreed in (1, 2, 3, 4)):
-        rounds = [*[apart] * (agreed - 1), stop if leaks else go, stop]
-        game = new_consensus("hhh", protocol="swarms", leaks=leaks, max_rounds=3)
-        played = by_hand(game, {f"{number} turn": said for number, said in enumerate(rounds, 1)})
-        ended = ("valid_consensus", agreed) if agreed < 4 else ("no_consensus", 3)
-        assert (played.outcome.name, played.outcome.rounds - (not leaks)) == ended
-        last = 3 if leaks else 4  # the rounds that are played are those that agents are told of
-        assert all(f"or after {last} rounds." in exchange.ask.system for exchange in played.exchanges)
-
-
-def test_a_figure_leaves_out_a_value_that_was_never_applied() -> None:
-    go, stop = [{"value": 42, "vote": vote} for vote in ("continue", "stop")]
-    moves = {"1 turn": [go, go, go, {"value": "abstain"}], "2 turn": [stop, stop, stop, {"value": 7}]}
-    outcome = by_hand(new_consensus("hhhb", protocol="swarms"), moves).outcome.as_json()
-    drawn = ConsensusGame.evidence.trajectory(outcome, outcome["trace"])
-    assert dict(drawn.series) == {f"agent_{k + 1}": [(0, v), (1, 42), (2, 42)] for k, v in enumerate((20, 42, 18))}
-    assert drawn.stopped == 2
 
 
 # Studies
 
 
-def test_leaks_are_an_axis_with_readable_names(study_factory: StudyFactory) -> None:
-    values = [[], ["names"], ["missing_value"], ["early_vote"], list(ALL)]
-    study = study_factory({"vary": {"leaks": values}}, parameters=SWARMS)
-    names = ["none", "names", "missing_value", "early_vote", "early_vote+missing_value+names"]
-    assert [condition.axes["leaks"] for condition in study.conditions] == names
-    assert len({condition.identity for condition in study.conditions}) == 5
-    again = study_factory({"vary": {"leaks": [list(reversed(ALL))]}}, parameters=SWARMS)
-    assert again.conditions[0].identity == study.conditions[4].identity  # whatever the order
-
-
-def test_tasks_are_an_axis_named_by_their_last_words(study_factory: StudyFactory) -> None:
-    study = study_factory({"vary": {"task": ["Agree on a TIP!", "Agree on a well-known price."]}}, parameters=SWARMS)
-    assert [condition.axes["task"] for condition in study.conditions] == ["a-tip", "well-known-price"]
-    with pytest.raises(UsageError, match="duplicate condition"):
-        study_factory({"vary": {"task": ["Agree on a tip.", "Disagree on a tip."]}}, parameters=SWARMS)
+def test_the_order_of_leaks_changes_nothing(study_factory: StudyFactory) -> None:
+    written = (list(ALL), list(reversed(ALL)))
+    one, two = (study_factory({"vary": {"leaks": [leaks]}}, parameters=SWARMS).conditions[0] for leaks in written)
+    assert one.axes["leaks"] == "early_vote+missing_value+names"
+    assert one.identity == two.identity
 
 
 def test_the_protocol_can_be_an_axis(study_factory: StudyFactory) -> None:
     study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
     assert [c.axes["protocol"] for c in study.conditions] == ["paper", "swarms"]
     assert [c.parameters.model_dump()["max_rounds"] for c in study.conditions] == [50, 10]
-    only = study_factory({"vary": {"protocol": ["swarms"]}}, parameters={"leaks": ["names"]})
-    assert only.conditions[0].parameters.model_dump()["leaks"] == ["names"]
     with pytest.raises(UsageError, match=r"parameters: .*leaks has no effect"):
         study_factory({"vary": {"protocol": ["paper", "swarms"]}}, parameters={"leaks": ["names"]})
-    with pytest.raises(UsageError, match="parameters: max_rounds: 0"):
-        study_factory({"vary": {"protocol": ["swarms"]}}, parameters={"max_rounds": 0})
 
 
-def test_a_changed_template_changes_the_identity_where_it_is_used(
-    study_factory: StudyFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def identities() -> list[str]:
-        study = study_factory({"vary": {"protocol": ["paper", "swarms"]}})
-        return [condition.identity for condition in study.conditions]
-
-    before = identities()
-    other = tmp_path / "round_prompt.txt"
-    other.write_text("changed\n")
-    changed = {**PROMPTS.variants["may_exist"], "honest_turn_user": other}
-    monkeypatch.setattr(PROMPTS, "variants", {**PROMPTS.variants, "may_exist": changed})
-    assert [a == b for a, b in zip(identities(), before, strict=True)] == [True, False]
-
-
-@pytest.mark.parametrize("leaks", [[], list(ALL)])
-def test_a_recorded_game_replays_and_its_study_can_be_written_again(
-    study_factory: StudyFactory, leaks: list[str]
-) -> None:
-    vary = {"leaks": [leaks], "protocol": ["swarms"], "task": ["Agree on a tip."]}
+def test_a_recorded_game_replays_and_its_study_can_be_written_again(study_factory: StudyFactory) -> None:
+    vary = {"leaks": [list(ALL)], "protocol": ["swarms"], "task": ["Agree on a tip."]}
     study = study_factory({"honest": 3, "b": 1, "byzantine": "random", "vary": vary}, parameters={"max_rounds": 4})
     [simulation] = study.simulations()
     record = simulation.record(study.name)
     simulate(study, record, (), 1.0)
     assert replay(record).difference is None
     summary = read_summary(record)
-    assert set(summary.simulation["prompt_digests"]) >= {"honest_turn_system", "byzantine_turn_user"}
-    assert len(read_trace(record)) == summary.outcome["rounds"]
     [written, *_] = write_study(study_files(record, summary), Path("again.yaml"))
     [again] = load_study(written).simulations()
     assert (again.id, again.condition.path) == (simulation.id, simulation.condition.path)
-
-
-def test_the_studies_that_come_with_parley_are_read() -> None:
-    for name, conditions, simulations in (("swarms", 7, 70), ("swarms-demo", 14, 68)):
-        study = load_study(paths.study_file(name))
-        assert (len(study.conditions), len(list(study.simulations()))) == (conditions, simulations)

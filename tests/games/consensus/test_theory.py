@@ -1,7 +1,4 @@
-"""Where theory knows the answer: every simulation of scripted agents ends so (docs/explanation/theory.md).
-
-That values flood a network within its diameter is in test_network.py.
-"""
+"""Where theory knows the answer: every simulation of scripted agents ends so (docs/explanation/theory.md)."""
 
 from fractions import Fraction
 from typing import Any

@@ -19,7 +19,6 @@ from support.playing import scripted_policies
 from support.playthrough import simulation_of
 
 EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")
-CHOICES = Problem("library", "policies", "What first?", None, ("Open on Sundays", "Buy more books", "Lend tools"))
 
 
 def chosen(name: str, **given: Any) -> ChosenPolicy:
@@ -58,54 +57,19 @@ def test_a_solver_is_right_conforms_and_recognizes_by_its_chances() -> None:
         assert said("solver", seen, **given)["answer"] == "17", given
 
 
-def test_a_solver_chooses_among_policies_and_conforms() -> None:
-    seen = {tuple(said("solver", view(0, None, CHOICES), seed)["policies"]) for seed in range(50)}
-    assert len(seen) > 3
-    assert () not in seen
-    liked = ("lend tools",)
-    conforming = said("solver", view(1, ("buy more books",), CHOICES, a=liked, b=liked), conformity=1)
-    assert conforming["policies"] == [*liked]
-
-
-def test_a_random_adversary_is_never_right_and_changes_its_mind() -> None:
-    answers = {said("random", view(), seed)["answer"] for seed in range(50)}
-    assert "18" not in answers
-    assert len(answers) > 1
-
-
 def test_a_persuader_whose_wrong_answer_nobody_hears_is_refused() -> None:
-    for after, turns, named in (
-        (0, 1, "raise turns to 2"),
-        (1, 2, "lower it to 0 or less, or raise turns to 3"),
-        (9, 2, "raise turns to 11"),
-    ):
-        assert named in chosen("persuader", after=after).misfit(DeliberationParameters(turns=turns)), (after, turns)
-    for after, turns in ((0, 2), (1, 3)):
-        assert chosen("persuader", after=after).misfit(DeliberationParameters(turns=turns)) == ""
+    assert "raise turns to 2" in chosen("persuader", after=0).misfit(DeliberationParameters(turns=1))
+    assert chosen("persuader", after=0).misfit(DeliberationParameters(turns=2)) == ""
 
 
-def council(n: int, b: int, byzantine: Any, turns: int = 4, hears: str = "all", **solver: Any) -> Simulation:
+def council(n: int, b: int, byzantine: Any, **solver: Any) -> Simulation:
     grid = {"model": {"name": "solver", **solver}, "n": n, "b": b} | ({"byzantine": byzantine} if b else {})
-    return simulation_of("deliberation", grid, {"turns": turns, "hears": hears, "stop_when_unanimous": False})
+    return simulation_of("deliberation", grid, {"turns": 4, "stop_when_unanimous": False})
 
 
 def outcome_of(simulation: Simulation) -> Outcome:
     game = simulation.game()
     return play(simulation.id, game, scripted_policies(simulation, game)).outcome
-
-
-def test_what_a_persuader_pushes_last_is_heard_by_somebody() -> None:
-    """At the limit that is allowed: `after` is two less than the turns."""
-    for hears in ("all", "neighbor"):
-        persuader = {"name": "persuader", "after": 1}
-        simulation = council(3, 1, persuader, turns=3, hears=hears, accuracy=1, conformity=1)
-        game: Any = simulation.game()
-        outcome = outcome_of(simulation)
-        heard = []
-        for before, entry in zip(outcome.trace, outcome.trace[1:], strict=False):
-            heard.append({before["answers"][name] for names in entry["heard"].values() for name in names})
-        right = game.problem.answer
-        assert heard == [{right}, {right}, {right, game.target}]
 
 
 def test_agents_who_always_know_never_hang_and_conformists_follow_a_stubborn_majority() -> None:

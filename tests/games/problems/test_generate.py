@@ -43,11 +43,6 @@ def test_a_calculation_has_integers_all_the_way_and_the_answer_of_its_grammar(
     assert all(2 <= int(number) < 10**digits for number in re.findall(r"[0-9]+", text[1]))
 
 
-def test_all_operations_occur() -> None:
-    questions = "".join(arithmetic("a", 3, 2, np.random.default_rng(seed)).question for seed in range(50))
-    assert all(f" {operation} " in questions for operation in "+-*/")
-
-
 @given(st.integers(0, 10**6))
 def test_wason_shows_one_card_of_each_kind_and_the_vowel_and_the_odd_one_are_right(seed: int) -> None:
     problem = wason("w", np.random.default_rng(seed))
@@ -56,9 +51,3 @@ def test_wason_shows_one_card_of_each_kind_and_the_vowel_and_the_odd_one_are_rig
     assert [len(cards) for cards in found.values()] == [1, 1, 1, 1]
     assert problem.answer == ",".join(found["odd"] + found["vowel"])
     assert ", ".join(problem.options) in problem.question
-
-
-def test_the_cards_are_in_any_order() -> None:
-    firsts = {wason("w", np.random.default_rng(seed)).options[0] for seed in range(60)}
-    assert any(card in "AEIOU" for card in firsts)
-    assert any(card.isdigit() for card in firsts)

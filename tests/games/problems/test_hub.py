@@ -58,12 +58,6 @@ def test_only_the_files_of_the_split_are_fetched_at_the_revision_and_once(
     assert [call["local_files_only"] for call in fake.calls] == [True]
 
 
-def test_a_cache_with_other_files_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = use(monkeypatch, FakeHub(tmp_path, cached=True))
-    hub.download("openai/gsm8k", REVISION, PATTERNS)
-    assert [call["local_files_only"] for call in fake.calls] == [True, False]
-
-
 def test_without_a_network_the_error_is_one_line_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,12 +67,3 @@ def test_without_a_network_the_error_is_one_line_with_the_remedy(
     for named in ("openai/gsm8k at 01234567: no route;", "check the network", "give its folder as path"):
         assert named in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_source_on_the_hub_is_the_same_as_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = use(monkeypatch, FakeHub(tmp_path))
-    there = sources.Gsm8k(repo="openai/gsm8k", revision=REVISION)
-    here = sources.Gsm8k(path=str(tmp_path))
-    assert there.problem(0).answer == "2"
-    assert there.model_dump() == here.model_dump()
-    assert len(fake.calls) == 2  # asked once in a process: the cache, then the network

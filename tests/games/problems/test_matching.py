@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.matching import MATCHING, normal_policy
+from parley.games.problems.matching import normal_policy
 
 SAME = [
     *("Close on Mondays", " Close  on\nMondays ", "Close on Mondays.", "- Close on Mondays", "1. Close on Mondays"),
@@ -32,7 +32,3 @@ def test_the_normal_form_is_its_own_normal_form(text: str) -> None:
 
 def test_what_has_no_words_or_is_far_too_long_has_no_normal_form() -> None:
     assert normal_policy(" - . ") == normal_policy("x" * 1_001) == normal_policy("ﷺ" * 900) == ""
-
-
-def test_the_rule_has_the_name_that_games_record() -> None:
-    assert MATCHING == "nfkc-casefold-v1"

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.games.problems.numbers import MAX_DIGITS, read_number
@@ -16,15 +16,12 @@ READ = {  # by the number that is read
         "18 = 18.0", "18. So the answer is 18.", "9 * 2 = 18", "18 (18.00)", "The answer is 9 * $2 = $18.",
         "(4 + 5) * 2 = 9 * 2 = 18", "The answer – 18", "The answer—18—is right",
     ],
-    "-6": ["-3 x 2 = -6"],
     "120021": ["The answer is 120,021 (one hundred and twenty thousand twenty-one)."],
     "-5": ["–5", "\u22125", "minus 5", "negative 5 dollars", "-$5", "$-5", "x = –5", "- 5", "**-5**"],
     "-18": ["Final answer: -18"],
     "20": ["US$20", "20kg", "€ 20"],
     "2469/2": ["$1,234.50"],
     "1/2": ["$.50", "½", ".5"],
-    "540": ["540 m", "It is 540 m."],
-    "50": ["50%"],
     "3/2": ["1½", "1\\frac{1}{2}"],
     "3/4": ["3⁄4"],
     "-3/2": ["-1 1/2"],
@@ -33,11 +30,8 @@ READ = {  # by the number that is read
     "3/2000": ["1.5 × 10^{-3}"],
     "1/1000": ["1E-3"],
     "3500000": ["$ 3.5 million"],
-    "300": ["3 hundred"],
-    "1234": ["1{,}234"],
     "1234567": ["1\u00a0234\u202f567"],
     "617/500": ["1.234"],
-    "7": ["007"],
     "0": ["-0"],
 }  # fmt: skip
 UNREADABLE = [
@@ -91,19 +85,6 @@ def forms(value: Fraction) -> list[str]:
 def test_a_fraction_in_any_form_is_read_as_itself(value: Fraction) -> None:
     found = {form: read_number(form) for form in forms(value)}
     assert found == dict.fromkeys(found, str(value))
-
-
-@given(st.decimals(-(10**9), 10**9, allow_nan=False, allow_infinity=False, places=6))
-def test_a_decimal_is_read_as_itself(value: object) -> None:
-    assert read_number(f"{value:,f}") == read_number(f"${value:f}".replace("$-", "-$")) == str(Fraction(str(value)))
-
-
-@settings(max_examples=40)
-@given(_fractions, _fractions)
-def test_two_numbers_are_none(one: Fraction, other: Fraction) -> None:
-    for between in (" or ", " and ", ", then ", " to ", "; "):
-        expected = str(one) if one == other and between == "; " else None
-        assert read_number(f"{one}{between}{other}") == expected, between
 
 
 _alphabet = st.sampled_from(

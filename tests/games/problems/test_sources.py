@@ -6,13 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.errors import UsageError
-from parley.games.problems.problem import Problem
 from parley.games.problems.sources import ProblemSource
 from parley.text.yamlfile import is_slug, validated
 
@@ -82,23 +78,14 @@ def test_the_label_tells_kind_and_what_is_not_as_usual_and_can_stand_in_a_path(e
 REFUSED: list[tuple[Any, str]] = [
     ("gsm", "study.yaml: problems: 'gsm': unknown problems; did you mean 'gsm8k'?"),
     *(({"path": "x"}, "problems: {'path': 'x'}: unknown"), (["arithmetic"], "problems: ['arithmetic']: unknown")),
-    (7, "problems: 7: unknown problems; choose one of: "),
     *((kind, f"problems: {{'kind': '{kind}'}}: add path, or repo and revision") for kind in ("gsm8k", "delidata")),
     ({"kind": "gsm8k", "repo": "a/b"}, "repo and revision belong together"),
     ({"kind": "gsm8k", "repo": "a/b", "revision": "main"}, "problems.revision: 'main'"),
     ({"kind": "gsm8k", "repo": "a/b", "revision": "0" * 40, "path": "x"}, "two places"),
-    ({"kind": "gsm8k", "path": "x", "split": "dev"}, "problems.split: 'dev'"),
-    ({"kind": "gsm8k", "path": "x", "sha256": "0"}, "problems.sha256: '0'"),
-    ({"kind": "arithmetic", "steps": 7}, "problems.steps: 7"),
-    ({"kind": "arithmetic", "digits": True}, "problems.digits: True"),
     ({"kind": "arithmetic", "version": 2}, "problems.version: 2"),
-    ({"kind": "arithmetic", "order": -1}, "problems.order: -1"),
     ({"kind": "wason", "path": "x"}, "problems.path: unknown key; known keys are: kind, order, first, version"),
-    ({"kind": "wason", "first": 0}, "problems.first: 0"),
-    ({"kind": "gsm8k", "path": "~nobody-of-this-name/x"}, "~nobody-of-this-name/x: no such file or folder"),
     *(({"kind": kind, "path": "nul\0"}, "no such file or folder") for kind in ("gsm8k", "delidata", "policies")),
     ({"kind": "gsm8k", "path": "x" * 3_000}, "no such file or folder; relative paths start at"),
-    ({"kind": "policies", "path": "nowhere.yaml"}, "nowhere.yaml: no such file or folder"),
 ]
 
 
@@ -107,25 +94,7 @@ def test_what_is_no_source_is_refused_in_one_line() -> None:
         assert named in refused(written), written
 
 
-def test_the_schema_accepts_what_is_accepted(every_kind: dict[str, Any]) -> None:
-    validator = Draft202012Validator(Parameters.model_json_schema())
-    for written in every_kind.values():
-        assert list(validator.iter_errors({"problems": written})) == []
-    assert list(validator.iter_errors({"problems": {"kind": "arithmetic", "step": 3}})) != []
-
-
 # Which problem a seed has
-
-
-def test_every_kind_gives_problems_of_its_kind_that_are_read_back(every_kind: dict[str, Any]) -> None:
-    for written in every_kind.values():
-        source = read(written)
-        source.check()
-        for seed in range(12):
-            problem = source.problem(seed)
-            assert problem.kind == source.problem_kind
-            assert Problem.from_json(json.loads(json.dumps(problem.as_json()))) == problem
-            assert read(written).problem(seed) == problem
 
 
 def test_seeds_go_through_all_problems_once_and_then_begin_again(gsm8k: Path) -> None:
@@ -147,17 +116,6 @@ def test_first_is_the_beginning_of_the_same_order(gsm8k: Path) -> None:
     generated = read({"kind": "wason", "first": 3})
     assert generated.size == 3
     assert generated.problem(4) == generated.problem(1) == read("wason").problem(1)
-
-
-@given(st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1))
-def test_a_generated_problem_depends_on_order_and_seed_alone(order: int, seed: int) -> None:
-    source = read({"kind": "arithmetic", "order": order})
-    assert source.size is None
-    assert source.problem(seed).id == f"arithmetic-{order}-{seed}"
-    assert source.problem(seed) == SOURCE.validate_python(source.model_dump(mode="json")).problem(seed)
-    assert source.problem(seed).question != read({"kind": "arithmetic", "order": order + 1}).problem(
-        seed
-    ).question or (order == 10**9 - 1)
 
 
 def test_generated_problems_stay_as_they_are() -> None:
@@ -193,15 +151,6 @@ def test_identity_is_what_the_file_holds_not_where_or_how(gsm8k: Path, tmp_path:
     other.write_text(text.replace("#### 3", "#### 33"))
     os.utime(other, (0, 0))
     assert read({"kind": "gsm8k", "path": str(other)}).model_dump() != first
-
-
-def test_a_file_that_changes_is_loaded_again(gsm8k: Path) -> None:
-    source = read({"kind": "gsm8k", "path": str(gsm8k)})
-    assert (source.size, source.report()) == (10, {"rows": 10, "used": 10})
-    assert read("arithmetic").report() == {}
-    with (gsm8k / "test.jsonl").open("a") as file:
-        file.write('{"question": "How many more?", "answer": "#### 1"}\n')
-    assert source.size == 11
 
 
 def test_the_problems_that_a_study_names_are_checked(gsm8k: Path) -> None:

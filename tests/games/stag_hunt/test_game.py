@@ -7,18 +7,15 @@ import pytest
 from parley.errors import UsageError
 from parley.games.base import Group, new_game
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.games.stag_hunt.parameters import PRESETS, StagHuntParameters
-from parley.games.stag_hunt.policies import POLICIES
-from parley.policies.kinds import BY_MODEL, ChosenPolicy, PolicyKind, PolicyParameters
+from parley.games.stag_hunt.parameters import StagHuntParameters
 from support.hunting import hunt
 from support.studies import StudyFactory
 
-EVIDENCE = StagHuntGame.evidence
 PAPER: dict[str, Any] = {"rules": "published"}
 
 
-def agents(honest: int, byzantine: int = 0, policy: ChosenPolicy = BY_MODEL) -> list[Group]:
-    return [Group("honest", honest), Group("byzantine", byzantine, policy)]
+def agents(honest: int, byzantine: int = 0) -> list[Group]:
+    return [Group("honest", honest), Group("byzantine", byzantine)]
 
 
 CANNOT_BE_PLAYED: list[tuple[dict[str, Any], list[Group], str]] = [
@@ -31,19 +28,13 @@ OUT_OF_RANGE: list[tuple[dict[str, Any], str]] = [
     ({"rounds": 0}, "rounds"),
     ({"hare": 11}, "alone 0, hare 11, stag 10"),
     ({"alone": 4}, "alone 4, hare 3"),
-    ({"stag": 0, "hare": 0}, "above 0"),
     *(({"needed": needed}, "needed") for needed in (0, "some", True)),
     ({"topology": "ring"}, "set disclosure: silent or explicit"),
-    ({"disclosure": "loud"}, "disclosure"),
     ({"archetype_threshold": "2/5"}, "archetype_threshold"),
     ({"cooperative_words": ["two words"]}, "not one word"),
-    ({"cooperative_words": []}, "cooperative_words"),
     ({"cooperative_words": ["stag", "Hare"]}, "promises no stag"),
     ({"cheap_talk": False, "nudge": True}, "nudge is about words"),
-    ({"cheap_talk": False, "hides": "words"}, "hides is about words"),
     ({**PAPER, "stag": 9}, "stag: 10, not 9"),
-    ({**PAPER, "needed": 3}, "needed: all, not 3"),
-    ({**PAPER, "cheap_talk": False}, "cheap_talk: True"),
     ({**PAPER, "reply_format": "text"}, "reply_format: json"),
 ]
 
@@ -56,15 +47,6 @@ def test_what_cannot_be_played_is_refused() -> None:
     for parameters, named in OUT_OF_RANGE:
         with pytest.raises(ValueError, match=named):
             StagHuntParameters(**parameters)
-
-
-def test_the_same_value_may_be_written_in_two_ways() -> None:
-    assert StagHuntParameters(needed=3) == StagHuntParameters(needed="3")  # type: ignore[arg-type]
-    assert [StagHuntParameters(needed=needed).hunters_needed(7) for needed in ("all", "3")] == [7, 3]
-    assert StagHuntParameters(cooperative_words=["Stag", "stag"]).cooperative_words == ("stag",)  # type: ignore[arg-type]
-    for (rules, disclosure), preset in PRESETS.items():
-        by_name = {"disclosure": disclosure, "rules": rules}
-        assert StagHuntParameters(**preset, **by_name) == StagHuntParameters(**by_name)  # type: ignore[arg-type]
 
 
 def test_the_published_rules_have_the_papers_defaults() -> None:
@@ -84,32 +66,6 @@ def test_rules_and_switches_are_part_of_the_identity_only_where_they_are_set(stu
     assert len({*same, identity(**PAPER), identity(nudge=True)}) == 3
 
 
-def test_the_threat_model_is_the_papers_for_betrayers_alone() -> None:
-    def told(*groups: Group) -> str:
-        return StagHuntGame.threat_model(StagHuntParameters(), groups)
-
-    def of(name: str) -> ChosenPolicy:
-        return ChosenPolicy(POLICIES[name], POLICIES[name].Parameters())
-
-    own = ChosenPolicy(PolicyKind("mine:Policy", "", fingerprint="0"), PolicyParameters())
-    assert told(*agents(4)) == "none"
-    assert told(*agents(3, 1, of("betray"))) == "paper"
-    assert told(*agents(3, 1)) == "beyond: asks a model"
-    mixed = Group("byzantine", 1, of("always_hare"))
-    assert told(*agents(3, 1, of("betray")), mixed) == "beyond: does not promise the stag and betray"
-    assert told(*agents(3, 1, own)) == "unknown: own policy"
-
-
-def test_players_are_asked_in_the_order_of_their_neutral_names() -> None:
-    """Which says nothing of who is Byzantine."""
-    places = set()
-    for seed in range(12):
-        asks = next(new_game(StagHuntGame, StagHuntParameters(), agents(10, 1), "plain", seed).play())
-        assert [ask.agent for ask in asks] == [f"agent_{i + 1}" for i in range(11)]
-        places |= {place for place, ask in enumerate(asks) if ask.role == "byzantine"}
-    assert len(places) > 3
-
-
 def test_conditions_of_a_seed_are_paired() -> None:
     """The same names, places and first prompts, whoever plays and whatever is disclosed."""
     for seed in range(5):
@@ -124,35 +80,6 @@ def test_conditions_of_a_seed_are_paired() -> None:
 
 
 # What is measured
-
-
-def test_what_is_declared_as_evidence_is_among_the_metrics() -> None:
-    played = hunt("hhb", "sss", "ssh", "hhh")
-    told = {**played.of, **EVIDENCE.derived({"rounds": 3, **played.of})}
-    described = (*EVIDENCE.indicators, *EVIDENCE.quantities)
-    missing = {each.name for each in described if told.get(each.name) is None}
-    assert missing == {"excluded_rounds"}  # the published rules alone exclude any
-    assert all(played.of[quantity.most] for quantity in EVIDENCE.quantities if quantity.most)
-    bounded = {quantity.name for quantity in EVIDENCE.quantities if quantity.bounded}
-    assert {"honest_payoff", "loss"} <= bounded
-    for figure in EVIDENCE.figures:
-        assert {*figure.of} <= {each.name for each in (*EVIDENCE.measures, *described)}, figure.name
-        if figure.of and {*figure.of} <= bounded:
-            assert "Wilson intervals" in " ".join(figure.caption.split()), figure.name
-    assert {*played.outcome.trace[0]["measures"]} == {measure.name for measure in EVIDENCE.measures}
-
-
-def test_series_have_the_measures_of_each_round() -> None:
-    words = [["stag", "TRUST", "hare"], ["hare", None, "stag"], ["no"] * 3]
-    outcome = hunt("hhb", "sss", "ssh", "hh-", words=words).outcome.as_json()
-    assert EVIDENCE.series(outcome, outcome["trace"]) == {
-        "cooperation": [(1, 1.0), (2, 1.0), (3, 0.0)],
-        "success": [(1, 1.0), (2, 0.0), (3, 0.0)],
-        "payoff": [(1, 1.0), (2, 0.0), (3, pytest.approx(0.3))],
-        "promises": [(1, 1.0), (2, 0.0), (3, 0.0)],
-    }
-    silent = hunt("hh", "ss", cheap_talk=False).outcome.as_json()
-    assert EVIDENCE.series(silent, silent["trace"])["promises"] == []
 
 
 def test_payoffs_are_of_honest_players_and_of_all_rounds() -> None:

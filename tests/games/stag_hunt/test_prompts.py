@@ -4,24 +4,19 @@ import re
 from itertools import product
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from parley.errors import UsageError
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, StagHuntParameters
-from parley.games.stag_hunt.prompts import PHASES
 from parley.games.stag_hunt.state import one_word
 from parley.policies import Ask, Reply
-from parley.study import Study, load_study
-from parley.study.prompt_diff import prompt_diff
+from parley.study import load_study
 from parley.study.prompt_sent import asked
 from support import REPOSITORY
 from support.hostile import TEXTS
 from support.hunting import Hunted, hunt, new_hunt
-from support.studies import StudyFactory
 
 PROMPTS = StagHuntGame.prompts
 SWITCHES = ("count_told", "links_told", "nudge", "hides", "payoff_note")
@@ -30,16 +25,6 @@ SWITCHES = ("count_told", "links_told", "nudge", "hides", "payoff_note")
 def texts_of(played: Hunted, player: int) -> list[str]:
     asks = [ask for asks in played.phases for ask in asks if ask.agent == f"agent_{player}"]
     return [text for ask in asks for text in (ask.system, ask.user)]
-
-
-def test_every_place_is_filled_and_nobody_is_shown_reasoning() -> None:
-    for talk, needed, disclosure, points in product((True, False), ("all", 2), ("none", "silent", "explicit"), (0, 1)):
-        given = {"cheap_talk": talk, "needed": needed, "disclosure": disclosure, "show_points": bool(points)}
-        played = hunt("hhb", "ssh", "s-h", **given)
-        for text in (text for player in (1, 2, 3) for text in texts_of(played, player)):
-            assert not re.search(r"\{[a-z_]+\}|Because\.", text), given
-            if not talk and disclosure != "explicit":
-                assert not re.search("word|communicat|broadcast|cheap", text, re.IGNORECASE)
 
 
 # Who sees whom
@@ -84,75 +69,6 @@ def test_silent_prompts_are_the_same_however_many_are_hidden() -> None:
         assert texts_of(few, player) == texts_of(many, player)
         for text in texts_of(many, player):
             assert not re.search(r"9|agent|hidden|visib|see |seen by|link|network", text)
-
-
-def test_points_do_tell_of_unseen_players() -> None:
-    """Hence they are not shown by default."""
-    network = Network.of_edges(3, [(0, 1)])
-    games = [hunt("hhh", a, "sss", network=network, disclosure="silent", show_points=True) for a in ("sss", "ssh")]
-    assert games[0].ask(2, "act", 1).user != games[1].ask(2, "act", 1).user
-
-
-# The switches in which silent and explicit differ: by rules, what each line has that one of them changes, and where
-
-NUDGE, NOTE = "Consider what unseen players might have said. Is it safe to cooperate?", "The payoffs count the actions"
-CHANGES: dict[str, dict[str, tuple[str, set[str]]]] = {
-    "parley": {
-        "count_told": (r"^1\. Players: |^3\. Payoffs: |^- Number of players", {"signal system", "act system"}),
-        "links_told": (rf"^$|VISIBILITY|^Players see|^- |^{NOTE}", {"signal system", "act system"}),
-        "nudge": (re.escape(NUDGE), {"act user"}),
-        "hides": (r"^Players see words|^- Number of players|^  player_", {"signal user", "act user"}),
-        "payoff_note": (rf"^$|^(- )?{NOTE}", {"signal system", "act system"}),
-    },
-    "published": {
-        "count_told": (
-            r"4 players|group of players|multiplayer|[Aa]ll players|ALL players",
-            {"signal user", "act user"},
-        ),
-        "links_told": (r"^$|^###|You can only see|^The .*words broadcast", {"act user"}),
-        "nudge": (re.escape(NUDGE) + '|"reasoning": "\\.\\.\\."', {"act user"}),
-        "hides": ("^  Agent_2: ", {"signal user", "act user"}),
-        "payoff_note": (f"{NOTE}|hare hunters get 3", {"signal user", "act user"}),
-    },
-}
-
-
-def flips(make: StudyFactory, rules: str) -> Study:
-    """Return a study of a ring that flips one switch at a time, from both presets."""
-    vary = [{"disclosure": ["silent", "explicit"]}]
-    for disclosure, switch in product(("silent", "explicit"), SWITCHES):
-        vary.append({"disclosure": [disclosure], switch: [other(PRESETS[rules, disclosure][switch])]})
-    grid = {"model": "always_stag", "n": 4, "b": 0, "prompt": "plain"}
-    return make(
-        *({**grid, "vary": {"topology": ["ring"], **each}} for each in vary),
-        game="stag_hunt",
-        parameters={"rules": rules},
-    )
-
-
-def other(value: Any) -> Any:
-    return (
-        not value if isinstance(value, bool) else "words_when_acting" if value == "words+actions" else "words+actions"
-    )
-
-
-@pytest.mark.slow
-def test_a_switch_changes_its_words_alone(study_factory: StudyFactory) -> None:
-    for rules, changes in CHANGES.items():
-        study = flips(study_factory, rules)
-        for disclosure, (switch, (marks, places)) in product(("silent", "explicit"), changes.items()):
-            preset = {"disclosure": disclosure, **PRESETS[rules, disclosure]}
-            one, two = (
-                {k: str(v).lower() for k, v in {**preset, switch: value}.items()}
-                for value in (preset[switch], other(preset[switch]))
-            )
-            found = [d for d in prompt_diff(study, one, two, "honest", 0, 2).differences if d.lines]
-            where = (rules, disclosure, switch)
-            told = {f"{d.phase} {d.part}" for d in found}
-            # Where the links are told, the sentence on them says what is hidden.
-            assert told - ({"signal system", "act system"} if switch == "hides" else set()) == places, where
-            changed = [line[1:] for d in found for line in d.lines if line[0] in "+-"]
-            assert [line for line in changed if not re.search(marks, line)] == [], where
 
 
 def test_the_shipped_study_flips_each_switch_from_both_presets() -> None:
@@ -241,18 +157,3 @@ def test_identity_has_the_templates_that_are_sent() -> None:
         ({"needed": 2}, {"payoffs_some"}),
     ):
         assert sent(**changed) - base == added, changed
-    assert base - sent(cheap_talk=False) == talked
-    assert {name.rpartition("_")[2] for name in sent(reply_format="two_steps") - base} == {"free", "then"}
-    assert "byzantine_byzantine_aim" in PROMPTS.digests("plain", ["honest", "byzantine"], StagHuntParameters())
-    for role, phase, part in product(("honest", "byzantine"), PHASES, ("system", "user")):
-        assert PROMPTS.template("plain", role, phase, part)
-    with pytest.raises(UsageError, match="no prompt for plain, honest, vote, user"):
-        PROMPTS.template("plain", "honest", "vote", "user")
-
-
-def test_reasoning_and_sampling_are_parameters() -> None:
-    sampling = {"temperature": 0.1, "max_tokens": 7}
-    played = hunt("hh", "ss", reasoning_chars=40, signal=sampling, act={**sampling, "max_tokens": 9})
-    asks = [played.ask(1, phase, 1) for phase in PHASES]
-    assert [ask.sampling.max_tokens for ask in asks] == [7, 9]
-    assert {ask.reply_model.model_json_schema()["properties"]["reasoning"]["maxLength"] for ask in asks} == {40}

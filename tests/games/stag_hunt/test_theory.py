@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 from parley.play.runner import Play, play
 from parley.study import Study
-from support.hunting import letters
 from support.playing import scripted_policies
 from support.studies import StudyFactory
 
@@ -63,27 +60,6 @@ def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory) -> None:
             distrusting |= {peer for name in distrusting for peer in peers[name]}
 
 
-def test_where_all_see_all_trust_never_comes_back_whoever_must_hunt(study_factory: StudyFactory) -> None:
-    """Each goes on seeing the others' hares: with three of four enough a hunt could succeed, and none is tried."""
-    betrayer = {"name": "betray", "probability": 0.3}
-    models, vary = ["grim_trigger", "tit_for_tat"], {"needed": ["all", 3]}
-    betrayed = 0
-    for axes, played in hunts(hunters(study_factory, models, betrayer, vary=vary, seeds=8)):
-        first = played.outcome.metrics["first_betrayal_round"] or ROUNDS
-        done = honest_rounds(played)
-        assert set().union(*done[:first]) == {"Hunt Stag"}
-        if first < ROUNDS:
-            betrayed += 1
-            assert set().union(*done[first:]) == {"Hunt Hare"}
-            of = played.outcome.metrics
-            assert (of["rounds_until_detection"], of["rounds_until_retreat"], of["defection_prone"]) == (1, 1, 1)
-            won = (
-                first - 1 + (axes["needed"] == "3")
-            )  # three honest hunters are enough in the round of the betrayal too
-            assert of["honest_payoff"] == pytest.approx((10 * won + 3 * (ROUNDS - first)) / ROUNDS)
-    assert betrayed > 20
-
-
 def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -> None:
     """The positive control: a betrayal costs win-stay, lose-shift a hunt and one round of hares, where all are needed.
 
@@ -106,27 +82,3 @@ def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -
             assert of["recovered"] == any(won[won.index(False) :])
     assert failed > 12
     assert recovered > 0.8 * failed
-
-
-def test_words_change_nothing_for_those_who_do_not_listen(study_factory: StudyFactory) -> None:
-    models = ["always_stag", "always_hare", "grim_trigger", "tit_for_tat"]
-    found: dict[tuple[Any, ...], list[str]] = {}
-    study = hunters(study_factory, models, {"name": "betray", "from_round": 3}, vary={"cheap_talk": [True, False]})
-    for axes, played in hunts(study):
-        found.setdefault((axes["model"], axes["cheap_talk"]), []).extend(letters(played))
-    for model in models:
-        assert found[model, "true"] == found[model, "false"]
-
-
-def test_archetypes_of_a_mixed_group_are_those_of_its_players(study_factory: StudyFactory) -> None:
-    groups = [
-        {"role": "honest", "count": 2, "policy": "grim_trigger"},
-        {"role": "honest", "count": 1, "policy": "always_stag"},
-        {"role": "byzantine", "count": 1, "policy": "betray"},
-    ]
-    grid = {"groups": groups, "prompt": "plain", "model": None, "n": None}
-    study = study_factory(grid, game="stag_hunt", seeds=3, parameters={"rounds": 4})
-    for _, played in hunts(study):
-        of = played.outcome.metrics
-        shares = (of["defection_prone"], of["cooperation_persistent"], of["unclassified"])
-        assert shares == pytest.approx((2 / 3, 1 / 3, 0))

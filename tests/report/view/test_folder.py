@@ -8,7 +8,6 @@ from parley import paths
 from parley.errors import RecordError
 from parley.play.simulate import simulate
 from parley.report.view import chosen as view_chosen
-from parley.report.view import folder as view_folder
 from parley.report.view.chosen import chosen
 from parley.study import Study
 from support.demo_study import files_in
@@ -105,6 +104,3 @@ def test_only_data_files_whose_records_changed_are_made_anew(study: Study, monke
     after = files_in(written(study) / "data")
     assert [path.name for path in sorted(before) if after[path] != before[path]] == ["0001.js"]
     assert [path.name for path in before if path.read_bytes() != content[path]] == ["0001.js"]
-    monkeypatch.setattr(view_folder, "_code", lambda: "of another version")
-    anew = files_in(written(study) / "data")
-    assert all(anew[path] != after[path] for path in after)

@@ -36,11 +36,6 @@ class Drawn(Evidence):
         return Trajectory(series, frozenset(["agent_1", "agent_10"]), ("honest", "liars"), None, 1)
 
 
-class Broken(Evidence):
-    def timeline(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Timeline:
-        return trace[0]["no such key"]
-
-
 def attempt(agent: str = "agent_1", number: int = 1, phase: str = "act", **more: Any) -> Attempt:
     plain: dict[str, Any] = {
         **dict.fromkeys(("failure", "failure_detail", "prompt_tokens", "completion_tokens", "reasoning")),
@@ -64,13 +59,10 @@ def test_a_timeline_is_shown_as_the_game_tells_it() -> None:
 def test_a_trajectory_is_a_matrix_of_values_colored_by_agreement() -> None:
     found = matrix(Drawn(), OUTCOME, [], ROLES, [])
     assert list(found.agents) == ["agent_1", "agent_10", "agent_2"]  # those that matter first, by number
-    assert {place: (cell.state, cell.text) for place, cell in found.cells.items()} == {
-        ("agent_1", 0): (OTHER.name, "5"),
-        ("agent_10", 0): (OTHER.name, "6"),
-        ("agent_1", 1): (LEADING.name, "7"),
-        ("agent_10", 1): (LEADING.name, "7"),
-        ("agent_2", 1): (OTHER.name, "2.5"),
-    }
+    cells = {place: (cell.state, cell.text) for place, cell in found.cells.items()}
+    assert cells["agent_1", 0] == (OTHER.name, "5")
+    assert cells["agent_1", 1] == cells["agent_10", 1] == (LEADING.name, "7")
+    assert cells["agent_2", 1] == (OTHER.name, "2.5")
     assert (found.framed, found.framed_label, found.results) == ({"agent_2"}, "liars", {1: STOP})
 
 
@@ -84,14 +76,6 @@ def test_a_game_that_tells_nothing_is_shown_by_its_replies() -> None:
     assert found.cells["agent_1", 1].text == "act: value 3, sure True; vote: stop"
     assert found.cells["agent_2", 1].text == "act: plain words"
     assert (found.framed, found.framed_label) == ({"agent_2"}, "byzantine")
-    assert list(found.agents) == ["agent_1", "agent_10", "agent_2"]
-    broken = matrix(Broken(), OUTCOME, [{}], ROLES, [attempt(parsed={"word": "stag"})])
-    assert broken.cells["agent_1", 1].text == "stag"
-    # A reason is shown only where there is nothing shorter.
-    why = "most agents propose it"
-    said = [attempt(parsed={"value": 13, "why": why}), attempt("agent_10", parsed={"why": why})]
-    found = matrix(Evidence(), OUTCOME, [], ROLES, said)
-    assert [found.cells[name, 1].text for name in ("agent_1", "agent_10")] == ["13", why]
 
 
 def test_failed_and_repeated_replies_are_marked() -> None:

@@ -21,7 +21,6 @@ from parley.export.write import export
 from parley.imports.write import import_games
 from parley.study import Study, load_study
 from support import REPOSITORY
-from support.commands import Parley, one_line_error
 from support.exports import read_beside
 from support.imported import reply_lines, write_lines
 from support.pages import with_pictures
@@ -186,13 +185,6 @@ def test_paths_of_this_machine_stay_out_of_the_study_file(study: Study, caplog: 
     text = (export(study, "ro-crate", Path("again")) / "config" / "tiny.yaml").read_text()
     assert ["zaphod" in text, "notes.txt" in text] == [False, True]
     assert "paths of this machine stand in it" in caplog.text
-
-
-def test_without_the_workflow_it_is_refused_before_a_record_is_read(folder: Path, parley: Parley) -> None:
-    record = next(make_study(GRIDS, play=False).simulations()).record("tiny")
-    record.parent.mkdir(parents=True)
-    record.write_bytes(b"")  # read, it would be named instead
-    assert "no Snakefile here" in one_line_error(parley("export", "tiny", "--to", "ro-crate"), 2)
 
 
 # Croissant

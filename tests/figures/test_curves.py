@@ -10,12 +10,10 @@ from matplotlib.figure import Figure
 from parley.figures.curves import curves
 from parley.figures.page import BELOW
 from parley.figures.panels import axis_of_lines
-from parley.figures.points import indicators
-from parley.figures.style import Look, own_style
+from parley.figures.style import own_style
 from parley.study import Study
 from support.figures import (
     MeasuredEvidence,
-    MeasuredGame,
     data,
     measured,
     pages_of,
@@ -57,6 +55,7 @@ def hunters() -> Study:
     return played(study_of(HUNTERS, HUNTERS | {"model": "follow_words", "vary": {"cheap_talk": [True]}}, **HUNT))
 
 
+@pytest.mark.slow
 def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study) -> None:
     figure = pages_of(hunters, "cooperation_by_round_and_byzantine")
     first, late = "byzantine=betray, cheap_talk=", "byzantine=betray-from_round-3, cheap_talk="
@@ -72,6 +71,7 @@ def test_undisturbed_games_stand_in_the_panel_of_every_adversary(hunters: Study)
     assert "2 sims in each mean" in text_of(figure)  # none is pooled: a point is of one condition
 
 
+@pytest.mark.slow
 def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(hunters: Study) -> None:
     figure = pages_of(hunters, "cooperation_by_round_and_cheap_talk")
     assert lines_of(figure) == {
@@ -83,6 +83,7 @@ def test_a_panel_shows_conditions_that_differ_in_the_axis_of_its_lines_alone(hun
     assert "Not shown: 3 of 6 groups of conditions" in text_of(figure)
 
 
+@pytest.mark.slow
 def test_disclosures_are_compared_within_a_topology() -> None:
     def seen(topology: str, *disclosure: str) -> dict[str, Any]:
         return HUNTERS | {"b": 0, "vary": {"topology": [topology], "disclosure": [*disclosure]}}
@@ -94,16 +95,6 @@ def test_disclosures_are_compared_within_a_topology() -> None:
     assert "Not shown: 1 of 2 groups of conditions" in text_of(figure)
     apart = study_of(seen("complete", "none"), seen("ring", "silent"), name="apart", **HUNT)
     assert name not in {spec.name for spec in apart.figures}
-
-
-def test_conditions_are_drawn_against_each_other_where_the_axis_varies() -> None:
-    def made(grid: dict[str, Any]) -> set[str]:
-        names = {spec.name for spec in study_of(HUNTERS | grid, game="stag_hunt", name="made").figures}
-        return {name.removeprefix("cooperation_by_round_and_") for name in names if "_round_and_" in name}
-
-    assert made({}) == {"byzantine", "cheap_talk"}
-    assert made({"b": 1, "vary": None}) == set()
-    assert made({"b": 0, "vary": {"topology": ["ring"], "disclosure": ["silent", "explicit"]}}) == {"disclosure"}
 
 
 def test_lines_are_the_axis_that_the_figure_names_else_the_model_else_the_fullest() -> None:
@@ -176,21 +167,3 @@ def test_curves_pool_no_conditions_and_count_those_without_any_measure(study: St
     three = measured(study_of({"model": ["majority", "random", "minimum"]}, name="three"))
     told = text_of(drawn(three, by_round(majority=[(1, 9, 0.5)], random=[(1, 9, 0.6)])))
     assert "Not shown: 1 of 3 conditions" in told
-
-
-# Where there are too many panels
-
-
-def along_b(study: Study, alone: int) -> list[Figure]:
-    """Return the first page along b of 4 models with b = 0 and 1, after `alone` others with 0 only."""
-    rows = [(f"alone{i}", 0) for i in range(alone)] + [(f"m{i}", b) for i in range(4) for b in (0, 1)]
-    table = pd.DataFrame(rows, columns=["model", "b"]).assign(n=4, prompt="p", indicator="early", simulations=3)
-    spec = dataclasses.replace(MeasuredGame.evidence.figures[1], x="b", of=("early",))
-    with own_style(Look(max_pages=1)):
-        return indicators(study, spec, table.assign(rate=0.5, low=0.2, high=0.8))
-
-
-def test_where_panels_are_too_many_those_that_compare_nothing_give_way(study: Study) -> None:
-    [page] = along_b(study, 36)
-    assert {f"m{i}" for i in range(4)} <= set(text_of(page).split())
-    assert f"{40 - len(panels_of(page))} of 40 panels are left out" in text_of(page)

@@ -15,11 +15,10 @@ from parley.analysis.power import Rates, power_of_rates
 from parley.analysis.tables import read_table
 from parley.figures.effects import effects
 from parley.figures.power import _power, _widths
-from parley.figures.style import COLORS, own_style
+from parley.figures.style import own_style
 from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.study import Study
 from parley.study.margins import Effects
 from support.alike import AXES, Drawn
 from support.figures import data, pages_of, panels_of, played, study_of, text_of, ticks
@@ -28,31 +27,7 @@ from support.hunting import HUNTERS, hunt
 # When games ended and how, and what they agreed on by what they began with
 
 
-@pytest.fixture(scope="module")
-def ended() -> Study:
-    return played(
-        study_of({"model": ["majority", "random"], "n": 5}, seeds=6, parameters={"max_rounds": 4}, name="ended")
-    )
-
-
-def test_each_way_to_end_has_a_panel_and_each_condition_a_step_line(ended: Study) -> None:
-    figure = pages_of(ended, "endings")
-    table = read_table(ended.name, "endings")
-    ways = [way for way in dict.fromkeys(table["ending"]) if way != "any"]
-    labels = {outcome.name: outcome.label for outcome in ended.game.outcomes}
-    assert [ax.get_title().replace("\n", " ") for ax in panels_of(figure)] == [labels[way] for way in ways]
-    valid = panels_of(figure)[ways.index("valid_consensus")]
-    here = table[(table["ending"] == "valid_consensus") & (table["model"] == "majority")]
-    # Goes on to the end of the panel: all of them ended.
-    assert (0.0, *here["incidence"], here["incidence"].iloc[-1]) in {tuple(line.get_ydata()) for line in valid.lines}
-    # Under the panels: how many still play.
-    texts = [text for text in panels_of(figure)[0].texts if text.get_text()]
-    left = {color: [text.get_text() for text in texts if text.get_color() == color] for color in COLORS[:2]}
-    assert left[COLORS[0]] == ["6", "6"]  # majorities end in round 2
-    assert left[COLORS[1]][0] == "6"
-    assert "0" not in left[COLORS[1]]
-
-
+@pytest.mark.slow
 def test_games_that_do_not_end_have_nothing_to_draw() -> None:
     never = played(study_of({"model": "stubborn", "n": 3}, seeds=2, parameters={"max_rounds": 2}, name="never"))
     assert "no game ended before its deadline" in text_of(pages_of(never, "endings"))
@@ -117,6 +92,7 @@ def test_shares_move_with_the_threshold_as_counted_by_hand() -> None:
     assert StagHuntGame.evidence.sweep(hunt("hh", "ss").of) == {}
 
 
+@pytest.mark.slow
 def test_a_study_without_betrayal_says_so() -> None:
     late = HUNTERS | {"byzantine": {"name": "betray", "from_round": 2}}  # nobody plays on after it
     study = played(study_of(late, game="stag_hunt", seeds=1, parameters={"rounds": 2}, name="late"))
@@ -132,6 +108,7 @@ def pale_bars(figure: list[Figure]) -> list[float]:
     return [float(np.ptp([y for _, y in segment])) for line in pale for segment in line.get_segments()]
 
 
+@pytest.mark.slow
 def test_a_pale_bar_is_as_high_as_the_band() -> None:
     grid = {"model": "random", "n": [5, 6]}
     study = study_of(grid, seeds=8, repeats=2, parameters={"max_rounds": 6}, name="noise")
@@ -168,13 +145,6 @@ def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
         assert powers == pytest.approx([power_of_rates(int(n) * strata, Rates(0.4, 0.6), alpha) for n in seeds])
     assert "corrected for 2 comparisons" in text_of(figure)
     assert 20 in [line.get_xdata()[0] for line in panel.lines]  # where the study stands
-
-
-def test_growing_seeds_stand_at_the_least_and_at_the_most() -> None:
-    growing = {"from": 20, "by": 5, "to": 900, "until": {"outcome": "valid_consensus", "width": 0.05}}
-    figure = power_of({**PLANNED, "seeds": growing}, ASKED)
-    [panel] = panels_of(figure)
-    assert {20, 900} <= {line.get_xdata()[0] for line in panel.lines}
 
 
 def test_what_is_unknown_is_said_and_without_questions_it_shows_widths() -> None:

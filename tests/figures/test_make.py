@@ -83,6 +83,7 @@ def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(ho
     assert matplotlib.rcParams["svg.hashsalt"] is None  # nothing of ours stays behind
 
 
+@pytest.mark.slow
 def test_missing_tables_and_axes_are_told() -> None:
     with pytest.raises(RecordError, match="parley summarize"):
         figures(make_study(name="unplayed", play=False))
@@ -93,6 +94,7 @@ def test_missing_tables_and_axes_are_told() -> None:
 # Rates
 
 
+@pytest.mark.slow
 def test_rates_show_intervals_and_numbers_of_simulations(tiny: Study) -> None:
     page = pages_of(tiny, "rates")
     assert not missing(page, "A study: Outcomes by group size", "3 sims per point", "In all panels: b=0")
@@ -102,6 +104,7 @@ def test_rates_show_intervals_and_numbers_of_simulations(tiny: Study) -> None:
     assert not {"5", "7"} & set(text_of(page).split())  # the n of conditions with b > 0
 
 
+@pytest.mark.slow
 def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
     grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
     page = shown("rates", grids, "cannot")
@@ -110,6 +113,7 @@ def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
     assert sum(len(intervals(ax)) for ax in panels_of(page)) == 4 * 2 * 2 - 4
 
 
+@pytest.mark.slow
 def test_conditions_are_never_pooled_over_a_varied_parameter() -> None:
     grids = "[{model: random, n: 4, b: [0, 1], prompt: may_exist, vary: {history_rounds: [0, 1], retries: [1, 2]}}]"
     study = make_study(grids, name="varied")
@@ -123,12 +127,14 @@ def test_conditions_are_never_pooled_over_a_varied_parameter() -> None:
 # Stacked bars
 
 
+@pytest.mark.slow
 def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(tiny: Study) -> None:
     page = pages_of(tiny, "stacked")
     assert not missing(page, "so n grows with b", "Not shown: 11 of 12 groups of conditions, run with one b only.")
     assert {"(3)", "(2)"} <= set(text_of(page).split())  # simulations
 
 
+@pytest.mark.slow
 def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
     """No game without honest agents is valid."""
     grid = "{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}"

@@ -65,13 +65,6 @@ def test_the_first_round_the_last_and_those_in_between_that_change_are_shown() -
 # Where agents stand
 
 
-def test_rings_and_stars_look_like_what_they_are() -> None:
-    ring = layout(Network.of_edges(6, [(i, (i + 1) % 6) for i in range(6)]))
-    assert spacing(ring) == pytest.approx(math.dist(ring[0], ring[1]), abs=0.02)
-    star = layout(Network.of_edges(7, [(0, i) for i in range(1, 7)]))
-    assert math.hypot(*star[0]) < 0.2 < min(math.hypot(*place) for place in star[1:])
-
-
 def test_agents_stand_apart_in_any_network_and_twice_in_the_same_place() -> None:
     for graph in (
         *(nx.empty_graph(1), nx.path_graph(20), nx.complete_graph(9), nx.cycle_graph(100)),
@@ -88,6 +81,7 @@ def test_agents_stand_apart_in_any_network_and_twice_in_the_same_place() -> None
 # What is drawn
 
 
+@pytest.mark.slow
 def test_each_agent_has_the_color_of_its_state_and_links_join_those_who_hear_each_other(
     rings: Study, ring_pages: list[Figure]
 ) -> None:
@@ -144,6 +138,7 @@ def test_a_study_in_which_everyone_hears_everyone_has_no_such_figure() -> None:
     assert ["network" in each for each in kinds] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_study_names_the_games(rings: Study) -> None:
     named = {"network": [{"where": {"topology": "star", "b": 0}, "seeds": [1]}]}
     pages = drawn(study_of(RING, seeds=2, parameters={"max_rounds": 4}, figures=named, name="rings"))

@@ -54,6 +54,7 @@ def titles(drawn: Sequence[Axes]) -> list[int]:
     return [int(ax.get_title()) for ax in drawn if ax.get_title()]
 
 
+@pytest.mark.slow
 def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(study: Study) -> None:
     for number, rows, size in ((1, 1, 1.3), (9, 4, 1.3), (2, 12, 6.0)):
         drawn = paged(study, numbered(number, rows=rows), size, notes=["A note."])
@@ -64,6 +65,7 @@ def test_no_page_is_larger_than_paper_and_no_panel_is_squeezed(study: Study) -> 
             assert min(ax.get_position().height * high for ax in panels_of(page)) > 0.85
 
 
+@pytest.mark.slow
 def test_what_differs_most_comes_first_in_the_order_of_the_study(study: Study) -> None:
     first, second = paged(study, numbered(56), look=Look(max_pages=2))
     shown, then = titles(panels_of(first)), titles(panels_of(second))
@@ -111,6 +113,7 @@ def test_for_paper_words_stand_beside_the_picture_and_nothing_else_changes() -> 
         assert not re.search(r"(?<!\\)[%&#_$]", tex)
 
 
+@pytest.mark.slow
 def test_marks_lead_to_the_simulations_behind_them() -> None:
     study = played(study_of({"n": 4, "b": [0, 1], "byzantine": ["silent", "random"]}, seeds=2, name="links"))
 

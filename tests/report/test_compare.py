@@ -18,6 +18,7 @@ def two() -> list[Study]:
     return [played(first), played(second)]
 
 
+@pytest.mark.slow
 def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) -> None:
     path = compare(two)
     assert path == paths.compared(["first", "second"])
@@ -36,6 +37,7 @@ def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) ->
     assert compare(two).read_text() == html
 
 
+@pytest.mark.slow
 def test_links_lead_to_each_studys_own_explorer_and_report(two: list[Study]) -> None:
     page, report = paths.view_page(paths.view("second")), paths.report("second")
     for path in (page, report):
@@ -50,6 +52,7 @@ def test_links_lead_to_each_studys_own_explorer_and_report(two: list[Study]) -> 
     assert "second/report/" not in compare(two).read_text()
 
 
+@pytest.mark.slow
 def test_studies_that_cannot_be_compared_are_one_line(two: list[Study]) -> None:
     other = study_of({"model": "grim_trigger", "prompt": "plain"}, name="hunt", game="stag_hunt", seeds=1)
     for studies, words in (

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
@@ -77,19 +78,17 @@ def test_rates_and_quantities_are_cells_of_conditions() -> None:
     columns = [*BY, "quantity", "unit", "simulations", "mean", "sd", "low", "high", "median"]
     numbers = [
         ["a", 4, "size", "kB", 3, 2.0, 1.0, 1.5, 2.5, 2.25],
-        ["a", 4, "seconds", "s", 1, 9.0, *[math.nan] * 3, 9],
         ["a", 4, "final_honest_share", "", 3, 0.75, 0.25, 0.25, 0.96, 0.5],
     ]
     told = measures_of(rates, pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
     assert {measure["title"]: measure["rows"] for measure in told if measure["rows"]} == {
         "stopped early": [{"axes": ["a", 4], "value": "50% [15%, 85%]", "small": "2 of 4"}],
         "size of what was said (kB)": [{"axes": ["a", 4], "value": "2 [1.5, 2.5]", "small": "median 2.25, of 3"}],
-        "wall time (s)": [{"axes": ["a", 4], "value": "9", "small": "median 9, of 1"}],
         "share that agrees in the end": [{"axes": ["a", 4], "value": "75% [25%, 96%]", "small": "median 50%, of 3"}],
     }
-    assert [measure["title"] for measure in told if measure["is_time"]] == ["wall time (s)"]
 
 
+@pytest.mark.slow
 def test_the_report_holds_what_a_game_measures() -> None:
     study = with_pictures(played(measured(study_of({"model": ["majority", "random"]}, seeds=3, name="measured"))))
     parsed = Page(report(study).read_text())
@@ -98,6 +97,7 @@ def test_the_report_holds_what_a_game_measures() -> None:
         assert words in parsed.words
 
 
+@pytest.mark.slow
 def test_questions_are_confirmatory_and_the_page_says_whether_they_were_frozen() -> None:
     asked = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}
     grid = {"prompt": ["may_exist", "none_exist"], "seeds": 6}
@@ -124,6 +124,7 @@ def words_of(name: str, max_rounds: int, **content: Any) -> str:
     return Page(re.sub(r"<(style|script)>.*?</\1>", "", html, flags=re.DOTALL).replace("<", " <")).words
 
 
+@pytest.mark.slow
 def test_growth_is_said_with_limits_that_hold_for_it() -> None:
     growing = {"from": 6, "by": 2, "to": 9, "until": {"outcome": "premature_stop", "width": 0.5}}
     text = words_of("growing", 6, seeds=growing)
@@ -133,6 +134,7 @@ def test_growth_is_said_with_limits_that_hold_for_it() -> None:
     assert f"0 of 6; at any time [{low:.0%}, {high:.0%}]" in text  # no valid consensus among random agents
 
 
+@pytest.mark.slow
 def test_repeats_are_said_and_shown_and_without_either_there_is_no_word_of_them() -> None:
     text = words_of("again", 6, seeds=8, repeats=2)
     assert "each played 2 times: tables and figures show the first" in text

@@ -3,7 +3,6 @@
 import base64
 import dataclasses
 import hashlib
-import json
 import math
 import re
 import shutil
@@ -102,20 +101,6 @@ def test_figures_are_embedded_with_captions_and_files_to_download(tiny: Study, h
     assert [file for file in files if not (folder / file).is_file()] == []
 
 
-def test_all_pages_of_a_figure_are_shown_with_their_notes(study: Study) -> None:
-    name = study.figures[0].name
-    first = paths.figure("tiny", name, ".svg")
-    first.with_suffix(".png").unlink()  # no link to what is not there
-    shutil.copy(first, first.with_name(f"{name}-2.svg"))
-    listed = first.with_name("figures.json")
-    listed.write_text(json.dumps([{"name": name, "pages": [name, f"{name}-2"], "notes": "Bars <are> rates."}]))
-    html = report.report(study).read_text()
-    assert f"../figures/{name}-2.svg" in html
-    assert f"../figures/{name}.png" not in html
-    assert "page 2 of 2" in html
-    assert "Bars &lt;are&gt; rates." in html
-
-
 def test_the_contents_lead_to_all_parts(parsed: Page) -> None:
     ids = [attributes["id"] for _, attributes in parsed.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
@@ -157,6 +142,7 @@ def test_a_page_has_no_requests_machine_paths_or_foreign_style_and_script(html: 
         assert f"{kind}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.slow
 def test_hostile_text_is_escaped_and_cleaned(home: Path) -> None:
     grid = "[{model: [majority, random], n: 3, prompt: may_exist, seeds: [9, 4]}]"
     study = make_study(grid, title="<script>alert(1)</script> \u202ereversed", name="hostile")
@@ -176,6 +162,7 @@ def test_hostile_text_is_escaped_and_cleaned(home: Path) -> None:
 # Cells and warnings
 
 
+@pytest.mark.slow
 def test_undefined_medians_are_a_dash_and_failures_are_by_class(home: Path) -> None:
     """No game is invalid in which all agents hold the same value whatever they do."""
     grids = "[{model: stubborn, n: 3, prompt: may_exist, vary: {value_max: [0, 5]}}]"

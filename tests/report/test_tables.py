@@ -12,19 +12,8 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.endings import time_rows
 from parley.report.margins import effect_rows, margin_rows
 from parley.report.reactions import behavior_rows, reaction_rows
-from parley.report.tables import Column, table, text_column
 from parley.study.margins import Effects, PaperRate
 from support.alike import AXES, VALID, Drawn
-
-
-def test_axes_that_differ_are_columns_and_the_others_are_said_once() -> None:
-    rows = [{"axes": ["a", 4, 0], "rate": "1%"}, {"axes": ["a", 6, 0], "rate": "2%"}]
-    made = table("t", rows, text_column("what", "what"), Column("rate", "rate"), by=["model", "n", "b"], first=1)
-    assert [column.label for column in made.columns] == ["what", "n", "rate"]
-    assert made.alike == "model=a, b=0"
-    assert [row[made.columns[1].key] for row in made.rows] == [4, 6]
-    assert table("t", [], Column("rate", "rate"), by=["a"]).alike == ""
-
 
 # Endings
 
@@ -81,18 +70,6 @@ def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> Non
     assert second["pairs"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
     told = effect_rows(effects, ConsensusGame)
     assert (told["what"], told["rows"][0]["compared"]) == ("valid consensus", "model: a → b")
-
-
-def test_few_or_separated_seeds_have_no_interval_and_no_p() -> None:
-    rows = drawn(3)
-    effects = effects_of(rows)
-    margins = margin_rows(margin_table(rows, AXES, ConsensusGame), effects, ConsensusGame)
-    [row] = [row for row in margins["rows"] if row["value"] == "model: b"]
-    assert "[" not in row["rate"] + row["difference"]
-    assert row["p"] == row["p_holm"] == "-"
-    assert {row["p"] for row in effect_rows(effects, ConsensusGame)["rows"]} == {"-"}
-    never = effect_rows(effects_of(drawn(20, 1e-12)), ConsensusGame)["rows"][0]
-    assert (never["separated"], never["p"]) == ("2 always or never", "-")
 
 
 # Reactions

@@ -55,6 +55,7 @@ def test_tables_figures_page_and_explorer_say_so(study: Study, parley: Parley) -
     assert (MADE / "view/index.html").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_of_the_study_is_touched_until_it_is_finished(study: Study, parley: Parley) -> None:
     before = contents("results")
     ran = parley("summarize", "small.yaml", "--unfinished")

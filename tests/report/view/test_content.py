@@ -10,7 +10,6 @@ from parley.errors import UsageError
 from parley.imports.write import import_games
 from parley.policies import Ask, Completion
 from parley.report.view.chosen import chosen
-from parley.report.view.content import part_content
 from parley.report.view.index import index_content, read_rows
 from parley.report.view.matrix import AGAIN, FAILED
 from parley.study import Study, load_study
@@ -114,16 +113,6 @@ def test_hostile_text_is_kept_as_it_was_recorded(study_factory: StudyFactory) ->
         for simulation in study_factory({"model": "tiny", "n": 4}).simulations():
             simulation.record("small").unlink(missing_ok=True)
     assert found == {text.replace("\ud800", "\ufffd") or None for text in TEXTS}
-
-
-def test_each_text_is_there_once(study_factory: StudyFactory) -> None:
-    study = recorded(study_factory({"n": 4}, seeds=3, parameters={"max_rounds": 3}))
-    [part] = chosen(study, {}, 100, journals=False).parts
-    texts = part_content(part)["texts"]
-    assert len({json.dumps(text) for text in texts}) == len(texts)
-    prompts = [text for text in texts if isinstance(text, list)]
-    assert prompts
-    assert all(isinstance(texts[line], str) for prompt in prompts for line in prompt)
 
 
 def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) -> None:

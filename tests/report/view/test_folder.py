@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.errors import RecordError
 from parley.play.simulate import simulate
 from parley.report.view import chosen as view_chosen
 from parley.report.view.chosen import chosen
@@ -67,11 +66,6 @@ def test_a_large_condition_has_several_files(unfinished: Study, monkeypatch: pyt
     monkeypatch.setattr(view_chosen, "_PART_BYTES", 2 * size)
     assert [part.name for part in chosen(unfinished, {}, 100, False).parts] == ["0001-1", "0001-2", "0002"]
     assert seeds(unfinished) == [[0, 1], [2], [0, 1]]
-
-
-def test_a_study_without_results_says_how_to_get_some(study_factory: StudyFactory) -> None:
-    with pytest.raises(RecordError, match=r"^small: no results yet in results/small; .*snakemake"):
-        chosen(study_factory(), {}, 100, journals=True)
 
 
 # The folder

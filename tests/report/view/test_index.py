@@ -7,7 +7,6 @@ from parley.report.view.index import Known, index_content, read_rows
 from parley.study import Study
 from parley.view_links import simulations_link
 from support import REPOSITORY
-from support.answering import record_with_model
 from support.forging import edit
 from support.pages import Json, recorded
 from support.studies import StudyFactory
@@ -79,12 +78,3 @@ def test_what_is_known_is_not_read_again_and_a_damaged_record_is_named_in_its_pl
         assert [told is None for told in rows["damaged"]] == [True, False, True]
         assert str(bad) in rows["damaged"][1]
         assert (rows["outcome"][1], rows["rounds"][1]) == (None, None)
-
-
-def test_the_same_records_give_the_same_index_unless_it_is_served(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "tiny"}, parameters={"max_rounds": 1})
-    for simulation in study.simulations():
-        record_with_model(simulation)
-    assert index_of(study) == index_of(study)
-    assert index_of(study)["written"] == ""  # such a record does not say when it ended
-    assert index_of(study, served=True)["written"] > "2020"

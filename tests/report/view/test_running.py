@@ -8,7 +8,7 @@ import pytest
 from parley import paths
 from parley.errors import JournalError
 from parley.files import checked_line
-from parley.play.journal import Journal, journaled
+from parley.play.journal import Journal
 from parley.play.record import read_record
 from parley.play.simulate import simulate
 from parley.report.view.chosen import chosen
@@ -52,18 +52,6 @@ def test_a_running_game_shows_its_replies_and_its_whole_rounds(study_factory: St
     before = {place: cell for place, cell in whole["cells"].items() if place[1] <= 2}
     assert {place: cell for place, cell in game["cells"].items() if place[1] <= 2} == before
     assert game["results"] == {number: text for number, text in whole["results"].items() if int(number) <= 2}
-
-
-def test_a_reply_that_will_be_asked_for_again_leaves_its_round_open(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "stubborn", "n": 3}, parameters={"max_rounds": 2, "retries": 1})
-    journal = interrupted(study, 1)
-    entry = journaled(journal)[0]
-    journal.unlink()
-    with Journal(journal, next(study.simulations()).id) as opened:
-        opened.append(type(entry)(**{**{name: getattr(entry, name) for name in entry.__slots__}, "text": "{"}))
-    game = shown(study)
-    assert [(row["failure"], row["parsed"]) for row in game["attempts"]] == [("invalid_json", None)]
-    assert {place[1] for place in game["cells"]} == {0, 1}
 
 
 def test_a_journal_of_another_simulation_or_of_other_questions_is_named(study_factory: StudyFactory) -> None:

@@ -89,13 +89,13 @@ def test_long_games_show_the_rounds_of_the_first_mark_and_many_agents_those_that
 
 
 @pytest.mark.slow
-def test_many_conditions_long_games_and_long_words_stay_on_the_page() -> None:
+def test_many_agents_long_games_and_long_words_stay_on_the_page() -> None:
     late = {"name": "betray", "from_round": 16, "word": "coordination"}
-    grid = {**HUNTERS, "n": [3, 25], "byzantine": late, "vary": {"needed": ["all", 3]}}
+    grid = {**HUNTERS, "model": "grim_trigger", "n": [3, 25], "byzantine": late}
     content = {"game": "stag_hunt", "seeds": 1, "parameters": {"rounds": 18, "history_rounds": 1}}
     pages = drawn(recorded(study_of(grid, name="long", **content)))
     panels = [(page, ax) for page in pages for ax in panels_of(page)]
-    assert len(panels) == 4
+    assert len(panels) == 2
     for words in ("At most 15 rounds are shown", "At most 20 agents are shown", "are cut"):
         assert words in text_of(pages[0])
     for page, ax in panels:

@@ -1,7 +1,5 @@
 """`parley export`: what it refuses, in one line, and that the folder appears whole or not at all."""
 
-import logging
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import RecordError
 from parley.export import write
-from parley.export.progress import told
 from parley.play.simulate import simulate
 from parley.study import Study
 from support.commands import Parley, one_line_error
@@ -45,14 +42,6 @@ def test_what_exists_is_not_touched_not_even_a_link_to_nothing(study: Study, par
     assert not list(Path("out").iterdir())
 
 
-def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    study: Study, parley: Parley, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(write, "find_spec", lambda name: None)
-    for form in write.FORMATS:
-        assert f"pip install 'parley[{form}]'" in one_line_error(parley("export", "tiny", "--to", form), 2)
-
-
 def test_tables_of_another_study_file_are_refused(study: Study, parley: Parley) -> None:
     summarize(study)
     study.file.write_text(study.file.read_text().replace("seeds: 2", "seeds: 1"))
@@ -68,10 +57,3 @@ def test_nothing_is_left_of_an_export_that_fails(study: Study, monkeypatch: pyte
     with pytest.raises(RecordError, match="No space left on device"):
         write.export(study, "croissant")
     assert not list(paths.export("tiny", "croissant").parent.iterdir())
-
-
-def test_a_long_export_says_every_few_seconds_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    seconds = count()
-    with caplog.at_level(logging.INFO, "parley"):
-        assert list(told(range(12), 12, "record", lambda: float(next(seconds)))) == list(range(12))
-    assert [record.getMessage() for record in caplog.records] == ["4 of 12 records", "9 of 12 records"]

@@ -1,8 +1,6 @@
 """Figures of indicators and of quantities, and that all kinds of evidence of a game are drawn."""
 
 import dataclasses
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +8,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from parley.analysis import tables
 from parley.figures.curves import curves
-from parley.figures.page import write
 from parley.figures.points import indicators, quantities
 from parley.figures.style import Look, own_style
-from parley.games.consensus.game import ConsensusGame
 from parley.study import Study
 from support.figures import (
     MeasuredEvidence,
@@ -70,8 +65,6 @@ def test_indicators_stand_side_by_side_along_x_with_their_intervals(study: Study
     assert "No simulation has: what has no answer" in text_of(figure)
     assert intervals(panels[0]) == [pytest.approx(ends) for ends in [(0.3, 0.7), (0.05, 0.45)] * 3]
     assert not panels[0].texts  # no numbers beside the bars: the tables have them
-    # An axis that the study does not have gives way to the fullest.
-    assert panels_of(rated(study, answered(early=0.25), x="retries"))[0].get_xlabel() == "agents (n)"
 
 
 def test_an_indicator_that_a_condition_lacks_leaves_its_place(study: Study) -> None:
@@ -87,30 +80,12 @@ def test_an_indicator_that_a_condition_lacks_leaves_its_place(study: Study) -> N
     assert [len(points_at(ax, place)) for place in range(3)] == [2, 0, 1]
 
 
+@pytest.mark.slow
 def test_more_places_than_a_row_holds_go_on_in_the_next_panel(study: Study) -> None:
     figure = rated(study, pd.concat([answered(early=0.5).iloc[:1].assign(n=n) for n in range(50)]))
     labels = [label.split("\n")[0] for ax in panels_of(figure) for label in ticks(ax)[0]]
     assert labels == [str(n) for n in range(50)]
-    assert len(panels_of(figure)) > 1
     assert all(page.get_figwidth() <= 7 for page in figure)
-
-
-def test_a_condition_without_attackers_counts_once_however_often_it_stands(study: Study) -> None:
-    """It begins the comparison with each adversary, and is left out where no simulation has anything."""
-    base = answered(early=0.5, unanimous=0.5).iloc[:2]
-    kinds = ((0, "none"), (1, "random"), (1, "silent"))
-    table = pd.concat([base.assign(b=b, byzantine=kind, simulations=b) for b, kind in kinds])
-    condition = study.conditions[0]
-    axes = {**condition.axes, "byzantine": "none"}
-    study = dataclasses.replace(study, conditions=(dataclasses.replace(condition, axes=axes),))
-    along_b = {"x": "b", "of": ("early", "unanimous")}
-    assert "Not shown: 1 of 3 conditions" in text_of(rated(study, table, **along_b))
-    figure = rated(study, table.assign(simulations=1), **along_b)
-    assert [len(ax.get_xticks()) for ax in panels_of(figure)] == [2, 2]
-    assert not [words for words in ("Not shown", "not run") if words in text_of(figure)]
-    figure = rated(study, table.assign(simulations=[1, 1, 1, 1, 0, 0]), **along_b)
-    assert [len(ax.get_xticks()) for ax in panels_of(figure)] == [2]
-    assert "Not shown: 1 of 3 conditions" in text_of(figure)
 
 
 # Quantities
@@ -137,22 +112,8 @@ def test_quantities_are_drawn_along_x_in_order_with_units(study: Study) -> None:
         *((0, 1.0), (0, 2.0), (1, 3.0), (1, 5.0)),
     ]
     assert sorted(intervals(ax)) == [(0.5, 1.5), (1.0, 3.0), (2.0, 4.0), (4.0, 6.0)]
-    assert {text.get_text() for text in ax.texts} == {"a", "b"}  # at the ends of their lines
     [ax] = panels_of(told(study, sized([("a", 4, 7.0, np.nan, np.nan)])))  # a single simulation
     assert (data(ax), len(ax.collections)) == ([([0.0], [7.0])], 0)
-
-
-def test_an_interval_that_dwarfs_all_means_is_cut_in_words(study: Study) -> None:
-    small = ("a", 8, 6.0, 5.0, 7.0)
-    figure = told(study, sized([("a", 4, 7.0, -900.0, 900.0), small]))
-    assert "Intervals that leave a panel are cut" in text_of(figure)
-    low, high = panels_of(figure)[0].get_ylim()
-    assert low == 0 < 7 < high < 30
-    low, high = panels_of(told(study, sized([("a", 4, -7.0, -900.0, 900.0), small])))[0].get_ylim()
-    assert -30 < low < -7 < 6 < high < 40
-    figure = told(study, sized([("a", 4, 7.0, 5.0, 9.0)]))
-    assert "are cut" not in text_of(figure)
-    assert panels_of(figure)[0].get_ylim()[0] == 0
 
 
 def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study) -> None:
@@ -161,41 +122,12 @@ def test_shares_go_from_0_to_100_percent_and_each_interval_is_named(study: Study
     figure = told(study, size_rows, sized([("a", 4, 1.0, 0.44, 1.0)], "final_honest_share"), **of)
     size, share = panels_of(figure)
     assert share.get_ylim() == (0, 1)
-    assert [share.yaxis.get_major_formatter()(at) for at in (0, 1)] == ["0%", "100%"]
-    assert size.get_ylim()[1] > 1.5
-    assert size.yaxis.get_major_formatter()(1) != "100%"
-    assert share.collections[0].get_clip_on() is False  # the cap at 100% is whole
+    assert [ax.yaxis.get_major_formatter()(1) for ax in (size, share)] == ["1.0", "100%"]
     both = text_of(figure)
     assert "95% Wilson interval of share that agrees in the end" in both
     assert "of size of what was said" in both[both.index("95% t interval") :]
-    alone = text_of(told(study, sized([("a", 4, 0.9, 0.5, 0.99)], "final_honest_share"), **of))
-    numbers = text_of(told(study, size_rows, **of))
-    assert ["95% Wilson interval" in text for text in (alone, numbers)] == [True, False]
-    assert [" t interval" in text for text in (alone, numbers)] == [False, True]
-
-
-class BoundedEvidence(MeasuredEvidence):
-    """The measured game with a greatest size."""
-
-    quantities = tuple(
-        dataclasses.replace(what, most="greatest" if what.name == "size" else "")
-        for what in MeasuredEvidence.quantities
-    )
-
-
-def test_intervals_within_what_is_possible_are_whole_and_named(study: Study) -> None:
-    study = measured(study, BoundedEvidence())
-    table = sized([("a", 4, 0.0, 0.0, 3.9), ("a", 8, 0.1, 0.0, 4.0)])
-    figure = told(study, table)
-    [ax] = panels_of(figure)
-    assert ax.get_ylim() == (0, pytest.approx(1.05 * 4))
-    assert ax.collections[0].get_clip_on() is False
-    assert ax.yaxis.get_major_formatter()(1) != "100%"
-    assert "are cut" not in text_of(figure)
-    assert "Mean with its 95% Wilson interval" in text_of(figure)
-    both = text_of(told(study, table, sized([("a", 4, 1.0, 0.5, 1.5)], "value_changes")))
-    assert "95% Wilson interval of size of what was said" in both
-    assert "of changes of value" in both[both.index("95% t interval") :]
+    alone = text_of(told(study, size_rows, **of))
+    assert ("95% Wilson interval" in alone, " t interval" in alone) == (False, True)
 
 
 def test_what_no_simulation_has_is_left_out_and_counted(study: Study) -> None:
@@ -209,13 +141,6 @@ def test_what_no_simulation_has_is_left_out_and_counted(study: Study) -> None:
     assert ticks(ax)[0] == ["4", "16"]
     assert [text.get_text() for text in figure[0].legends[0].get_texts()] == ["a", "b"]
     assert "Not shown: 5 of 9 conditions" in text_of(figure)
-    # Panels: 0 and 1 Byzantine agents in each of two prompts; one of the four has nothing.
-    panels = pd.concat([table[:4].assign(b=b, prompt=prompt) for b in (0, 1) for prompt in "pq"])
-    panels.loc[(panels["b"] == 0) & (panels["prompt"] == "q"), "simulations"] = 0
-    figure = told(study, panels, of=("final_honest_share",))
-    assert [ax.get_title() for ax in panels_of(figure)] == ["b=0, prompt=p", "b=1, prompt=p", "b=1, prompt=q"]
-    # Of each the place n=8; of the one without anything its other three conditions.
-    assert "Not shown: 7 of 16 conditions" in text_of(figure)
 
 
 # All kinds
@@ -236,10 +161,11 @@ def test_all_kinds_are_drawn_from_a_study_with_what_a_game_does_not_have() -> No
         assert "Nothing to draw" in nothing, spec.name
 
 
+@pytest.mark.slow
 def test_many_conditions_with_long_and_hostile_names_are_drawn_in_part() -> None:
     title = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
     study = measured(study_of({"n": [3, 4]}, title=title, name="hostile"))
-    names = [f"$x_{{{i}}}<b>-{'very-' * 9}long" for i in range(60)]
+    names = [f"$x_{{{i}}}<b>-{'very-' * 9}long" for i in range(30)]
     frame = pd.DataFrame([[name, n, 0, "p"] for name in names for n in (3, 4)], columns=AXES)
     measures = frame.assign(measure="agreed", round=1, simulations=3, playing=3, mean=0.5, low=0.1, high=0.9)
     answers = frame.assign(indicator="early", simulations=3, count=3, rate=1.0, low=0.4, high=1.0)
@@ -254,19 +180,6 @@ def test_many_conditions_with_long_and_hostile_names_are_drawn_in_part() -> None
         assert (page.get_size_inches() <= (7.0, 9.0)).all()
         assert axis in text_of(page)
         assert "<script>&amp;" in text_of(page)
-    assert len(write([page], lambda suffix, number: Path(f"hostile{number}{suffix}"))) == 3
 
 
 # The consensus game's own
-
-
-def test_agreement_by_round_is_drawn_where_networks_vary() -> None:
-    grid = {"model": "minimum", "n": 6, "vary": {"topology": ["complete", "ring"]}}
-    assert "agreement_by_round" not in {spec.name for spec in study_of(grid | {"vary": None}, name="all").figures}
-    study = played(study_of(grid, seeds=1, parameters={"max_rounds": 5, "stop_threshold": 1}, name="networks"))
-    assert "topology=ring" in text_of(pages_of(study, "agreement_by_round"))
-    table = tables.read_table("networks", "rounds").set_index(["topology", "round"])["mean"]
-    assert table["complete", 2] == 1.0 > table["complete", 1]  # a complete network has the diameter 1
-    assert table["ring", 2] < 1.0
-    trace = [{"round": 1, "honest_share": None}, {"round": 2, "honest_share": 0.5}]  # of nobody there is none
-    assert json.dumps(ConsensusGame.evidence.series({}, trace)) == '{"agreement": [[2, 0.5]]}'

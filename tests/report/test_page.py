@@ -3,14 +3,11 @@
 import base64
 import dataclasses
 import hashlib
-import itertools
-import json
 import math
 import re
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from parley import paths
@@ -20,8 +17,8 @@ from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.play import record, usable
 from parley.report import page as report
-from parley.report.about import mixed_engines, model_text, parameters
-from parley.report.sections import condition_row, ending_rows
+from parley.report.about import model_text
+from parley.report.sections import condition_row
 from parley.report.sections import endings as count_endings
 from parley.study import Study, load_study
 from support.pages import Page, with_pictures
@@ -76,7 +73,6 @@ def test_conditions_facts_and_provenance_are_told(tiny: Study, parsed: Page) -> 
     git = summary.provenance["git"]
     for words in (
         *("100% [34%, 100%]", "2 of 2", "0% [0%, 66%]"),  # Wilson, 2 of 2
-        *("valid consensus", "invalid consensus", "no consensus", "median rounds", "unusable replies"),
         *(tiny.plan, "tiny.yaml", "0 to 1 (4 conditions)", "max_rounds", "scripted (8 simulations)"),
         *(f"{summary.provenance['parley']} (8 simulations)", summary.provenance["python"]),
         *([git["commit"]] if git else []),
@@ -87,10 +83,6 @@ def test_conditions_facts_and_provenance_are_told(tiny: Study, parsed: Page) -> 
 def test_the_answer_comes_first_and_what_does_not_differ_last(html: str) -> None:
     heads = re.findall(r'<h2 id="(\w+)"', html)
     assert heads == ["answer", "outcomes", "figures", "tables", "methods", "made", "rest"]
-    assert "8 simulations of the game consensus in 4 conditions: model majority or random; b 0 or 1." in html
-    assert html.index("<figure") < html.index('<table class="sorted')
-    places = [html.index(f'id="{name}"') for name in ("contrasts", "methods", "no-difference", "mean-seconds")]
-    assert places == sorted(places)
     contrasts = html[html.index('id="contrasts"') : html.index('id="margins"')]
     assert all(float(p) < 0.05 for p in re.findall(r'data-label="p" class="number">([\d.e-]+)<small>', contrasts))
 
@@ -102,55 +94,29 @@ def test_figures_are_embedded_with_captions_and_files_to_download(tiny: Study, h
         assert kind == "data:image/svg+xml;base64"
         assert base64.b64decode(content) == paths.figure("tiny", spec.name, ".svg").read_bytes()
         assert spec.caption in parsed.text
-        assert spec.title in str(image["alt"])
     files = [str(a["href"]) for tag, a in parsed.tags if tag == "a" and "download" in a]
     ends = (".svg", ".png", ".pdf")
     assert {*(f"../figures/outcome_rates{end}" for end in ends), "../tables/conditions.csv"} <= set(files)
     folder = paths.report("tiny").parent
     assert [file for file in files if not (folder / file).is_file()] == []
-    assert html.count("parley figures tiny") == len(tiny.figures)
-    assert '<a href="../figures/outcome_rates.svg"><img ' in html
 
 
-def test_all_pages_of_a_figure_are_shown_with_their_notes(study: Study) -> None:
-    name = study.figures[0].name
-    first = paths.figure("tiny", name, ".svg")
-    first.with_suffix(".png").unlink()  # no link to what is not there
-    shutil.copy(first, first.with_name(f"{name}-2.svg"))
-    listed = first.with_name("figures.json")
-    listed.write_text(json.dumps([{"name": name, "pages": [name, f"{name}-2"], "notes": "Bars <are> rates."}]))
-    html = report.report(study).read_text()
-    assert f"../figures/{name}-2.svg" in html
-    assert f"../figures/{name}.png" not in html
-    assert "page 2 of 2" in html
-    assert "Bars &lt;are&gt; rates." in html
-    listed.write_text("[{")
-    with pytest.raises(RecordError, match=r"figures.json: damaged; run: parley figures"):
-        report.report(study)
-
-
-def test_headings_are_in_order_and_the_contents_lead_to_all_parts(html: str, parsed: Page) -> None:
-    levels = [int(level) for level in re.findall(r"<h([1-6])", html)]
-    assert (levels[0], levels.count(1)) == (1, 1)
-    assert all(later <= level + 1 for level, later in itertools.pairwise(levels))
+def test_the_contents_lead_to_all_parts(parsed: Page) -> None:
     ids = [attributes["id"] for _, attributes in parsed.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
     inside = [str(a["href"]) for tag, a in parsed.tags if tag == "a" and str(a.get("href")).startswith("#")]
     assert len(inside) > 15
     assert {address.removeprefix("#") for address in inside} <= set(ids)
-    assert all(attributes.get("scope") for tag, attributes in parsed.tags if tag == "th")
 
 
 def test_rows_and_bars_lead_to_the_explorer_only_where_there_is_one(study: Study, html: str) -> None:
     assert "view/index.html" not in html
-    assert "its marks lead to the games" not in html
     planned = report.report(study, explored=True).read_text()
     page = paths.view_page(paths.view("tiny"))
     page.parent.mkdir()
     page.touch()
     html = report.report(study).read_text()
     assert html == planned
-    assert "its marks lead to the games" in html
     address = "../view/index.html#/?axis.model=majority&amp;axis.n=4&amp;axis.b=0&amp;axis.prompt=may_exist"
     assert f'<a href="{address}">2</a>' in html
     assert f'<a href="{address}&amp;outcome=valid_consensus" aria-label="valid consensus: 100%, 2 of 2">' in html
@@ -167,8 +133,6 @@ def test_a_page_has_no_requests_machine_paths_or_foreign_style_and_script(html: 
         assert str(attributes.get("href", "#")).startswith(("#", "../"))
     assert not re.search(r"https?://|@import|url\((?!#)", html)
     assert str(home) not in html
-    assert "prefers-color-scheme: dark" in html
-    assert "@media print" in html
     [policy] = [str(a["content"]) for tag, a in parsed.tags if tag == "meta" and "http-equiv" in a]
     assert policy.startswith("default-src 'none'; img-src data:; ")
     assert "unsafe" not in policy
@@ -178,6 +142,7 @@ def test_a_page_has_no_requests_machine_paths_or_foreign_style_and_script(html: 
         assert f"{kind}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.slow
 def test_hostile_text_is_escaped_and_cleaned(home: Path) -> None:
     grid = "[{model: [majority, random], n: 3, prompt: may_exist, seeds: [9, 4]}]"
     study = make_study(grid, title="<script>alert(1)</script> \u202ereversed", name="hostile")
@@ -192,12 +157,12 @@ def test_hostile_text_is_escaped_and_cleaned(home: Path) -> None:
     assert f"{HARM} → " in Page(html).text  # of the contrast
     for words in ("<script>alert", "<img src=x", "\u202e"):
         assert words not in html
-    assert "9, 4 (2 conditions)" in Page(html).text  # listed seeds
 
 
 # Cells and warnings
 
 
+@pytest.mark.slow
 def test_undefined_medians_are_a_dash_and_failures_are_by_class(home: Path) -> None:
     """No game is invalid in which all agents hold the same value whatever they do."""
     grids = "[{model: stubborn, n: 3, prompt: may_exist, vary: {value_max: [0, 5]}}]"
@@ -208,15 +173,10 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(home: Path) -> N
     row["failed_replies"], row["failed_reply_rate"], row["length"] = 3, 0.125, 3
     cells = condition_row(row, study.axes, study.game.outcomes)
     assert (cells["median_rounds"], cells["failed"], cells["failures"]) == ("-", "3 (12.5%)", "length: 3")
-    html = page(study)
-    assert '<td data-label="median rounds" class="number">-</td>' in html
-    assert '<td data-label="invalid consensus" class="number">-<small>cannot be</small></td>' in html
-    assert html.count("cannot be</small>") == 2  # neither invalid nor premature
-    shown = Page(page(make_study(grids.replace("0, 5", "0"), name="no_column"))).text
-    assert ["no consensus" in shown, "invalid consensus" in shown, "premature stop" in shown] == [True, False, False]
+    assert page(study).count("cannot be</small>") == 2  # neither invalid nor premature
 
 
-def test_diagnoses_and_details_are_counted(tiny: Study, html: str) -> None:
+def test_diagnoses_and_details_are_counted(tiny: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[:, "diagnosis"] = ["stuck"] * 3 + [None] * 5
     simulations.loc[:, "detail"] = [None] * 6 + ["early"] * 2
@@ -224,9 +184,6 @@ def test_diagnoses_and_details_are_counted(tiny: Study, html: str) -> None:
     assert endings["kinds"] == [("diagnosis", "stuck"), ("detail", "early")]
     assert endings["total"] == [3, 2]
     assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
-    rows = ending_rows(endings)
-    assert [(row["diagnosis"], row["detail"]) for row in rows][2:] == [("stuck: 1", "early: 1"), ("", "early: 1")]
-    assert "agreed_not_stopped" in html or "never_agreed" in html
 
 
 def test_warnings_name_the_conditions_and_come_before_the_numbers(
@@ -259,16 +216,8 @@ def test_warnings_name_the_conditions_and_come_before_the_numbers(
     assert shown.count("WARNING") == 4
     assert shown.index("WARNING") < shown.index("Each bar is all simulations")
     assert not [words for words in ("<GPU>", "<hold>") if words in html]
-    assert mixed_engines(*(pd.DataFrame({"model": ["a"], of: [1]}) for of in ("engines", "engine")), ["model"]) == []
 
 
 def test_a_local_folder_is_named_without_its_path() -> None:
     text = model_text(ModelEntry.model_validate({"source": {"folder": "/home/someone/models/tuned"}}))
     assert ("tuned" in text, "someone" in text) == (True, False)
-
-
-def test_parameters_that_are_axes_say_so() -> None:
-    varied = "[{model: random, n: 4, prompt: may_exist, vary: {retries: [1, 2]}}]"
-    study = make_study(varied, play=False, name="varied")
-    found = dict(parameters(study, study.axes))
-    assert (found["retries"], found["max_rounds"], found["reply_format"]) == ("an axis", "3", "json")

@@ -9,30 +9,11 @@ from parley.analysis.effects import effect_table
 from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.endings import quality_rows, time_rows
+from parley.report.endings import time_rows
 from parley.report.margins import effect_rows, margin_rows
 from parley.report.reactions import behavior_rows, reaction_rows
-from parley.report.tables import Column, table, text_column
 from parley.study.margins import Effects, PaperRate
 from support.alike import AXES, VALID, Drawn
-
-
-def test_axes_that_differ_are_columns_and_the_others_are_said_once() -> None:
-    rows = [{"axes": ["a", 4, 0], "rate": "1%"}, {"axes": ["a", 6, 0], "rate": "2%"}]
-    made = table("t", rows, text_column("what", "what"), Column("rate", "rate"), by=["model", "n", "b"], first=1)
-    assert [column.label for column in made.columns] == ["what", "n", "rate"]
-    assert made.alike == "model=a, b=0"
-    assert [row[made.columns[1].key] for row in made.rows] == [4, 6]
-    assert table("t", [], Column("rate", "rate"), by=["a"]).alike == ""
-
-
-def test_many_axes_are_one_column_so_that_no_table_is_too_wide() -> None:
-    rows = [{"axes": [1, 1, 1, 1, 9]}, {"axes": [2, 2, 2, "", 9]}]
-    made = table("t", rows, by=["a", "b", "c", "d", "e"])
-    assert [column.label for column in made.columns] == ["condition"]
-    assert [row["axes"] for row in made.rows] == ["a=1, b=1, c=1, d=1", "a=2, b=2, c=2"]
-    assert made.alike == "e=9"
-
 
 # Endings
 
@@ -53,21 +34,9 @@ def test_times_as_text_with_open_limits() -> None:
     assert (found["all"], found["axes"]) == (4, ["n"])
     assert [row["axes"] for row in found["rows"]] == [["2"], ["4"], ["4"], ["8"]]
     _, first, second, _ = found["rows"]
-    assert first == {
-        **{"compared": "prompt: a → b", "axes": ["4"], "ending": "any", "ended": "20 of 30 → 29 of 30"},
-        **{"medians": "12 [9, ...] → 6 [5, 8]", "difference": "-6 [..., -2]", "ratio": "0.5 [0.3, 0.8]"},
-        **{"p": "0.004", "p_holm": "0.008"},
-    }
+    assert (first["ended"], first["medians"]) == ("20 of 30 → 29 of 30", "12 [9, ...] → 6 [5, 8]")
+    assert (first["difference"], first["ratio"], first["p"]) == ("-6 [..., -2]", "0.5 [0.3, 0.8]", "0.004")
     assert (second["ending"], second["p"]) == ("valid consensus", "-")  # beside that of all
-    assert time_rows(rows.iloc[:0], ["n", "prompt"], ConsensusGame)["rows"] == []
-
-
-def test_quality_as_text() -> None:
-    row = {"n": 4, "simulations": 9, "slope": 0.81, "slope_low": 0.5, "slope_high": 1.1, "bias": -2.0}
-    row |= {"bias_low": math.nan, "bias_high": math.nan, "residual": 3.21}
-    [found] = quality_rows(pd.DataFrame([row]), ["n"])
-    assert found == {"axes": [4], "simulations": 9, "slope": "0.81 [0.5, 1.1]", "bias": "-2", "residual": "3.21"}
-    assert quality_rows(pd.DataFrame([], columns=["n", "simulations", "slope"]), ["n"]) == []
 
 
 # Several axes
@@ -91,34 +60,16 @@ def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> Non
     effects = effects_of(rows)
     margins = margin_rows(margin_table(rows, AXES, ConsensusGame, paper=paper), effects, ConsensusGame)
     assert margins["paper"]
-    assert not margin_rows(margin_table(rows, AXES, ConsensusGame), effects, ConsensusGame)["paper"]
     assert {row["what"] for row in margins["rows"]} == {"valid consensus"}
-    assert margins["all"] > len(margins["rows"])
     whole, named, first, second = margins["rows"][:4]
     assert (whole["value"], whole["of"], whole["paper"], whole["source"]) == ("all conditions", "4 conditions", "", "")
     assert (named["value"], named["paper"], named["source"]) == ("b=0, model=a", "67.4%", "section 4.1")
     assert (first["value"], first["difference"], first["p"]) == ("model: a", "", "")
     assert (second["value"], second["simulations"]) == ("model: b", "40 simulations, 20 seeds")
     assert second["difference"].endswith(" points")
-    assert second["pairs"].endswith(" only b")
     assert second["pairs"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
-    assert second["test"] == "clustered McNemar"
     told = effect_rows(effects, ConsensusGame)
     assert (told["what"], told["rows"][0]["compared"]) == ("valid consensus", "model: a → b")
-    assert "[" in told["rows"][0]["effect"]
-    assert told["rows"][4]["at"] == "model=a → b (change)"
-
-
-def test_few_or_separated_seeds_have_no_interval_and_no_p() -> None:
-    rows = drawn(3)
-    effects = effects_of(rows)
-    margins = margin_rows(margin_table(rows, AXES, ConsensusGame), effects, ConsensusGame)
-    [row] = [row for row in margins["rows"] if row["value"] == "model: b"]
-    assert "[" not in row["rate"] + row["difference"]
-    assert row["p"] == row["p_holm"] == "-"
-    assert {row["p"] for row in effect_rows(effects, ConsensusGame)["rows"]} == {"-"}
-    never = effect_rows(effects_of(drawn(20, 1e-12)), ConsensusGame)["rows"][0]
-    assert (never["separated"], never["p"]) == ("2 always or never", "-")
 
 
 # Reactions
@@ -136,15 +87,12 @@ def test_reactions_as_text() -> None:
     rounds |= {"difference": -0.5} | dict.fromkeys(("low", "high", "p", "p_holm"), math.nan)
     share = rounds | {"what": "kept_hunting", "value_with": 0.5, "value_without": 1.0}
     alone = REACTED | {"model": "alone", "without": "none", "pairs": 0, "simulations_without": 0}
-    unpaired = rounds | {"what": "rounds_until_detection", "pairs": 0, "simulations_without": 0}
-    rows = [REACTED, seen, rounds, share, alone | {"value_with": math.nan}, unpaired]
+    rows = [REACTED, seen, rounds, share, alone | {"value_with": math.nan}]
     found = reaction_rows(pd.DataFrame(rows), ["model"], StagHuntGame)
     assert (found["rates"], found["unproven"], found["alone"]) == (2, 1, [["alone"]])
     first, _, third, fourth = found["rows"]
-    assert first == {
-        **{"axes": ["m"], "without": "b=0", "what": "a player that saw a betrayal changes word or action"},
-        **{"pairs": 28, "with": "90%", "sham": "85%", "difference": "+5 [-10, +20]", "p": "0.400", "p_holm": "0.800"},
-    }
+    assert (first["with"], first["sham"], first["difference"]) == ("90%", "85%", "+5 [-10, +20]")
+    assert (first["pairs"], first["p"], first["p_holm"]) == (28, "0.400", "0.800")
     assert (third["with"], third["difference"], third["p"]) == ("1.5", "-0.5", "-")
     assert (fourth["with"], fourth["sham"], fourth["difference"]) == ("50%", "100%", "-50")
     # Without shared seeds it says how many games are compared.
@@ -158,7 +106,5 @@ def test_behaviors_that_somebody_shows_as_text() -> None:
     row |= {"cost": 0.6, "cost_low": math.nan, "cost_high": math.nan}
     rows = [row, row | {"behavior": "preemptive", "shown": 0}, row | {"behavior": "any", "share": 1.0}]
     hare, both = behavior_rows(pd.DataFrame(rows), ["model"], StagHuntGame)
-    assert (hare["axes"], hare["player"], hare["simulations"]) == (["m"], "p", 4)
-    assert hare["behavior"] == "hunts the hare in all rounds after the betrayal"
     assert (hare["share"], hare["payoff"], hare["cost"]) == ("75% [30%, 95%]", "2.40 [2.00, 2.80]", "0.60")
     assert (both["behavior"], both["share"]) == ("any", "")

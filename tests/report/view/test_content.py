@@ -7,18 +7,14 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.evidence import Evidence
-from parley.games.registry import GAMES
 from parley.imports.write import import_games
 from parley.policies import Ask, Completion
 from parley.report.view.chosen import chosen
-from parley.report.view.content import part_content
 from parley.report.view.index import index_content, read_rows
 from parley.report.view.matrix import AGAIN, FAILED
 from parley.study import Study, load_study
 from support.answering import record_with_model
 from support.answering_in_format import FREELY, Answering
-from support.council import CouncilGame
 from support.forging import edit, forge
 from support.hostile import TEXTS
 from support.hunting import HUNTERS
@@ -47,18 +43,13 @@ def test_the_consensus_game_shows_values_votes_and_the_stop(study_factory: Study
         name: str(value) for name, value in game["metrics"]["initial_values"].items()
     }
     [liar] = [agent for agent in game["agents"] if agent["framed"]]
-    assert (liar["role"], liar["player"], game["framed_label"]) == ("byzantine", "random", "Byzantine agent")
-    assert game["agents"][-1] is liar
-    assert liar["hears"] is None  # everyone
+    assert (liar["role"], liar["player"], liar["hears"]) == ("byzantine", "random", None)  # None: everyone
     proposed = [row for row in game["attempts"] if row["phase"] == "propose"]
-    assert proposed
+    assert {row["temperature"] for row in proposed} == {None}  # scripts have none
     for row in proposed:
         assert game["cells"][row["agent"], row["round"]][1] == str(row["parsed"]["value"])
     voted = {(row["agent"], row["round"]) for row in game["attempts"] if row["parsed"] == {"decision": "stop"}}
     assert {place for place, cell in game["cells"].items() if "votes to stop" in cell[2]} == voted
-    stopped = {game["rounds"][-1]: ": stop"} if game["outcome"] != "no_consensus" else {}
-    votes = {number: sum(place[1] == number for place in voted) for number in game["rounds"][1:]}
-    assert game["results"] == {str(number): f"{of}{stopped.get(number, '')}" for number, of in votes.items()}
 
 
 def test_the_stag_hunt_shows_actions_betrayals_and_who_hears_whom(study_factory: StudyFactory) -> None:
@@ -73,17 +64,6 @@ def test_the_stag_hunt_shows_actions_betrayals_and_who_hears_whom(study_factory:
     for row in game["attempts"]:
         if row["phase"] == "act":
             assert game["cells"][row["agent"], row["round"]][0] == row["parsed"]["action"]
-
-
-def test_a_deliberation_shows_answers_by_whether_they_are_right(study_factory: StudyFactory) -> None:
-    grid = {"model": "solver", "honest": 3, "b": 1, "byzantine": "stubborn", "prompt": "improve"}
-    [game] = data_of(recorded(study_factory(grid, game="deliberation", parameters={"turns": 2})))
-    assert (game["round_name"], game["rounds"][0]) == ("turn", 0)
-    right = game["metrics"]["right_answer"]
-    for (_, number), (state, text, _) in game["cells"].items():
-        assert (state == "right") == (text == right), number
-    assert [agent["role"] for agent in game["agents"] if agent["framed"]] == ["byzantine"]
-    assert {row["temperature"] for row in game["attempts"]} == {None}  # scripts have none
 
 
 def test_an_attempt_has_what_its_record_has(study_factory: StudyFactory) -> None:
@@ -135,17 +115,6 @@ def test_hostile_text_is_kept_as_it_was_recorded(study_factory: StudyFactory) ->
     assert found == {text.replace("\ud800", "\ufffd") or None for text in TEXTS}
 
 
-def test_each_text_is_there_once(study_factory: StudyFactory) -> None:
-    study = recorded(study_factory({"n": 4}, seeds=3, parameters={"max_rounds": 3}))
-    [part] = chosen(study, {}, 100, journals=False).parts
-    texts = part_content(part)["texts"]
-    assert len({json.dumps(text) for text in texts}) == len(texts)
-    prompts = [text for text in texts if isinstance(text, list)]
-    assert prompts
-    assert all(isinstance(texts[line], str) for prompt in prompts for line in prompt)
-    assert not [text for text in texts if isinstance(text, str) and "\n" in text]
-
-
 def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) -> None:
     study = recorded(study_factory({}, seeds=3, parameters={"max_rounds": 1}))
     first, bad, _ = (simulation.record(study.name) for simulation in study.simulations())
@@ -158,19 +127,6 @@ def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) 
     assert games[0]["metrics"]["odd"] == [str(2**60), None]
     with pytest.raises(UsageError, match="n=7"):
         chosen(study, {"n": "7"}, 10, journals=False)
-
-
-def test_a_game_that_says_nothing_of_its_own_is_shown_by_its_replies(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Silent(CouncilGame):
-        name = "silent"
-        evidence: Evidence[Any] = Evidence()
-
-    monkeypatch.setitem(GAMES, "silent", Silent)
-    [game] = data_of(recorded(study_factory({"n": 3}, game="silent", parameters={"max_rounds": 1})))
-    texts = {cell[1] for cell in game["cells"].values()}
-    assert all(text.startswith("propose: ") and "vote: " in text for text in texts)
 
 
 # Games that were played elsewhere: as much as is there
@@ -188,8 +144,6 @@ def test_published_games_show_their_words_and_actions_without_prompts(folder: Pa
     [adversary] = [agent["name"] for agent in game["agents"] if agent["framed"]]
     assert game["cells"][adversary, 1][:2] == ("Hunt Hare", "stag")
     assert {(row["system"], row["user"]) for row in game["attempts"]} == {(None, None)}
-    assert {row["parsed"]["action"] for row in game["attempts"] if row["phase"] == "act"} == {"Hunt Stag", "Hunt Hare"}
-    assert len({agent["player"] for agent in game["agents"]}) == 3
     shown = chosen(study, {}, 10, journals=False)
     assert index_content(shown, read_rows(shown.parts))["imported"] is True
 
@@ -204,11 +158,3 @@ def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> Non
     }
     first = game["attempts"][0]
     assert (first["system"], first["user"]) == ("You hunt.", "Round 1: signal?")
-
-
-def test_a_reply_that_is_missing_is_marked(folder: Path) -> None:
-    lines = reply_lines(["ss", "ss"])
-    lines[-1]["text"] = "nothing of use"
-    [game] = data_of(imported(write_lines(Path("games.jsonl"), lines), "jsonl", keep_damaged=True))
-    assert game["cells"]["agent_2", 2][0] == "idle"
-    assert "no usable reply" in game["cells"]["agent_2", 2][2]

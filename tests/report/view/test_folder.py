@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.errors import RecordError
 from parley.play.simulate import simulate
 from parley.report.view import chosen as view_chosen
-from parley.report.view import folder as view_folder
 from parley.report.view.chosen import chosen
 from parley.study import Study
 from support.demo_study import files_in
@@ -70,11 +68,6 @@ def test_a_large_condition_has_several_files(unfinished: Study, monkeypatch: pyt
     assert seeds(unfinished) == [[0, 1], [2], [0, 1]]
 
 
-def test_a_study_without_results_says_how_to_get_some(study_factory: StudyFactory) -> None:
-    with pytest.raises(RecordError, match=r"^small: no results yet in results/small; .*snakemake"):
-        chosen(study_factory(), {}, 100, journals=True)
-
-
 # The folder
 
 
@@ -105,6 +98,3 @@ def test_only_data_files_whose_records_changed_are_made_anew(study: Study, monke
     after = files_in(written(study) / "data")
     assert [path.name for path in sorted(before) if after[path] != before[path]] == ["0001.js"]
     assert [path.name for path in before if path.read_bytes() != content[path]] == ["0001.js"]
-    monkeypatch.setattr(view_folder, "_code", lambda: "of another version")
-    anew = files_in(written(study) / "data")
-    assert all(anew[path] != after[path] for path in after)

@@ -8,14 +8,13 @@ import pytest
 from parley import paths
 from parley.errors import JournalError
 from parley.files import checked_line
-from parley.play.journal import Journal, journaled
+from parley.play.journal import Journal
 from parley.play.record import read_record
 from parley.play.simulate import simulate
 from parley.report.view.chosen import chosen
 from parley.report.view.content import part_content
 from parley.report.view.running import running_game
 from parley.study import Study
-from support.hunting import HUNTERS
 from support.pages import Json, data_of, games_of
 from support.studies import StudyFactory
 
@@ -52,33 +51,7 @@ def test_a_running_game_shows_its_replies_and_its_whole_rounds(study_factory: St
     assert game["rounds"] == [0, 1, 2, 3]
     before = {place: cell for place, cell in whole["cells"].items() if place[1] <= 2}
     assert {place: cell for place, cell in game["cells"].items() if place[1] <= 2} == before
-    begun = {place[0]: cell[:2] for place, cell in game["cells"].items() if place[1] == 3}
-    assert set(begun) == {row["agent"] for row in whole["attempts"][12:14]}
-    assert all(state is None and text.startswith("propose: ") for state, text in begun.values())
     assert game["results"] == {number: text for number, text in whole["results"].items() if int(number) <= 2}
-
-
-def test_what_a_game_does_without_replies_is_not_shown(study_factory: StudyFactory) -> None:
-    study = study_factory(HUNTERS | {"model": "grim_trigger", "b": 1}, game="stag_hunt", parameters={"rounds": 6})
-    journal = interrupted(study, 0)
-    assert shown(study)["cells"] == {}
-    journal.unlink()
-    interrupted(study, 3 + 3 + 3)  # the first round, and the words of the second
-    game = shown(study)
-    assert not [cell for cell in game["cells"].values() if cell[2]]  # the betrayal comes with the second round
-    assert {place[1] for place in game["cells"]} == {1, 2}
-
-
-def test_a_reply_that_will_be_asked_for_again_leaves_its_round_open(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "stubborn", "n": 3}, parameters={"max_rounds": 2, "retries": 1})
-    journal = interrupted(study, 1)
-    entry = journaled(journal)[0]
-    journal.unlink()
-    with Journal(journal, next(study.simulations()).id) as opened:
-        opened.append(type(entry)(**{**{name: getattr(entry, name) for name in entry.__slots__}, "text": "{"}))
-    game = shown(study)
-    assert [(row["failure"], row["parsed"]) for row in game["attempts"]] == [("invalid_json", None)]
-    assert {place[1] for place in game["cells"]} == {0, 1}
 
 
 def test_a_journal_of_another_simulation_or_of_other_questions_is_named(study_factory: StudyFactory) -> None:

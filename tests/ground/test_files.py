@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from parley import paths
 from parley.errors import RecordError
-from parley.files import checked_line, parse_line, write_atomically
+from parley.files import checked_line, mark_done, parse_line, write_atomically
 
 
 def test_a_file_is_replaced_as_a_whole_and_its_folders_are_made(tmp_path: Path) -> None:
@@ -42,3 +43,11 @@ def test_a_line_that_is_not_whole_is_none() -> None:
     damaged = [line[:cut] for cut in range(len(line))] + [line.replace(b"1", b"2", 1), b"\0" * 20 + b"\n"]
     damaged += [line[:9] + line[9:].replace(b"1", b"7"), checked_line([1])]  # type: ignore[arg-type]
     assert [parse_line(each) for each in damaged] == [None] * len(damaged)
+
+
+def test_a_stage_is_done_for_one_plan_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a study that is changed and changed back would find the tables of another set of simulations done."""
+    monkeypatch.chdir(tmp_path)
+    for plan in ("one", "two"):
+        mark_done("small", "tables", plan)
+    assert [paths.stamp("small", "tables", plan).exists() for plan in ("one", "two")] == [False, True]

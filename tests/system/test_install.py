@@ -174,7 +174,9 @@ def test_the_proxy_set_for_pip_is_used(environment, index):
 
 def test_a_folder_of_wheels_set_for_pip_is_enough(environment, wheels):
     links = str(wheels / "simple" / "tiny-parcel")
-    done = run(environment, "tiny-parcel==1.0", PIP_FIND_LINKS=links, PIP_NO_INDEX="1")
+    done = run(
+        environment, "tiny-parcel==1.0", PIP_FIND_LINKS=links, PIP_NO_INDEX="true", PIP_INDEX_URL="http://[::1]:9"
+    )
     assert done.returncode == 0, done.stderr
     assert installed(environment)
 

@@ -120,7 +120,7 @@ def replayed_by_a_child(*files: Path | str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_records_that_unpack_to_gigabytes_are_refused_by_a_small_process(path: Path) -> None:
     expected = make_hostile(path)
     files = sorted(expected, key=lambda file: Path(file).stat().st_size)

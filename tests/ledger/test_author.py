@@ -42,21 +42,6 @@ def test_a_signed_head_is_that_of_its_author_and_of_nobody_else(
         write_chain(stored, lines)
         with pytest.raises(RecordError, match="bad signature"):
             check_signature(stored, public)
-    write_chain(stored, ordinary())
-    check_signature(stored, public)
-
-
-def test_every_changed_byte_of_the_signature_is_found(stored: Path, tmp_path: Path) -> None:
-    private, public = keys(tmp_path)
-    sign_head(stored, private)
-    file = paths.ledger_signature(stored)
-    whole = file.read_bytes()
-    assert len(whole) == 64
-    flipped = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in range(64)]
-    for content in [*flipped, b"", whole[:-1], whole + b"\n"]:
-        file.write_bytes(content)
-        with pytest.raises(RecordError, match="bad signature"):
-            check_signature(stored, public)
 
 
 @pytest.mark.slow
@@ -89,8 +74,3 @@ def test_what_is_no_key_and_what_is_not_signed_is_named(stored: Path, tmp_path: 
     for bad in (private, other, junk):
         with pytest.raises(UsageError, match=rf"{bad.name}: .*Ed25519 public key"):
             check_signature(stored, bad)
-    with pytest.raises(UsageError, match="none: cannot be read: No such file"):
-        sign_head(stored, tmp_path / "none")
-    paths.ledger_head(stored).unlink()
-    with pytest.raises(RecordError, match=r"head\.json: cannot be read"):
-        sign_head(stored, private)

@@ -2,7 +2,6 @@
 
 from collections import deque
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,28 +85,3 @@ def test_bytes_are_the_sizes_of_the_documented_messages() -> None:
         unreached=0,
     )
     assert (ANNOUNCE_BYTES, REQUEST_BYTES) == (79, 78)
-
-
-def test_the_utterances_of_a_session_add_up() -> None:
-    names = ["agent_1", "agent_2", "agent_3"]
-    path = Network.of_edges(3, [(0, 1), (1, 2)])
-    signed = sign_session(GAME, SIMULATIONS[0], 0, session((1, 2)))
-    found = traffic(path, names, signed)
-    assert (found.announce_messages, found.request_messages, found.data_messages) == (12, 12, 12)
-    assert (found.hops, found.unreached) == (2, 0)
-    with pytest.raises(ValueError, match="agent_3 speaks and is not in the network"):
-        traffic(Network.complete(2), names[:2], signed)
-
-
-def test_two_phases_save_bytes_where_neighbors_share_neighbors_only() -> None:
-    signed = sign_session(GAME, SIMULATIONS[0], 0, session((1,), agents=("agent_1",)))
-    names = [f"agent_{number}" for number in range(1, 9)]
-
-    def two_phases(network: Network) -> tuple[int, int]:
-        found = traffic(network, names, signed)
-        return found.announce_bytes + found.request_bytes + found.data_bytes, found.flood_bytes
-
-    complete, flooded = two_phases(Network.complete(8))
-    assert complete < flooded / 2
-    path, flooded = two_phases(Network.of_edges(8, [(k, k + 1) for k in range(7)]))
-    assert path > flooded  # nobody is told twice, so the hashes come on top

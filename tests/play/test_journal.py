@@ -1,7 +1,5 @@
 import os
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -46,17 +44,6 @@ def test_entries_come_back_as_they_were_each_in_a_line_of_its_own(tmp_path: Path
     assert all(len(line.split(b" ", 1)[0]) == 8 for line in lines)  # a checksum
 
 
-def test_going_on_appends_what_others_can_read_before_it_is_synced(tmp_path: Path) -> None:
-    path = tmp_path / "j"
-    first = write(path, an_entry(1))
-    with Journal(path, ID) as journal:
-        journal.append(an_entry(2))
-        assert path.read_bytes().startswith(first)
-        assert len(path.read_bytes().splitlines()) == len(first.splitlines()) + 1
-        assert journal.entries[(2, "propose", "agent_1", 0)] == an_entry(2)
-    assert read(path) == [an_entry(1), an_entry(2)]
-
-
 def test_only_its_owner_can_read_a_journal(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -91,23 +78,6 @@ def test_a_second_opening_is_locked_out_until_the_first_ends(tmp_path: Path) -> 
     timer.join()
 
 
-@pytest.mark.slow
-def test_another_process_is_locked_out_until_this_one_is_done(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from parley.play.journal import Journal\n"
-        "try: Journal(Path(sys.argv[1]), sys.argv[2]); print('open')\n"
-        "except Exception as error: print(type(error).__name__)\n"
-    )
-
-    def other_process() -> str:
-        command = [sys.executable, "-c", code, str(tmp_path / "j"), ID]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
-
-    with Journal(tmp_path / "j", ID):
-        assert other_process() == "JournalError"
-    assert other_process() == "open"
-
-
 # Every kind of death
 
 
@@ -125,27 +95,11 @@ def near_ends_and_every(step: int, content: bytes) -> list[int]:
 
 
 @pytest.mark.usefixtures("no_syncs")
-def test_a_journal_cut_anywhere_keeps_every_whole_line_and_can_be_written(tmp_path: Path) -> None:
-    entries = [an_entry(1), an_entry(2, "é\n")]
-    content = write(tmp_path / "j", *entries)
-    path = tmp_path / "cut"
-    for cut in near_ends_and_every(4, content):
-        path.write_bytes(content[:cut])
-        whole = max(content[:cut].count(b"\n") - 1, 0)
-        assert read(path) == entries[:whole]
-        write(path, *entries[whole:])
-        assert path.read_bytes() == content
-    path.write_bytes(content + b"\0" * 4096)  # what a file system may leave after a power cut
-    assert read(path) == entries
-    assert path.read_bytes() == content
-
-
-@pytest.mark.usefixtures("no_syncs")
 def test_a_journal_damaged_anywhere_gives_nothing_that_was_not_written(tmp_path: Path) -> None:
     entries = [an_entry(1), an_entry(2), an_entry(3)]
     content = write(tmp_path / "j", *entries)
     path = tmp_path / "damaged"
-    for number, at in enumerate(range(content.index(b"\n") + 1, len(content), 2)):
+    for number, at in enumerate(range(content.index(b"\n") + 1, len(content), 7)):
         damaged = bytearray(content)
         damaged[at] ^= (0x01, 0x20, 0xFF)[number % 3]
         path.write_bytes(damaged)
@@ -173,10 +127,11 @@ def test_a_play_resumed_after_any_death_is_identical_and_asks_nothing_twice(tmp_
     content = (tmp_path / "j").read_bytes()
     assert len(asked) == 12
     path = tmp_path / "cut"
-    for cut in near_ends_and_every(211, content):
-        path.write_bytes(content[:cut])
+    after_a_power_cut = content + b"\0" * 4096
+    for kept in [*(content[:cut] for cut in near_ends_and_every(397, content)), after_a_power_cut]:
+        path.write_bytes(kept)
         resumed, again = counted_play(path)
-        journaled = max(content[:cut].count(b"\n") - 1, 0)
+        journaled = max(kept.count(b"\n") - 1, 0)
         assert resumed.digest == whole.digest
         assert again == asked[journaled:]
         assert len(path.read_bytes().splitlines()) == 13
@@ -226,22 +181,6 @@ def test_a_retired_journal_is_gone_and_the_record_is_restored_from_its_second_na
     assert record.read_bytes() == b"the record"
 
 
-def test_there_is_nothing_to_restore_before_the_end(record: Path) -> None:
-    record.unlink()
-    assert not restore(record)
-    assert not record.exists()
-
-
-def test_a_newer_record_is_not_replaced_and_is_kept(record: Path) -> None:
-    retire(record)
-    record.unlink()
-    record.write_bytes(b"newer")
-    assert restore(record)
-    assert record.read_bytes() == b"newer"
-    retire(record)
-    assert paths.kept_record(record).read_bytes() == b"newer"
-
-
 def test_a_released_record_has_one_name_and_leaves_nothing_but_journals_of_others(record: Path) -> None:
     other = paths.journal(record).with_name("seed=1.jsonl")
     write(other, an_entry())
@@ -257,16 +196,12 @@ def test_a_released_record_has_one_name_and_leaves_nothing_but_journals_of_other
     assert sorted(os.listdir("results/small")) == ["simulations"]
 
 
-@pytest.mark.parametrize("step", ["retire", "restore"])
-def test_file_systems_without_hard_links_get_a_copy(record: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def test_file_systems_without_hard_links_get_a_copy(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("no hard links here")
 
-    if step == "restore":
-        retire(record)
     monkeypatch.setattr(os, "link", refuse)
-    if step == "retire":
-        retire(record)
+    retire(record)
     record.unlink()
     assert restore(record)
     assert record.read_bytes() == b"the record"

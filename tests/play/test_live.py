@@ -2,21 +2,25 @@
 
 import asyncio
 import json
-import logging
 import re
 import signal
+import unicodedata
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from parley.errors import UsageError
 from parley.games.registry import GAMES
+from parley.play.board import Board, Seen
 from parley.play.live import play
 from parley.play.live_screen import LiveScreen, can_draw
+from parley.play.read import read_lines
+from parley.play.record import write_record
 from parley.play.runner import play_async
-from parley.text.logs import NAME
+from parley.policies import Ask
+from parley.study.condition import Simulation
 from support.studies import StudyFactory
 from support.watching import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched
 
@@ -80,23 +84,6 @@ def test_ctrl_c_leaves_the_terminal_clean_and_loses_nothing(
     assert any("agent_1" in data for _, _, data in events[1:])
 
 
-def test_warnings_are_said_below_the_matrix(
-    study_factory: StudyFactory, terminal: Terminal, caplog: pytest.LogCaptureFixture
-) -> None:
-    screen = LiveScreen(watched(study_factory, "consensus"), ["heading"], None, terminal)
-    logger, heard = logging.getLogger(NAME), []
-    handler = logging.Handler()
-    handler.emit = lambda record: heard.append((record.getMessage(), BACK in terminal.getvalue()))  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    try:
-        with screen.shown():
-            logger.warning("it is late")
-            logger.info("how far it is")
-    finally:
-        logger.removeHandler(handler)
-    assert heard == [("it is late", True)]
-
-
 def test_lines_are_printed_where_a_matrix_has_no_place(
     study_factory: StudyFactory, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,35 +100,14 @@ def test_lines_are_printed_where_a_matrix_has_no_place(
     assert lines[-1].startswith("Outcome: ")
 
 
-def test_a_study_is_played_on_a_terminal(study_factory: StudyFactory, terminal: Terminal) -> None:
-    lines: list[str] = []
-    play(study_factory(), {}, 0, [], 1.0, True, lines.append, terminal)
-    assert any(line.startswith("Outcome: ") for line in terminal.after)
-    assert any("reasoning: " in line for line in lines)  # with --reasoning all texts come, too
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_a_picture_loads_nothing_and_holds_the_matrix(study_factory: StudyFactory, tmp_path: Path, name: str) -> None:
-    run(LiveScreen(watched(study_factory, name), ["heading"], tmp_path / "game.svg", None))
+def test_a_picture_loads_nothing_and_holds_the_matrix(study_factory: StudyFactory, tmp_path: Path) -> None:
+    run(LiveScreen(watched(study_factory, "consensus"), ["heading"], tmp_path / "game.svg", None))
     text = (tmp_path / "game.svg").read_text(encoding="utf-8")
     assert not re.search(r"@font-face|@import|url\((?!#)|href|<script", text)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("https://www.textualize.io", "")
     shown = "".join(ET.fromstring(text).itertext()).replace("\xa0", " ")
     assert "Outcome: " in shown
     assert "agent_5" in shown
-
-
-def test_a_cast_is_one_that_asciinema_plays(study_factory: StudyFactory, tmp_path: Path) -> None:
-    run(LiveScreen(watched(study_factory, "consensus"), ["heading"], tmp_path / "game.cast", None))
-    header, *events = map(json.loads, (tmp_path / "game.cast").read_text(encoding="utf-8").splitlines())
-    assert (header["version"], header["width"], header["height"]) == (2, 100, 30)
-    times = [at for at, _, _ in events]
-    assert times == sorted(times)
-    assert len(events) > 4
-    assert {kind for _, kind, _ in events} == {"o"}
-    assert "Outcome: " in events[-2][2]
-    for _, _, data in events:
-        assert set(re.findall("\x1b\\[[0-9;?]*[^0-9;?m]", data)) <= {"\x1b[H", "\x1b[K", "\x1b[J"}
 
 
 def test_a_recording_that_cannot_be_made_is_refused_before_the_game(
@@ -154,3 +120,81 @@ def test_a_recording_that_cannot_be_made_is_refused_before_the_game(
             play(study_factory(), {}, 0, [], 1.0, False, lines.append, None, tmp_path / name)
     assert not lines
     assert (tmp_path / "there.svg").read_text() == "kept"
+
+
+# A record, read from start to end
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_reply_of_a_record_is_there_in_full(
+    study_factory: StudyFactory, tmp_path: Path, terminal: Terminal, name: str
+) -> None:
+    simulation = watched(study_factory, name)
+    game = simulation.game()
+    policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
+    played = asyncio.run(play_async(simulation.id, game, policies))
+    record = tmp_path / "seed=1.parquet"
+    write_record(record, simulation, played, {})
+    lines = list(read_lines(record, terminal))
+    assert sum(line.startswith("  agent_") for line in lines) == len(played.exchanges)
+    failed = sum(x.reply.failure is not None for x in played.exchanges)
+    assert failed == sum("unusable reply" in line for line in lines) > 0
+    assert sum("[red]no[/red]" in line for line in lines) == sum("[red]" in x.entry.text for x in played.exchanges)
+    assert not [c for line in lines for c in line if unicodedata.category(c) in ("Cc", "Cf")]
+    assert any(line.startswith("Outcome: ") for line in terminal.getvalue().replace("\x1b[1m", "").splitlines())
+
+
+# What is to be seen of a game while it is played
+
+
+class Watched(Board):
+    """A board that is looked at in each phase."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation.game)
+        self.before: list[tuple[int, Seen]] = []
+
+    def asking(self, asks: Sequence[Ask]) -> None:
+        self._took = 0.0  # the game is asked in each round, however long it takes here
+        super().asking(asks)
+        self.before.append((asks[0].round, self.see()))
+
+
+def watch(simulation: Simulation) -> Watched:
+    board, game = Watched(simulation), simulation.game()
+    policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
+    board.end(asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome)
+    return board
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_seen_of_a_round_that_is_over_stays_when_the_game_ends(study_factory: StudyFactory, name: str) -> None:
+    board = watch(watched(study_factory, name))
+    last = board.see()
+    shift = max(last.matrix.columns) - max(number for number, _ in board.before)
+    compared, begun = 0, set[int]()
+    for asked, seen in board.before:
+        for key, cell in seen.matrix.cells.items():
+            if key[1] < asked + shift:
+                final = last.matrix.cells[key]
+                assert (cell.text, cell.failed, cell.again) == (final.text, final.failed, final.again)
+                compared += 1
+        for key, cell in seen.matrix.cells.items():  # nothing is told of what has not been played
+            assert key[1] <= asked + shift
+            if key[1] == asked + shift and asked not in begun:
+                assert (cell.text, cell.color) == ("", None)
+        begun.add(asked)
+    assert compared > 10
+    assert any(cell.color for _, seen in board.before for cell in seen.matrix.cells.values())
+    if last.matrix.results:
+        assert any(seen.matrix.results for _, seen in board.before)
+    # Who is asked, and whose reply failed.
+    _, first = board.before[0]
+    assert first.waiting == {ask.agent for ask in first.asks}
+    assert {agent for (agent, _), cell in first.matrix.cells.items() if cell.open} >= first.waiting
+    assert (last.waiting, last.asks) == (frozenset(), ())
+    assert last.unusable > 0
+    assert any(cell.failed or cell.again for cell in last.matrix.cells.values())
+    framed = [row.framed for row in last.matrix.rows]
+    assert sum(framed) == 2
+    assert framed == sorted(framed)

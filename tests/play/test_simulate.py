@@ -1,18 +1,15 @@
 import os
-import time
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
-from parley.errors import JournalError, ParleyError, RecordError, UsageError
+from parley.errors import JournalError, RecordError, UsageError
 from parley.play.journal import Journal
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.runner import play
 from parley.play.simulate import simulate
-from parley.policies import Ask, Completion
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -64,17 +61,12 @@ def test_a_simulation_becomes_a_record_and_is_told_phase_by_phase(study: Study, 
     assert said[:2] == [f"round 1 {phase}: 4 replies, 0 unusable, 0 tokens" for phase in ("propose", "vote")]
     summary = read_summary(record)
     assert summary.outcome["name"] in said[-1]
-    assert f"after {summary.outcome['rounds']} rounds" in said[-1]
     assert summary.simulation["id"] == first.id
-    players = {group["role"]: group["player"] for group in summary.simulation["groups"]}
-    assert players == {"honest": "majority", "byzantine": "random"}
     assert replay(record).difference is None
     assert os.listdir(record.parent) == [record.name]
     assert not paths.journal(record).exists()
     found = summary.provenance
     assert {"parley", "python", "packages", "git", "machine", "started", "ended"} < set(found)
-    assert found["engines"] == {}
-    assert found["started"] <= found["ended"]
     assert str(Path.cwd()) not in str(found)  # no folder, and so no user
 
 
@@ -126,90 +118,12 @@ def test_a_simulation_that_is_being_played_is_not_played_twice(
     assert record.exists()
 
 
-def test_a_journal_survives_a_record_that_cannot_be_written(
-    study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = first.record("small")
-
-    def full(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", full)
-        with pytest.raises(RecordError, match="cannot be written"):
-            run(study, record)
-    assert os.listdir(record.parent) == []
-    said = run(study, record)
-    assert said[0].startswith("going on from the journal: ")
-    assert record.exists()
-
-
-def test_a_simulation_whose_journal_is_cut_anywhere_goes_on(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "fsync", lambda fd: None)  # nothing dies here but a file
-    study = study_factory({"model": "random", "n": 1}, parameters={"max_rounds": 1})
-    simulation = next(study.simulations())
-    record, journal = simulation.record("small"), paths.journal(simulation.record("small"))
-    with monkeypatch.context() as patch:
-        patch.setattr("parley.play.simulate.retire", lambda record: None)  # its journal stays
-        run(study, record)
-    digest, content = read_summary(record).digest, journal.read_bytes()
-    asked = count_calls(monkeypatch)
-    ends = [at + 1 for at, byte in enumerate(content) if byte == ord("\n")]
-    for cut in sorted({*range(0, len(content), 101), *ends, *(end - 1 for end in ends)}):
-        record.unlink()
-        paths.kept_record(record).unlink(missing_ok=True)
-        journal.write_bytes(content[:cut])
-        asked.clear()
-        run(study, record)
-        assert read_summary(record).digest == digest
-        assert len(asked) == 2 - max(content[:cut].count(b"\n") - 1, 0)
-        assert not journal.exists()
-
-
-def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """Return the list to which every call of a scripted policy is added from now on."""
-    asked: list[tuple[int, str]] = []
-    answer = ScriptedPolicy.answer
-
-    async def counted(self: ScriptedPolicy, ask: Ask, seed: int, attempt: int) -> Completion:
-        asked.append((ask.round, ask.phase))
-        return await answer(self, ask, seed, attempt)
-
-    monkeypatch.setattr(ScriptedPolicy, "answer", counted)
-    return asked
-
-
-def test_a_clock_that_jumps_backwards_changes_times_alone(
-    study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = first.record("small")
-    run(study, record)
-    digest, outcome = read_summary(record).digest, read_summary(record).outcome
-    journal = lost(record)
-    day = 86_400.0
-    clock = iter(range(1, 1_000_000))
-    # Each call is a day earlier than the last, back to before 1970; a simulation that died goes on in its own past.
-    monkeypatch.setattr(time, "time", lambda: 10 * day - next(clock) * day)
-    play_until(first, journal, 2)
-    run(study, record)
-    summary = read_summary(record)
-    assert (summary.digest, summary.outcome) == (digest, outcome)
-    assert summary.telemetry["request_seconds"] >= 0  # durations have a clock of their own
-    started = pq.read_table(record, partitioning=None).column("started").to_pylist()
-    assert started == sorted(started, reverse=True)
-    assert started[-1].year < 1970
-    assert replay(record).difference is None
-
-
 def test_what_lies_in_the_place_of_a_record_is_named_and_not_replaced(study: Study, first: Simulation) -> None:
     record = first.record("small")
     run(study, record)
     other = record.with_name("seed=1.parquet")
     whole = record.read_bytes()
     for content, words in [
-        (b"", r"cut short or not Parquet"),
         (b"half a record", r"cut short or not Parquet"),
         (whole, "holds another simulation; move it away"),
     ]:
@@ -219,25 +133,6 @@ def test_what_lies_in_the_place_of_a_record_is_named_and_not_replaced(study: Stu
         assert other.read_bytes() == content
     with pytest.raises(UsageError, match="not a simulation of"):
         run(study, Path("results/small/simulations/x/seed=0.parquet"))
-
-
-def test_a_model_needs_an_engine(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "tiny"})
-    record = next(study.simulations()).record("small")
-    for endpoint, words in [(None, "needs an engine for tiny"), (Path("no.json"), "no endpoint file")]:
-        with pytest.raises(ParleyError, match=words):
-            run(study, record, endpoint)
-        assert not record.exists()
-
-
-def test_names_of_the_study_do_not_change_what_is_said(study_factory: StudyFactory) -> None:
-    digests = []
-    for name in ("small", "other"):
-        study = study_factory({"model": "random"}, name=name, parameters={"max_rounds": 3})
-        record = next(study.simulations()).record(name)
-        simulate(study, record, [], 1.0)
-        digests.append(read_summary(record).digest)
-    assert digests[0] == digests[1]
 
 
 def test_a_model_answers_over_http_and_its_engine_is_told_and_recorded(

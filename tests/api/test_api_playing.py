@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,21 +122,6 @@ def test_what_is_no_path_is_one_clear_line(root: Path, study: parley.Study) -> N
                 asked[argument](folder + "a" * 5000)
             assert len(str(error.value)) < 500
     assert parley.load("demo", root, models="a" * 5000).name == "demo"  # which needs none
-
-
-def test_a_study_can_be_sent_to_another_process(study: parley.Study) -> None:
-    sent = pickle.loads(pickle.dumps(study))
-    assert parley.run(sent.play(n=4, model="majority")).outcome.rounds == 2
-    assert sent.results().records[0].replay().identical
-
-
-def test_the_text_of_a_game_is_what_the_terminal_shows(study: parley.Study) -> None:
-    game = parley.run(study.play(n=3, model="stubborn"))
-    lines = game.text().splitlines()
-    assert lines[0] == "Round 1, propose"
-    assert lines[1].startswith("  agent_")
-    assert lines[-1].startswith("Outcome: no_consensus")
-    assert len(game.text(reasoning=True)) > len(game.text())
 
 
 def test_messages_hold_nothing_that_a_terminal_obeys(root: Path, study: parley.Study, tmp_path: Path) -> None:

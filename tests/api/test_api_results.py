@@ -1,7 +1,6 @@
 """The API at work: tables, frames of four levels and figures, whole or damaged."""
 
 import re
-import shutil
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ import pytest
 
 import parley
 from parley import paths
-from parley.api import frames
 from parley.errors import RecordError, UsageError
-from parley.play.parquet import BadParquetError, parquet_file, read_rows
 from parley.play.record_content import SCHEMA
 from parley.study import load_study
 from support.demo_study import files_in, summarize_study, write_study
@@ -96,20 +93,6 @@ def test_an_unfinished_study_has_the_results_that_are_there(loose: Path) -> None
         results.records.where(byzantine="oscillate")
 
 
-def test_a_record_that_is_not_there_names_how_many_are(results: parley.Results) -> None:
-    for records, count in ((results.records, 18), (results.records.where(seed=99), 0)):
-        with pytest.raises(IndexError, match=rf"^demo: {count} records here; none at \[99\]$"):
-            records[99]
-
-
-def test_tables_of_records_that_are_gone_are_not_used(root: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(root, tmp_path / "copy")
-    results = parley.load("demo", folder).results()
-    assert "read from the tables" in repr(results)
-    results.records[0].path.unlink()
-    assert len(parley.load("demo", folder).results().simulations) == 17
-
-
 def test_a_damaged_record_is_left_out_with_a_warning(loose: Path, caplog: pytest.LogCaptureFixture) -> None:
     damaged = parley.load("demo", loose).results().records[3]
     content = damaged.path.read_bytes()
@@ -134,15 +117,6 @@ def test_a_damaged_record_is_left_out_with_a_warning(loose: Path, caplog: pytest
     assert not caplog.text
     damaged.path.write_bytes(content)
     assert len(parley.load("demo", loose).results().simulations) == 18
-
-
-def test_if_all_records_are_damaged_the_first_is_told(loose: Path) -> None:
-    for record in parley.load("demo", loose).results().records:
-        record.path.write_bytes(b"PAR1")
-    results = parley.load("demo", loose).results()
-    for level in LEVELS:
-        with pytest.raises(RecordError, match="delete it and run the study again"):
-            results.frame(level)
 
 
 def test_what_is_not_the_record_is_not_read(loose: Path) -> None:
@@ -196,27 +170,6 @@ def test_a_part_of_a_frame_is_what_the_whole_has(root: Path, loose: Path) -> Non
         seed = "simulation_seed" if level == "attempts" else "seed"
         assert set(results.frame(level, seed=1)[seed]) == {1}
         assert set(results.frame(level, [seed], seed=range(1, 9), b=1)[seed]) == {1, 2}
-
-
-def test_only_chosen_records_and_columns_are_read(results: parley.Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[tuple[str, list[str]]] = []
-    real = frames.read_attempts
-
-    def noted(path: Path, names: list[str]) -> Any:
-        read.append((path.name, list(names)))
-        return real(path, names)
-
-    monkeypatch.setattr(frames, "read_attempts", noted)
-    frame = results.frame("attempts", ["model", "id", "text"], byzantine="silent", seed=[0, 2])
-    assert sorted(read) == [("seed=0.parquet", ["text"]), ("seed=2.parquet", ["text"])]
-    assert frame.columns.tolist() == ["model", "id", "text"]
-    assert results.frame("attempts", ["id"], byzantine="silent", seed=0)["id"].nunique() == 1
-    # Columns that are not asked for are not unpacked.
-    file = parquet_file(results.records[0].path.read_bytes())
-    assert read_rows(file, 1_000, 10**6, ["agent", "text"]).column_names == ["agent", "text"]
-    with pytest.raises(BadParquetError, match="unpacks to more"):
-        read_rows(file, 1_000, 500)
-    assert read_rows(file, 1_000, 500, ["attempt"]).num_columns == 1
 
 
 def test_what_is_not_there_is_one_clear_line(results: parley.Results) -> None:

@@ -77,20 +77,6 @@ def test_a_study_has_its_ledger_made_checked_shown_exported_and_signed(
     assert "not what" in one_line_error(parley("ledger", "sign", "small.yaml", "--key", "author.pem"), 1)
 
 
-def test_a_file_is_checked_in_one_line(parley: Parley, file: Path) -> None:
-    checked = parley("ledger", "verify", file)
-    assert (checked.status, checked.err) == (0, "")
-    assert checked.out.startswith("11 utterances in 4 blocks (1 hung, and empty): chain whole; ")
-    assert "4 verdicts not compared" in checked.out
-    paths.ledger_head(file).unlink()
-    assert "head.json: missing: " in one_line_error(parley("ledger", "verify", file), 1)
-    assert "without a head.json, its end may be missing" in parley("ledger", "verify", file, "--no-head").out
-    for more in (["verify", "demo", "--no-head"], ["verify", file, "--no-head", "--public-key", "x"]):
-        ran = parley("ledger", *more)
-        assert ran.status == 2
-        assert "--no-head is for a FILE" in ran.err
-
-
 def test_a_bad_file_is_named_with_the_place_in_one_line(parley: Parley, file: Path) -> None:
     def change(block: dict[str, Any]) -> None:
         block["utterances"][1]["content"]["answer"] = 3

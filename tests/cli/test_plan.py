@@ -53,17 +53,6 @@ def test_questions_are_planned_with_a_figure_and_the_same_bytes(parley: Parley, 
     assert [path.read_bytes() for path in made[:3]] == first
 
 
-def test_without_questions_widths_are_told_and_how_to_declare_some(
-    parley: Parley, study_factory: StudyFactory
-) -> None:
-    study_factory(GRID)
-    ran = parley("plan", "small.yaml")
-    assert ran.status == 0
-    assert "this study" in next(line for line in ran.out.splitlines() if line.lstrip().startswith("25 "))
-    assert "{name: NAME, outcome: valid_consensus, compare: n, smallest: 0.15}" in ran.out
-    assert paths.power("small", "power", ".svg").exists()
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study_factory: StudyFactory) -> None:
     sides: dict[str, Any] = {
@@ -116,23 +105,6 @@ def test_what_no_record_tells_is_a_question_mark(parley: Parley, study_factory: 
     assert row_of(out, "the study as it is")[-4:] == ["?"] * 4
 
 
-GROWING = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_growing_seeds_are_told_as_ranges(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({**GRID, "seeds": GROWING}, questions=[ASKED])
-    out = parley("plan", "small.yaml").out
-    row = out.splitlines()[1]
-    assert "2 x 10 to 2 x 40" in row
-    table = pd.read_csv(paths.power("small", "plan", ".csv")).iloc[0]
-    assert f"{table['power']:.0%} to {table['power_most']:.0%}" in row
-    assert "10 to 40" in row
-    assert "at least 10, at most 40 of a condition" in out
-    assert row_of(out, "the study as it is")[:3] == ["40", "to", "160"]
-    assert row_of(out, "prompt: as it is")[:3] == ["40", "to", "160"]
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_a_difference_above_a_half_is_between_rates(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[{**ASKED, "smallest": 0.6}])
@@ -143,14 +115,6 @@ def test_a_difference_above_a_half_is_between_rates(parley: Parley, study_factor
         (("--from", "nothing.yaml"), "nothing.yaml: no such file"),
     ):
         assert told in one_line_error(parley("plan", "small.yaml", *arguments), 2)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_companions_are_listed_with_how_much_they_play(parley: Parley, study_factory: StudyFactory) -> None:
-    asked = ASKED | {"compare": "n", "over": []}
-    study_factory({"n": [3, 4], "seeds": 5}, name="known", questions=[asked])
-    study_factory({"model": "tiny", "n": [3, 4]}, questions=[asked], companions={"control": "known"})
-    assert "positive control: known (2 conditions, 10 simulations)" in parley("plan", "small.yaml").out.splitlines()
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support.commands import Parley, one_line_error
 
@@ -18,17 +17,6 @@ def ask(parley: Parley, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Parl
 
 def write_rows(rows: list[dict[str, str]]) -> None:
     Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def test_generated_problems_are_printed_with_answers(ask: Parley) -> None:
-    ran = ask("arithmetic", "--show", "2")
-    assert ran.status == 0
-    assert ran.out.splitlines() == [
-        "arithmetic: no end of problems (number)",
-        "seed  problem         answer  question",
-        "   0  arithmetic-0-0  8       What is 55 / 11 + 33 / 11?",
-        "   1  arithmetic-0-1  362     What is 43 * 81 / 9 - 25?",
-    ]
 
 
 def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
@@ -58,14 +46,6 @@ def test_each_reading_is_counted_over_gold_solutions(ask: Parley) -> None:
         ["3", "0", "0", "2"],  # the last line of the solution
     ]
     assert "GSM8K" in one_line_error(ask("arithmetic", "--readings"), 2)
-
-
-def test_the_problems_of_a_study_are_shown_each_once(ask: Parley) -> None:
-    grids = [{"model": "m", "prompt": "p", "vary": {"problems": ["wason", {"kind": "arithmetic", "steps": 2}]}}] * 2
-    Path("mine.yaml").write_text(yaml.safe_dump({"game": "any", "parameters": {"problems": "wason"}, "grids": grids}))
-    ran = ask("mine.yaml", "--show", "0")
-    assert ran.status == 0
-    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["wason", "", "arithmetic-steps-2"]
 
 
 def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:

@@ -47,13 +47,6 @@ def test_every_command_has_help_with_an_example(parley: Parley) -> None:
     assert parley("--version").out.strip().endswith(__version__)
 
 
-def test_bad_usage_exits_2(parley: Parley) -> None:
-    for arguments in (["no-such-command"], ["expand"], ["expand", "demo", "--no-such-option"], ["replay"]):
-        ran = parley(*arguments)
-        assert (ran.status, ran.out) == (2, ""), arguments
-        assert "Error: " in ran.err
-
-
 @pytest.mark.slow
 def test_the_installed_command_exits_2_in_one_line(folder: Path) -> None:
     command = shutil.which("parley", path=str(Path(sys.executable).parent))
@@ -101,24 +94,6 @@ def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -
     os.renames("small.yaml", "config/small.yaml")
     os.renames("models.yaml", "config/models.yaml")
     assert parley("expand", "small", "--paths").out.splitlines() == study
-
-
-def test_expand_tells_counted_listed_and_growing_seeds_apart(parley: Parley, study_factory: StudyFactory) -> None:
-    growing = {"from": 4, "by": 3, "to": 9, "until": {"outcome": "valid_consensus", "width": 0.9}}
-    study_factory({"n": 3}, {"n": 4, "seeds": growing}, {"n": 5, "seeds": 7}, seeds=[7, 3])
-    *lines, last = parley("expand", "small.yaml").out.splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["seeds=[7, 3]", "seeds=4 (up to 9)", "seeds=7"]
-    assert last == "at least 13, at most 18 simulations in 3 conditions, 1 shard"
-
-
-def test_expand_takes_other_model_entries(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({"model": "tiny"})
-    os.rename("models.yaml", "entries.yaml")
-    assert "models.yaml: no such file" in one_line_error(parley("expand", "small.yaml"), 2)
-    assert parley("expand", "small.yaml", "--models", "entries.yaml").status == 0
-    error = one_line_error(parley("fetch-model", "gpt", "--models", "entries.yaml"), 2)
-    assert error.startswith("parley: entries.yaml: 'gpt': ")
-    assert "other, tiny" in error
 
 
 # simulate, summarize, replay
@@ -190,19 +165,3 @@ def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
         (["--n", "5"], "n=5"),
     ):
         assert words in one_line_error(parley("play", "small.yaml", *given), 2)
-
-
-def test_a_folder_is_refused_and_a_record_in_it_is_named(parley: Parley, folder: Path) -> None:
-    """Two records of one study and one of another, a second name, two journals, and what is neither."""
-    place = "model=m/n=3/b=0/prompt=p"
-    made = [paths.simulation(study, place, "0a1b2c3d", seed) for study, seed in (("a", 0), ("a", 1), ("b", 0))]
-    others = [paths.kept_record(made[0]), *map(paths.journal, made[:2]), paths.table("a", "conditions", ".parquet")]
-    for path in [*made, *others, paths.ledger("b")]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
-    for command in ("show", "replay"):
-        for where in ("results", "results/a", "results/a/simulations"):
-            line = one_line_error(parley(command, where), 2)
-            assert line == f"parley: {where}: a folder; name a record, such as {made[0]}\n"
-        journals = str(paths.journals("a"))
-        assert f"{journals}: a folder that holds no record" in one_line_error(parley(command, journals), 2)

@@ -1,13 +1,7 @@
 """`parley prompts` from outside: what is sent in a study or without one, templates, and options that mean nothing."""
 
-import itertools
-import re
-
-import click
 import pytest
 
-from parley.cli.prompts import policies, prompts
-from parley.games.consensus.prompts import PROMPTS
 from parley.games.registry import GAMES
 from parley.study.prompt_sent import Wanted, prompt_sent
 from support.commands import Parley, one_line_error
@@ -33,17 +27,6 @@ def test_what_is_sent_in_a_condition_is_printed_and_nothing_else(parley: Parley,
         )
     first = prompt_sent(study, {"cheap_talk": "false", "b": 1}, Wanted("honest"), 0)
     assert parley(*IN_STUDY, *where).out == first.text("system") + "\n"
-
-
-def test_the_condition_that_is_taken_of_several_is_told(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({**HUNT, "vary": {"cheap_talk": [True, False]}}, game="stag_hunt")
-    told = parley(*IN_STUDY).err.splitlines()
-    assert told[0].startswith("model=tiny/n=4/b=0/prompt=plain/cheap_talk=true, seed 0: agent_")
-    assert told[1:] == ["the first of 4 conditions that fit; choose by --where: b, cheap_talk"]
-    told = parley(*IN_STUDY, "--role", "byzantine").err.splitlines()
-    assert "/b=1/" in told[0]
-    assert "(byzantine, played by betray, scripted: reads none)" in told[0]
-    assert told[1:] == ["the first of 2 conditions that fit; choose by --where: cheap_talk"]
 
 
 def test_an_agent_that_is_named_needs_no_role(parley: Parley, study_factory: StudyFactory) -> None:
@@ -152,22 +135,6 @@ def test_without_a_study_it_is_what_four_models_are_sent(
                 assert ran.err == next(sent.about()).replace("tiny", "llm") + "\n"
 
 
-def test_a_format_or_a_phase_of_other_parameters_can_be_chosen(parley: Parley, study_factory: StudyFactory) -> None:
-    chosen: list[tuple[list[str], dict[str, object], Wanted]] = [
-        (["--reply-format", "text"], {"reply_format": "text"}, Wanted("honest")),
-        (["--phase", "turn", "--round", "2"], {"protocol": "swarms"}, Wanted("honest", round=2, phase="turn")),
-        (["--game", "deliberation", "--phase", "zero_shot"], {"cot_share": 0}, Wanted("honest")),
-        (["--game", "deliberation", "--phase", "reflect"], {}, Wanted("honest", phase="reflect")),
-        (["--agent-id", "agent_3"], {}, Wanted(None, "agent_3")),
-    ]
-    for given, parameters, wanted in chosen:
-        game = "deliberation" if "deliberation" in given else "consensus"
-        grid = {"model": "tiny", "n": 4, "b": 1, "prompt": next(iter(GAMES[game].prompts))}
-        study = study_factory(grid, game=game, parameters=parameters)
-        sent = prompt_sent(study, {}, wanted, 0)
-        assert parley("prompts", *given, "--part", "user").out == sent.text("user") + "\n"
-
-
 def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
     for given, words in (
         (["--round", "60"], "(round 60, role honest)"),
@@ -196,26 +163,3 @@ def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
 
 
 # Templates
-
-
-def test_a_template_is_printed_as_it_is(parley: Parley) -> None:
-    for role, awareness, phase, part in itertools.product(
-        ("honest", "byzantine"), PROMPTS, ("propose", "vote"), ("system", "user")
-    ):
-        key = ("--role", role, "--awareness", awareness, "--phase", phase, "--part", part)
-        printed = parley("prompts", "--game", "consensus", *key, "--template").out
-        assert printed == PROMPTS.template(awareness, role, phase, part) + "\n"
-        assert printed == PROMPTS.variants[awareness][f"{role}_{phase}_{part}"].read_text(encoding="utf-8")
-
-
-def test_the_game_is_by_default_the_first_of_the_register(parley: Parley, monkeypatch: pytest.MonkeyPatch) -> None:
-    for first in reversed(list(GAMES)):
-        reordered = {first: GAMES[first], **{name: game for name, game in GAMES.items() if name != first}}
-        monkeypatch.setattr("parley.games.registry.GAMES", reordered)
-        for command in (["prompts", "--part", "user", "--template"], ["policies"]):
-            default = parley(*command)
-            assert default.status == 0
-            assert default.out == parley(*command, "--game", first).out
-    for command in (prompts, policies):
-        told = " ".join(str(option.help) for option in command.params if isinstance(option, click.Option))
-        assert not re.search(r"consensus|deliberation|stag.?hunt|swarms|zero_shot|reflect", told)

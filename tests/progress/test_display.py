@@ -90,16 +90,6 @@ def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory) -> No
         assert max(map(len, lines)) <= width
 
 
-def test_in_a_narrow_terminal_labels_are_cut_and_numbers_are_not(study_factory: StudyFactory) -> None:
-    cells = cells_of(study_factory, 2)
-    cells[0].label = "a-condition-with-a-very-long-label"
-    finish(cells[0], 2, 12_345, 5)
-    lines = drawn(snapshot(cells), 40)
-    assert lines[0].startswith("small  ━━")
-    assert lines[1] == "2 of 8 simulations, 6 to do"
-    assert [line for line in lines if "2/4" in line] == ["a-con…   2/4            12,345        0%"]
-
-
 def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 60)
     finish(cells[0], 4, 40)
@@ -158,16 +148,6 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
     assert told(1.0, stages=[*STAGES[:3], Stage("tables", "done")]) == ["small: tables done"]
     earlier = snapshot(cells, stages=[Stage("model tiny", "done"), Stage("playing", "to do")])
     assert len(list(PlainLines().look(earlier, 0.0))) == 1
-
-
-def test_plain_lines_go_on_while_stages_follow_the_last_simulation(study_factory: StudyFactory) -> None:
-    cells = cells_of(study_factory, 1)
-    finish(cells[0], 4)
-    shown = snapshot(cells, stages=[Stage("figures", "running", 40.0)], rates=None, finishes=None, left=None)
-    plain = PlainLines(30.0)
-    assert list(plain.look(shown, 0.0))[1:] == ["small: 4 of 4 simulations; figures 40 s"]
-    assert list(plain.look(shown, 31.0)) == ["small: 4 of 4 simulations; figures 40 s"]
-    assert list(plain.look(replace(shown, over=True), 62.0)) == []
 
 
 def test_degenerate_replies_are_warned_of_once_the_study_is_over(study_factory: StudyFactory) -> None:

@@ -1,7 +1,6 @@
 """Progress from files that are made here: records, journals and logs, with a clock that is passed in."""
 
 import dataclasses
-import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from parley import paths
-from parley.errors import RecordError
 from parley.play.journal import Entry, Journal
 from parley.progress.follow import Progress
 from parley.progress.lines import facts
@@ -121,16 +119,6 @@ def test_scripted_records_count_as_they_appear_without_journals(study_factory: S
     assert snapshot.answered == (0, 0)
 
 
-def test_scripted_simulations_with_journals_run_and_have_no_replies(study_factory: StudyFactory, clock: Clock) -> None:
-    study = study_factory(seeds=3)
-    with journal(next(study.simulations())) as written:
-        written.append(reply(1, NOW))
-        snapshot = Progress(study, since=NOW - 5, clock=clock).look()
-    assert counts(snapshot) == (0, 1, 0, 3)
-    assert (snapshot.answered, snapshot.rates) == ((0, 0), None)
-    assert state(snapshot, "playing") == "running"
-
-
 def test_a_journal_that_nobody_has_open_is_no_simulation_that_runs(study_factory: StudyFactory, clock: Clock) -> None:
     study = study_factory(MODEL)
     [simulation] = study.simulations()
@@ -162,18 +150,6 @@ def test_what_a_record_says_replaces_what_its_journal_said(
     assert snapshot.answered == (5, 2)
     assert counts(snapshot) == (1, 0, 0, 1)
     assert snapshot.rates is None  # nothing is left
-
-
-def test_a_record_that_cannot_be_read_is_left_to_the_tables(
-    study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(path: Path) -> None:
-        raise RecordError("damaged")
-
-    study = study_factory(MODEL)
-    finish(records(study)[0], NOW)
-    monkeypatch.setattr("parley.progress.follow.peek_summary", broken)
-    assert counts(Progress(study, clock=clock).look()) == (1, 0, 0, 1)
 
 
 def test_a_look_reads_no_more_than_it_may(
@@ -233,21 +209,6 @@ def test_tokens_that_nobody_told_are_not_0_per_second(study_factory: StudyFactor
     assert "replies/s" in words
     assert "tokens" not in words
     assert "200 tokens/s" in facts(dataclasses.replace(snapshot, rates=(1.0, 200.0, 0.0)))
-
-
-def test_replies_that_came_between_two_looks_count_for_the_speed(
-    study_factory: StudyFactory, clock: Clock, records_tell: Records
-) -> None:
-    study = study_factory(MODEL, seeds=2)
-    records_tell(calls=5)
-    first, _ = study.simulations()
-    progress = Progress(study, since=NOW - 10, clock=clock)
-    with journal(first) as written:
-        written.append(reply(1, NOW - 1))
-        progress.look()
-        finish(first.record("small"), NOW)
-    rates = progress.look().rates
-    assert rates == pytest.approx((5 / 3, (100 + 0) / 3, (100 + 0) / 3))  # the record tells of fewer tokens
 
 
 def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: StudyFactory, clock: Clock) -> None:
@@ -390,19 +351,3 @@ def test_a_run_that_ends_early_says_so_in_its_last_look(study_factory: StudyFact
     for stage in ("playing", "figures"):
         assert (state(now, stage), state(ended, stage)) == ("running", "failed")
     assert (ended.rates, ended.finishes, ended.left) == (None, None, None)
-
-
-def test_from_elsewhere_a_stage_runs_while_the_lock_of_its_run_is_held(
-    study_factory: StudyFactory, clock: Clock
-) -> None:
-    study = study_factory()
-    lock = touch(paths.lock("small"), NOW)
-    touch(paths.log("small", "figures"), NOW - 9)
-    touch(paths.stamp("small", "tables", study.plan), NOW - 9)
-    touch(paths.log("small", "report"), NOW - 60)  # of an earlier run
-    progress = Progress(study, clock=clock)
-    with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        snapshot = progress.look()
-    assert (state(snapshot, "figures"), state(snapshot, "report")) == ("running", "to do")
-    assert state(progress.look(), "figures") == "to do"  # whoever made the figures was killed

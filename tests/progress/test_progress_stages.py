@@ -6,11 +6,8 @@ import pytest
 
 from parley import paths
 from parley.engine.endpoint import FAILED, Endpoint
-from parley.engine.weights import model_marker
-from parley.files import mark_done
 from parley.progress.engines import Engines
-from parley.progress.stages import FileStage, Stage, last_stages, model_stages
-from support.studies import StudyFactory
+from parley.progress.stages import FileStage, Stage
 
 NOW = 1_000_000.0
 
@@ -53,20 +50,6 @@ def test_an_old_log_is_no_stage_that_runs_and_one_with_an_error_is_of_one_that_f
         assert a_stage().look(NOW) == Stage("tables", "failed")
 
 
-def test_the_stages_are_those_of_the_study(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": ["tiny", "majority"]})
-    assert [stage.name for stage in model_stages(study, None)] == ["model tiny"]
-    assert [stage.name for stage in last_stages(study, None)] == ["tables", "figures", "report", "view"]
-    mark_done(study.name, "tables", study.plan)
-    marker = model_marker("tiny", study.models["tiny"])
-    assert [stage.look(NOW).state for stage in last_stages(study, None)] == ["done", "to do", "to do", "to do"]
-    touch(paths.log("models", "fetch_model", marker.parent.name), NOW)
-    [model] = model_stages(study, None)
-    assert model.look(NOW + 5) == Stage("model tiny", "running", 5.0)
-    touch(marker, NOW + 6)
-    assert model.look(NOW + 6) == Stage("model tiny", "done", 6.0)
-
-
 LOAD = (
     "(APIServer pid=1) INFO 11-22 20:00:00 [loggers.py:1] Engine 000: Avg prompt throughput: 12.0 tokens/s, Avg "
     "generation throughput: {} tokens/s, Running: {} reqs, Waiting: {} reqs, GPU KV cache usage: 1.0%\n"
@@ -102,15 +85,6 @@ def test_an_engine_loads_until_its_server_says_so(endpoint: Path) -> None:
     assert engines.words(NOW + 41) == "engine busy with 9 requests"
     endpoint.unlink()  # it is stopped
     assert engines.look(NOW + 50, None) == [Stage("engine tiny", "done", 31.0)]
-
-
-@pytest.mark.usefixtures("endpoint")
-def test_an_engine_that_answered_is_loaded_for_an_unknown_time() -> None:
-    engines = Engines("small")
-    assert engines.look(NOW + 100, NOW - 1)[0].state == "running"
-    assert engines.look(NOW + 100, NOW + 90) == [Stage("engine tiny", "done")]
-    touch(serve_log(), NOW + 30, STARTED)
-    assert Engines("small").look(NOW + 900, None) == [Stage("engine tiny", "done")]
 
 
 def test_an_engine_that_died_or_is_gone_is_a_problem(endpoint: Path) -> None:

@@ -1,6 +1,5 @@
 """What a job needs, by its wildcards: without Snakemake."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ from snakemake.iocontainers import Wildcards
 from parley import paths
 from parley.study import Study
 from parley.workflow.jobs import Jobs
-from parley.workflow.run import Run, braced
+from parley.workflow.run import Run
 from support.studies import StudyFactory
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
@@ -121,18 +120,6 @@ def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) ->
     assert value("mem_mb", "big+tiny", "tiny") is None  # memory is each server's own, and the profile has no default
     assert value("mem_mb", "big+tiny", "big") == 64000
     assert value("runtime", "theirs", "theirs") == 20
-
-
-def test_only_code_of_the_users_own_is_alone(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("alone_agent.py").write_text("class Agent: ...\n")
-    monkeypatch.syspath_prepend(str(Path.cwd()))
-    for model in ("tiny", "theirs", "majority", "alone_agent:Agent"):
-        alone = jobs_of(study_factory({"model": model}, models=MODELS), is_main=True).some_alone
-        assert alone is (model == "alone_agent:Agent")
-
-
-def test_what_snakemake_formats_is_the_text_again() -> None:
-    assert braced("a {b} c").format() == "a {b} c"
 
 
 def test_shards_are_chosen_in_the_order_of_their_first_seed(study_factory: StudyFactory) -> None:

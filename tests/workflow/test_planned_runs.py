@@ -108,34 +108,6 @@ def test_a_second_run_of_a_study_is_refused_with_one_line(
     assert "another run of this study holds it" in capsys.readouterr().err
 
 
-def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planned = Run(study_factory({"model": "tiny"}, seeds=2), is_main=True)
-    record = Path(planned.missing[1])
-    record.parent.mkdir(parents=True)
-    record.touch()
-
-    def begin_anew() -> None:
-        raise InterruptedError
-
-    monkeypatch.setattr(hooks, "restart", begin_anew)
-    monkeypatch.setattr(hooks, "wait_for_former_jobs", lambda study, required: False)
-    with pytest.raises(InterruptedError):
-        hooks.on_start(planned, SimpleNamespace(local_exec=True))
-
-
-def test_the_hooks_of_a_jobs_own_process_do_nothing(study_factory: StudyFactory, folder: Path) -> None:
-    job = Run(study_factory(), is_main=False)
-    marks = paths.played_marks("small")
-    marks.mkdir(parents=True)
-    hooks.on_start(job, snakemake(is_main=False))
-    hooks.on_success(job)
-    assert marks.exists()
-    hooks.on_success(Run(job.study, is_main=True))
-    assert not marks.exists()
-
-
 def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
     hooks.refuse_to_replace(["a.parquet"])
     for name in ("a.parquet", "b.parquet"):
@@ -153,18 +125,6 @@ def test_a_study_that_changed_is_named_at_the_end(
     study_factory(seeds=2)
     hooks.on_error(planned)
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == ["small.yaml changed while it ran"]
-
-
-def test_which_models_are_slow_here_is_said_of_those_that_are_asked(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("parley.engine.server.slowness", lambda name, entry: f"{name} is slow")
-    study = study_factory({"model": ["tiny", "majority"]})
-    records = {bool(each.condition.models): str(each.record(study.name)) for each in study.simulations()}
-    hooks.warn_of_slow_engines(study, [records[False]])
-    assert not caplog.messages
-    hooks.warn_of_slow_engines(study, list(records.values()))
-    assert caplog.messages == ["tiny is slow"]
 
 
 def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_the_same(

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from parley import paths
 from parley.errors import JournalError, UsageError
@@ -109,21 +108,6 @@ def test_results_of_the_new_name_are_never_mixed_with_others(played: Study, monk
         assert path.read_text() == "of another"
         assert Path("small.yaml").exists()
         assert next(played.simulations()).record("small").exists()
-
-
-def test_what_names_the_old_paths_is_removed_or_told(played: Study) -> None:
-    tables = paths.table("small", "manifest", ".csv").parent
-    for name in ("manifest.csv", "manifest.parquet", "plan-01234567.json"):
-        (tables / name).write_text(str(next(played.simulations()).record("small")))
-    stages = {"stages": {"study": {"matrix": {"study": ["small", "smaller"]}}}, "params": ["config/small.yaml"]}
-    Path("dvc.yaml").write_text(yaml.safe_dump(stages))
-    text = Path("dvc.yaml").read_text().splitlines()
-    named = [str(number) for number, line in enumerate(text, 1) if line.endswith((" small", "config/small.yaml"))]
-    lines = list(rename("small.yaml", "other.yaml"))
-    assert any(line.startswith("removed: the manifest of results/small/tables") for line in lines)
-    assert [path.name for path in paths.table("other", "manifest", ".csv").parent.iterdir()] == ["rates.csv"]
-    assert len(named) == 2
-    assert lines[-1].startswith(f"dvc.yaml: still names small, in line {', '.join(named)}")
 
 
 def test_nonsense_is_refused_and_changes_nothing(played: Study) -> None:

@@ -5,17 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
-from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 from parley.workflow import run_log as snakemake_log
 from parley.workflow.run_log import RunLog, follow
 from parley.workflow.stopping import leave
-from snakemake_logger_plugin_parley import LogHandler
 from support.studies import StudyFactory
 
 DEFAULTS = {
@@ -72,11 +69,6 @@ def begun(study_factory: StudyFactory, **settings: object) -> RunLog:
     tell(log, "Building DAG of jobs...")
     tell(log, "Workflow has started!", LogEvent.WORKFLOW_STARTED)
     return log
-
-
-def test_snakemake_finds_the_plugin() -> None:
-    plugin: Any = LoggerPluginRegistry().get_plugin("parley")
-    assert plugin.log_handler is LogHandler
 
 
 def test_the_pages_of_a_run_are_not_shown_but_what_matters_is(study_factory: StudyFactory, shown: Shown) -> None:
@@ -148,33 +140,6 @@ def test_whoever_asks_for_details_gets_what_snakemake_says(
         assert "simulations" not in said
 
 
-@pytest.mark.parametrize("quiet", [{Quietness.PROGRESS, Quietness.RULES}, {Quietness.ALL}])
-def test_quiet_is_quiet(study_factory: StudyFactory, shown: Shown, quiet: set[Quietness]) -> None:
-    Path("job.log").write_text("parley: no space left\n")
-    log = begun(study_factory, quiet=quiet)
-    tell(log, SELECT)
-    tell(log, "Finished jobid: 4", LogEvent.JOB_FINISHED, job_id=4)
-    fail(log)
-    tell(log, "it broke", LogEvent.ERROR, ERROR)
-    tell(log, "Complete log(s): here")
-    failure = ["simulate failed (job 4)", "  job.log", "    parley: no space left"]
-    assert shown(log).splitlines() == ([] if Quietness.ALL in quiet else [*failure, "it broke"])
-
-
-def test_what_is_no_run_of_parleys_is_snakemakes(study_factory: StudyFactory, shown: Shown) -> None:
-    log = RunLog(SimpleNamespace(**DEFAULTS))  # before a run begins
-    tell(log, "Congratulations, your workflow is in a good condition!")
-    tell(log, "SyntaxError in file Snakefile", LogEvent.ERROR, ERROR)
-    assert shown(log).splitlines() == [
-        "Congratulations, your workflow is in a good condition!",
-        "SyntaxError in file Snakefile",
-    ]
-    log = RunLog(SimpleNamespace(**DEFAULTS))
-    tell(log, "Workflow has started!", LogEvent.WORKFLOW_STARTED, quietness=Quietness.HOST)
-    tell(log, SELECT)
-    assert f"{SELECT}\n" in shown(log)
-
-
 def test_failures_with_the_same_words_are_counted_from_the_fourth(study_factory: StudyFactory, shown: Shown) -> None:
     log = begun(study_factory)
     for number in range(20):
@@ -210,26 +175,6 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
         "  job.log\n    parley: the engine for tiny died\n"
     ) in said
     assert "small=tiny=0\n  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n  sbatch" in said
-
-
-def test_a_job_that_sbatch_refuses_says_why(study_factory: StudyFactory, shown: Shown) -> None:
-    log = begun(study_factory)
-    tell(log, 'sbatch call: sbatch -p nowhere --wrap="x"', level=logging.DEBUG)
-    why = "SLURM sbatch failed. The error message was 'invalid partition'.\n    sbatch call:\n        sbatch -p ..."
-    fail_group(log, job_error_info=[{**JOB, "log": []}], why=why)
-    assert (
-        "failed: small=tiny=0\n  SLURM sbatch failed. The error message was 'invalid partition'.\n"
-        "  sbatch -p nowhere --wrap=...\n"
-    ) in shown(log)
-
-
-def test_what_snakemake_remembers_of_files_is_no_news(study_factory: StudyFactory, shown: Shown) -> None:
-    text = "12 jobs have missing provenance/metadata so that it in part cannot be used to trigger re-runs.\nRules ..."
-    for settings, told in (({}, False), ({"dryrun": True}, False), ({"verbose": True}, True)):
-        log = begun(study_factory, **settings)
-        tell(log, text)
-        tell(log, text.replace("missing", "outdated"), level=logging.WARNING)
-        assert ("provenance" in shown(log)) is told
 
 
 def test_a_run_that_is_stopped_says_only_how_to_go_on(

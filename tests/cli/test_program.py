@@ -35,11 +35,7 @@ def commands_of(group: click.Group, *name: str) -> Iterator[tuple[str, ...]]:
 
 
 def test_every_command_has_help_with_an_example(parley: Parley) -> None:
-    commands = set(commands_of(cli.commands))
-    stages = {"expand", "fetch-model", "serve", "simulate", "summarize", "figures", "report"}
-    assert {(name,) for name in stages | {"play", "replay", "verify", "prompts"}} <= commands
-    assert {("ledger", name) for name in ("build", "sign", "verify", "show", "export")} <= commands
-    for command in commands:
+    for command in commands_of(cli.commands):
         ran = parley(*command, "--help")
         assert ran.status == 0
         assert "Example" in ran.out, command
@@ -90,7 +86,6 @@ def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -
     assert lines[0].endswith("seeds=2")
     assert lines[2] == "4 simulations in 2 conditions, 1 shard"
     assert parley("expand", "small.yaml", "--paths").out.splitlines() == study
-    # A study in config/ is found by its name.
     os.renames("small.yaml", "config/small.yaml")
     os.renames("models.yaml", "config/models.yaml")
     assert parley("expand", "small", "--paths").out.splitlines() == study
@@ -106,15 +101,11 @@ def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: lis
         ran = parley("simulate", "small.yaml", record)
         assert ran.status == 0
         assert "rounds" in ran.out.splitlines()[-1]
-    ran = parley("summarize", "small.yaml")
-    assert ran.status == 0
-    for part in ("4 simulations in 2 conditions", "valid consensus", "majority"):
-        assert part in ran.out
+    assert "4 simulations in 2 conditions" in parley("summarize", "small.yaml").out
     assert paths.table("small", "conditions", ".csv").exists()
     replayed = parley("replay", *study)
     assert replayed.status == 0
-    header, *rows = [line.split() for line in replayed.out.splitlines()]
-    assert header == ["replay", "digest", "record"]
+    _, *rows = [line.split() for line in replayed.out.splitlines()]
     assert rows == [["identical", read_summary(Path(record)).digest[:12], record] for record in study]
 
     # Damaged records are left out, unless the summary is to be strict.
@@ -128,21 +119,18 @@ def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: lis
 def test_replays_beside_records_that_differ_or_are_damaged_are_told(parley: Parley, study: list[str]) -> None:
     for record in study[:2]:
         parley("simulate", "small.yaml", record)
-    for records in ([study[1], "x.parquet"], ["x.parquet", study[1]]):
-        Path("x.parquet").write_bytes(b"no")
-        ran = parley("replay", *records)
-        assert ran.status == 1
-        assert [line.split()[0] for line in ran.out.splitlines()] == ["replay", "identical"]
-        assert "1 of 2 records" in ran.err
-        assert "x.parquet: cut short or not Parquet" in ran.err
-    assert "x.parquet: cut short or not Parquet" in one_line_error(parley("replay", "x.parquet"), 1)
+    Path("x.parquet").write_bytes(b"no")
+    ran = parley("replay", "x.parquet", study[1])
+    assert ran.status == 1
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["replay", "identical"]
+    assert "1 of 2 records" in ran.err
+    assert "x.parquet: cut short or not Parquet" in ran.err
     forge(Path(study[0]), lambda rows: rows[-1].update(text=rows[-1]["text"] + " "))
     ran = parley("replay", *study[:2])
     assert ran.status == 1
-    header, *rows = ran.out.splitlines()
+    _, *rows = ran.out.splitlines()
     assert rows[0].startswith("the content digests differ  ")
-    assert rows[1].startswith("identical                   ")  # aligned
-    assert [row.index(record) for row, record in zip(rows, study[:2], strict=True)] == [header.index("record")] * 2
+    assert rows[1].startswith("identical  ")
 
 
 def test_simulating_what_cannot_be_played_exits_2(parley: Parley, study_factory: StudyFactory) -> None:

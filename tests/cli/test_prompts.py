@@ -25,8 +25,6 @@ def test_what_is_sent_in_a_condition_is_printed_and_nothing_else(parley: Parley,
             "model=tiny/n=4/b=1/prompt=plain/cheap_talk=false, seed 2: "
             f"{sent.ask.agent} (honest, played by tiny), round 3, act\n"
         )
-    first = prompt_sent(study, {"cheap_talk": "false", "b": 1}, Wanted("honest"), 0)
-    assert parley(*IN_STUDY, *where).out == first.text("system") + "\n"
 
 
 def test_an_agent_that_is_named_needs_no_role(parley: Parley, study_factory: StudyFactory) -> None:
@@ -45,9 +43,7 @@ def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: S
     assert ran.out.startswith("--- model=majority/n=3/b=1/prompt=may_exist\n+++ model=majority/n=4/")
     assert "round 2, vote, reply: identical\n" in ran.out
     assert "    -" in ran.out
-    without = parley(*pair, "n=4")
-    assert without.out.count("round 1, ") == 6
-    assert "round 2" not in without.out
+    assert "round 2" not in parley(*pair, "n=4").out
     assert "n=5" in one_line_error(parley(*pair, "n=5"), 2)
     assert "--against n: write AXIS=VALUE" in one_line_error(parley(*pair, "n"), 2)
 
@@ -56,8 +52,6 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
     study_factory({"n": [3, 4]})
     for given, words in (
         (["--where", "n"], "--where n: write AXIS=VALUE"),
-        (["--where", "n="], "--where n=: write AXIS=VALUE"),
-        (["--where", "=3"], "--where =3: write AXIS=VALUE"),
         (["--where", "n=3", "--where", "n=4"], "--where n=4: n is 3"),
         (["--where", "size=3"], "small.yaml: size: not an axis"),
         (["--where", "n=9"], "n=9"),
@@ -138,7 +132,6 @@ def test_without_a_study_it_is_what_four_models_are_sent(
 def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
     for given, words in (
         (["--round", "60"], "(round 60, role honest)"),
-        (["--round", "0"], "(round 0, role honest)"),
         (["--role", "nobody"], "role nobody in the conditions that fit; choose one of: honest, byzantine"),
         (["--agent-id", "agent_5"], "no agent agent_5; choose one of: agent_1"),
         (["--phase", "chat", "--template"], "phases: propose, vote"),

@@ -57,8 +57,6 @@ def test_what_cannot_be_shown_is_told_in_one_line(parley: Parley, study_factory:
     for arguments, told in (
         (["smal.yaml"], "'small'"),
         (["small.yaml", "--where", "m=4"], "m: not an axis"),
-        (["small.yaml", "--where", "n=7"], "n=7"),
-        (["small.yaml", "--where", "n"], "AXIS=VALUE"),
         (["small.yaml", "--port", "8000"], "--port: is for --serve"),
         (["small.yaml", "--serve", "--out", "x"], "--out: not used with --serve"),
     ):

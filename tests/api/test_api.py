@@ -92,9 +92,4 @@ def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
         assert all(character.isprintable() for line in text.splitlines() for character in line)
         assert page.startswith("<table")
         assert not any(part in page for part in ("<script", "<b>", "\u202e"))
-    study, _, _, results, records, *_ = shown
-    assert "&lt;script&gt;" in study._repr_html_()
-    # One of a kind is told as one.
-    assert "consensus: 1 condition, 1 simulation\n" in repr(study)
-    assert "1 of 1 simulation\n" in repr(results)
-    assert repr(records) == "Records of demo: 1 in 1 condition"
+    assert "&lt;script&gt;" in shown[0]._repr_html_()

@@ -12,34 +12,20 @@ from parley.ledger.build import build
 from parley.study import Study
 from support.demo_study import play_study, summarize_study, write_study
 
+AGENTS = {"n": 4, "b": [0, 1]}
+SOLVERS = {"model": {"name": "solver", "accuracy": 0.6}, "byzantine": "stubborn", "prompt": "improve"}
+HUNTERS = {"model": "tit_for_tat", "byzantine": "betray", "prompt": "plain", "vary": {"topology": ["ring", "star"]}}
 DELIBERATION: dict[str, Any] = {
     "game": "deliberation",
     "seeds": 2,
     "parameters": {"problems": {"kind": "gsm8k", "path": "problems/some.jsonl"}},
-    "grids": [
-        {
-            "model": {"name": "solver", "accuracy": 0.6},
-            "n": 4,
-            "b": [0, 1],
-            "byzantine": "stubborn",
-            "prompt": "improve",
-        }
-    ],
+    "grids": [AGENTS | SOLVERS],
 }
 STAG_HUNT: dict[str, Any] = {
     "game": "stag_hunt",
     "seeds": 2,
     "parameters": {"rounds": 3, "disclosure": "silent"},
-    "grids": [
-        {
-            "model": "tit_for_tat",
-            "n": 4,
-            "b": [0, 1],
-            "byzantine": "betray",
-            "prompt": "plain",
-            "vary": {"topology": ["ring", "star"]},
-        }
-    ],
+    "grids": [AGENTS | HUNTERS],
 }
 
 

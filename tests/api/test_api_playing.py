@@ -13,7 +13,6 @@ import parley
 from parley.errors import UsageError
 from support.answering import standing_in
 from support.demo_study import files_in, with_model
-from support.forging import forge
 
 # Playing
 
@@ -63,14 +62,6 @@ def test_a_running_engine_plays_where_its_endpoint_is_named(tmp_path: Path, monk
     assert set(game.transcript["player"]) == {"tiny"}
 
 
-def test_a_replay_that_differs_says_so(loose: Path) -> None:
-    record = parley.load("demo", loose).results().records[0]
-    forge(record.path, meta=lambda meta: meta.update(digest="0" * 64))
-    replayed = record.replay()
-    assert not replayed.identical
-    assert replayed.difference == "the content digests differ"
-
-
 def test_run_takes_what_play_returns_outside_of_a_loop(study: parley.Study) -> None:
     playing = study.play(n=3)
 
@@ -99,19 +90,6 @@ def test_what_cannot_be_played_is_one_clear_line(study: parley.Study) -> None:
             parley.run(study.play(**chosen))
         assert told in str(error.value)
         assert "\n" not in str(error.value)
-
-
-def test_what_is_no_path_is_one_clear_line(root: Path, study: parley.Study) -> None:
-    asked: dict[str, Callable[[Any], Any]] = {
-        "study": lambda wrong: parley.load(wrong, root),
-        "root": lambda wrong: parley.load("demo", root=wrong),
-        "endpoint": lambda wrong: parley.run(study.play(n=3, model="majority", endpoint=wrong)),
-    }
-    for argument, ask in asked.items():
-        for wrong in ("a\0b", None, "\ud800"):
-            with pytest.raises(UsageError) as error:
-                ask(wrong)
-            assert str(error.value).startswith(f"{argument}={wrong!r}: ")
 
 
 def test_messages_hold_nothing_that_a_terminal_obeys(root: Path, study: parley.Study, tmp_path: Path) -> None:

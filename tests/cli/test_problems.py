@@ -27,19 +27,6 @@ def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
         assert told in ran.out
 
 
-def test_each_reading_is_counted_over_gold_solutions(ask: Parley) -> None:
-    solutions = ["Half of 36 is <<36/2=18>>18.\n#### 18", "9 + 9 = 18, so 1,800.\n#### 1,800", "Add 10.\n#### 20"]
-    write_rows([{"question": "?", "answer": text} for text in solutions])
-    ran = ask("gsm8k", "--path", "test.jsonl", "--readings", "--show", "0")
-    assert [line.split()[-4:] for line in ran.out.splitlines()[-4:]] == [
-        ["replies", "exact", "strict", "flexible"],
-        ["3", "3", "3", "3"],  # the solution; the answer is what follows ####
-        ["3", "0", "3", "3"],  # the solution with its #### line
-        ["3", "0", "0", "2"],  # the last line of the solution
-    ]
-    assert "GSM8K" in one_line_error(ask("arithmetic", "--readings"), 2)
-
-
 def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:
     Path("mine.yaml").write_text("{game: any, grids: [{model: m, prompt: p, n: 3}]}")
     for arguments, names in (

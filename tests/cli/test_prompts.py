@@ -27,14 +27,6 @@ def test_what_is_sent_in_a_condition_is_printed_and_nothing_else(parley: Parley,
         )
 
 
-def test_an_agent_that_is_named_needs_no_role(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({"b": 1})
-    seen = {agent: parley(*IN_STUDY, "--agent-id", agent).err for agent in ("agent_1", "agent_2", "agent_3")}
-    [byzantine] = [agent for agent, told in seen.items() if " (byzantine, " in told]
-    message = one_line_error(parley(*IN_STUDY, "--agent-id", byzantine, "--role", "honest"), 2)
-    assert f"no agent {byzantine} with the role honest; choose one of: agent_1 (" in message
-
-
 def test_prompts_of_two_conditions_are_compared(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory({"n": [3, 4], "b": 1, "byzantine": "random"})
     pair = ("prompts", "--diff", "small.yaml", "--where", "n=3", "--against")
@@ -101,16 +93,6 @@ def test_an_option_that_means_nothing_is_refused(parley: Parley, study_factory: 
             assert ran.out == ""
 
 
-def test_options_of_a_study_need_one_and_only_one(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory()
-    ran = parley(*IN_STUDY, "--diff", "small.yaml")
-    assert one_line_error(ran, 2).startswith("parley: --study: --diff names a study already")
-    for name in ("--where", "--against", "--models"):
-        message = one_line_error(parley("prompts", name, OPTIONS[name]), 2)
-        assert message.startswith(f"parley: {name}: not used without a study: ")
-        assert "--diff STUDY" in message
-
-
 # Without a study
 
 
@@ -140,19 +122,3 @@ def test_what_no_agent_could_get_exits_2(parley: Parley) -> None:
     ):
         assert words in one_line_error(parley("prompts", *given), 2)
     assert ", ".join(sorted(GAMES)) in one_line_error(parley("policies", "--game", "chess"), 2)
-    for name, value in (
-        ("--role", "leader"),
-        ("--awareness", "must_exist"),
-        ("--part", "assistant"),
-        ("--round", "-1"),
-        ("--seed", "x"),
-        ("--reply-format", "xml"),
-    ):
-        for template_too in ([], ["--template"]):
-            ran = parley("prompts", name, value, *template_too)
-            assert (ran.status, ran.out) == (2, "")
-            assert value in ran.err
-            assert "Traceback" not in ran.err
-
-
-# Templates

@@ -54,10 +54,4 @@ def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study
 def test_what_cannot_be_shown_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory()
     assert "no results yet" in one_line_error(parley("view", "small.yaml"), 1)
-    for arguments, told in (
-        (["smal.yaml"], "'small'"),
-        (["small.yaml", "--where", "m=4"], "m: not an axis"),
-        (["small.yaml", "--port", "8000"], "--port: is for --serve"),
-        (["small.yaml", "--serve", "--out", "x"], "--out: not used with --serve"),
-    ):
-        assert told in one_line_error(parley("view", *arguments), 2)
+    assert "m: not an axis" in one_line_error(parley("view", "small.yaml", "--where", "m=4"), 2)

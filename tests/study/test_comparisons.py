@@ -103,10 +103,6 @@ def test_what_no_conditions_answer_is_refused_with_its_key(study_factory: StudyF
 
 
 def test_sides_that_cannot_be_paired_are_refused(study_factory: StudyFactory) -> None:
-    grid = {"model": "always_stag", "n": [3, 4], "prompt": "plain"}
-    asked = {"name": "some", "outcomes": ["partial_cooperation", "cooperation"], "over": "n", "smallest": 0.1}
-    with pytest.raises(UsageError, match="can have partial_cooperation and cooperation"):
-        study_factory(grid, game="stag_hunt", questions=[asked])
     grids = [{**grid, "seeds": seeds} for grid, seeds in zip(GRIDS, ([0, 1], [2, 3]), strict=True)]
     with pytest.raises(UsageError, match="no seed in common"):
         compared(study_factory, BETWEEN, grids)

@@ -139,7 +139,7 @@ GOOD_STUDY, GOOD_MODELS = yaml.safe_dump(STUDY), yaml.safe_dump(MODELS)
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
-@settings(in_one_folder, max_examples=200)
+@settings(in_one_folder, max_examples=100)
 @given(study=mutated(STUDY) | st.just(STUDY), models=mutated(MODELS) | st.just(MODELS))
 @pytest.mark.slow
 def test_mutated_files_are_read_or_refused_in_one_line(
@@ -174,9 +174,7 @@ BOMBS = {
     "lists of lists": chain_of(lambda i: f"[{', '.join([f'*x{i}'] * 10)}]", "x0: &x0 [lol]\n"),
     "merges of merges": chain_of(lambda i: f"{{k{i}: 1, <<: [{', '.join([f'*x{i}'] * 10)}]}}", "x0: &x0 {k: 1}\n"),
     "mappings of mappings": chain_of(lambda i: f"{{a: *x{i}, b: *x{i}}}", "x0: &x0 {a: 1}\n", 40),
-    "a megabyte": f"title: {'x' * 1_000_000}\n",
     "a list of itself": f"title: &a [*a]\n{GOOD_STUDY}",
-    "a mapping of itself": f"title: &a {{b: {{c: *a}}}}\n{GOOD_STUDY}",
     "a merge of itself": f"title: &a {{<<: *a}}\n{GOOD_STUDY}",
 }
 HUGE_GRIDS = {
@@ -197,21 +195,3 @@ def test_files_that_explode_are_refused_at_once(folder: Path) -> None:
     for name, told in (("endless.yaml", "a device"), ("large.yaml", "200,000 bytes")):
         with pytest.raises(UsageError, match=rf"^{name}: .*{told}"):
             load_study(Path(name))
-
-
-def test_merges_that_override_what_they_merge_are_no_repetition(folder: Path) -> None:
-    """Also where a mapping is merged elsewhere before it is looked at itself."""
-    text = """
-    game: consensus
-    parameters:
-      vote: &v {<<: &w {temperature: 0.5, max_tokens: 9}, max_tokens: 8}
-      propose: {<<: [*v, *w], temperature: 1.0}
-    grids: [{model: majority, n: 3, prompt: may_exist}]
-    """
-    assert loaded_or_refused(text, GOOD_MODELS) == ""
-    parameters: Any = load_study(Path("study.yaml")).conditions[0].parameters
-    assert (parameters.vote.temperature, parameters.vote.max_tokens) == (0.5, 8)
-    assert (parameters.propose.temperature, parameters.propose.max_tokens) == (1.0, 8)
-    deep = "a: {b: &b {<<: &c {x: 1}, x: 2}}\nd: {<<: *b}\n"
-    assert loaded_or_refused(deep, GOOD_MODELS).startswith("study.yaml: ")  # unknown keys, but no repeated one
-    assert "repeated" not in loaded_or_refused(deep, GOOD_MODELS)

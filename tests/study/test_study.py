@@ -10,7 +10,6 @@ import pytest
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.study import Study
-from parley.study.study import SCRIPTED_SHARD
 from support.studies import MODELS, StudyFactory
 
 TINY = MODELS["models"]["tiny"]
@@ -180,16 +179,12 @@ def test_changing_a_prompt_changes_exactly_the_conditions_that_read_it(
     grid = {"model": "tiny", "prompt": ["may_exist", "none_exist"], "b": [0, 1]}
     before = study_factory(grid)
     specs, identities = [c.spec for c in before.conditions], [c.identity for c in before.conditions]
-    for role, names in (
-        ("honest", ("propose_system", "vote_system", "propose_user", "vote_user")),
-        ("byzantine", ("propose_system", "vote_user")),
-    ):
-        for name in names:
-            change_prompt("none_exist", f"{role}_{name}")
-            after = study_factory(grid)
-            touched = [c.prompt == "none_exist" and c.count(role) > 0 for c in after.conditions]
-            assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == touched, name
-            assert [a != b.identity for a, b in zip(identities, after.conditions, strict=True)] == touched, name
+    for role, part in (("honest", "propose_system"), ("honest", "vote_user"), ("byzantine", "propose_system")):
+        change_prompt("none_exist", f"{role}_{part}")
+        after = study_factory(grid)
+        touched = [c.prompt == "none_exist" and c.count(role) > 0 for c in after.conditions]
+        assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == touched, part
+        assert [a != b.identity for a, b in zip(identities, after.conditions, strict=True)] == touched, part
 
 
 # Shards
@@ -207,17 +202,6 @@ def test_shards_hold_as_many_simulations_of_their_model_as_asked_for(study_facto
     sizes = {shard: len(found) for shard, found in members(study).items()}
     assert sizes == {("scripted", 0): 10, ("tiny", 0): 4, ("tiny", 1): 4, ("tiny", 2): 2}
     assert {str(record) for record in study.shards()} == records(study)
-
-
-def test_shards_of_scripted_agents_and_of_services_are_larger(study_factory: StudyFactory) -> None:
-    service = {"source": {"url": "http://far.invalid/v1", "served": "far"}}
-    models = {"far": service, "wide": service | {"limits": {"concurrent": 26}}}
-    grid = {"model": ["majority", "far", "wide"], "n": 3}
-    study = study_factory(grid, models=models, seeds=SCRIPTED_SHARD + 1, shard_size=4)
-    sizes = {shard: len(found) for shard, found in members(study).items()}
-    # As many simulations of 3 agents as fill 64 requests (where nothing says how many), or 26.
-    found = [sizes[shard] for shard in (("scripted", 0), ("scripted", 1), ("far", 0), ("wide", 0))]
-    assert found == [SCRIPTED_SHARD, 1, 22, 9]
 
 
 def test_no_simulation_changes_its_shard_when_seeds_are_added(study_factory: StudyFactory) -> None:

@@ -120,12 +120,3 @@ def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) ->
     assert value("mem_mb", "big+tiny", "tiny") is None  # memory is each server's own, and the profile has no default
     assert value("mem_mb", "big+tiny", "big") == 64000
     assert value("runtime", "theirs", "theirs") == 20
-
-
-def test_shards_are_chosen_in_the_order_of_their_first_seed(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": ["big", "tiny"], "n": [3, 4]}, seeds=4, shard_size=4, models=MODELS)
-    jobs = jobs_of(study)
-    order = [("big", "0"), ("tiny", "0"), ("big", "1"), ("tiny", "1")]
-    found = [jobs.shard_priority(Wildcards(fromdict={"engine": engine, "shard": shard})) for engine, shard in order]
-    assert found == sorted(set(found), reverse=True)
-    assert min(found) > 0  # else Snakemake would rather choose none

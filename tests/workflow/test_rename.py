@@ -49,24 +49,18 @@ def test_everything_moves(played: Study, renamed_before: bool) -> None:
     paths.frozen(played.file).write_text("mine")
     if renamed_before:
         Path("small.yaml").rename("other.yaml")
-    lines = list(rename("small.yaml", "other.yaml"))
+    list(rename("small.yaml", "other.yaml"))
     assert files(paths.results("other")) == before
     assert len(before) == 6
     assert not paths.results("small").exists()
     assert not Path("small.yaml").exists()
     assert paths.log("other", "summarize").exists()
     assert Path("other.frozen.md").read_text() == "mine"
-    assert f"moved: results/small -> results/other ({len(before)} files)" in lines
-    assert "moved: small.frozen.md -> other.frozen.md" in lines
     study = load_study(Path("other.yaml"))
     assert find_moves(study).files == []
     one, two = study.simulations()
     assert replay(one.record("other")).difference is None
     assert paths.journal(two.record("other")).exists()
-    # Also the suffix alone may change.
-    list(rename("other.yaml", "other.yml"))
-    assert Path("other.yml").exists()
-    assert files(paths.results("other")) == before
 
 
 def test_a_death_in_between_goes_on(played: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,18 +77,6 @@ def test_a_death_in_between_goes_on(played: Study, monkeypatch: pytest.MonkeyPat
     assert Path("other.yaml").exists()
     list(rename("small.yaml", "other.yaml"))
     assert files(paths.results("other")) == before
-
-
-def test_results_that_a_run_makes_anew_are_in_nobodys_way(played: Study) -> None:
-    new = paths.table("other", "rates", ".csv")
-    new.parent.mkdir(parents=True)
-    new.write_text("of another")
-    paths.simulations("other").joinpath("model=x").mkdir(parents=True)
-    lines = list(rename("small.yaml", "other.yaml"))
-    assert new.read_text() == "of another"
-    assert "left: results/small/tables: results/other/tables is there already" in lines
-    assert next(load_study(Path("other.yaml")).simulations()).record("other").exists()
-    assert paths.spent("other").exists()
 
 
 def test_results_of_the_new_name_are_never_mixed_with_others(played: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +107,7 @@ def test_nonsense_is_refused_and_changes_nothing(played: Study) -> None:
     for old, new, problem in (
         ("small.yaml", "other.yaml", r"^small\.yaml and config/small\.yaml: two studies of one name"),
         ("small.yaml", "../x/..yaml", "the file's name becomes a folder"),
-        ("small.yaml", "a b.yaml", "the file's name becomes a folder"),
-        ("..", "other", "not the name of a study"),
         ("small", "../x", r"'../x': not the name of a study"),
-        ("small", "sub/x", "not the name of a study"),
-        ("../small", "x", "not the name of a study"),
         ("small.yaml", "small.yaml", "is its name already"),
         ("none.yaml", "nothing.yaml", "no such study file"),
     ):

@@ -86,9 +86,7 @@ def test_the_pages_of_a_run_are_not_shown_but_what_matters_is(study_factory: Stu
     assert lines[-1].startswith("small: 0 of 2 simulations")
 
 
-def test_a_failed_job_is_told_with_its_log_and_its_last_words(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_job_is_told_with_its_log_and_its_last_words(study_factory: StudyFactory, shown: Shown) -> None:
     failure = "simulate failed (job 4)\n  job.log\n    parley: no [2Jspace [red]left[/red]\n"
     Path("job.log").write_text("parley: no \x1b[2Jspace [red]left[/red]\nended\n")
     log = begun(study_factory)
@@ -100,11 +98,6 @@ def test_a_failed_job_is_told_with_its_log_and_its_last_words(
     said = shown(log)
     assert said.count(failure) == 2
     assert "CalledProcessError" not in said
-    # Also where Snakemake's own output is shown.
-    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-    log = begun(study_factory)
-    fail(log)
-    assert failure in shown(log)
 
 
 def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
@@ -123,21 +116,6 @@ def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
     assert "a job of 6 parts failed: small=tiny=0\n  seed=4.log (and 1 more like it)\n" in said
     assert "    parley: the engine for tiny died\n  seed=0.log (and 3 more like it)\n    0 replies\n" in said
     assert "simulate failed" not in said
-
-
-def test_whoever_asks_for_details_gets_what_snakemake_says(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    details = ({"dryrun": True}, {"verbose": True}, {"printshellcmds": True}, {"debug_dag": True})
-    for settings in (*details, {}):
-        if not settings:
-            monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-        log = begun(study_factory, **settings)
-        tell(log, SELECT)
-        said = shown(log)
-        assert "Building DAG of jobs...\n" in said
-        assert f"{SELECT}\n" in said
-        assert "simulations" not in said
 
 
 def test_failures_with_the_same_words_are_counted_from_the_fourth(study_factory: StudyFactory, shown: Shown) -> None:
@@ -162,11 +140,7 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
     call = 'sbatch --parsable -p gpu --mem 100 --wrap="python -m snakemake --target-jobs x"'
     tell(log, f"sbatch call: {call}", level=logging.DEBUG)
     tell(log, "Job 4 has been submitted with SLURM jobid 17 (log: logs/slurm/17.log).")
-    why = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'. " + snakemake_log._SEE_LOGS
-    fail_group(log, external_jobid="17", why=why)
-    # Where SLURM has forgotten the job, the plugin's words are left.
-    monkeypatch.setattr(snakemake_log, "job_line", lambda job: "")
-    fail_group(log, external_jobid="17", why=why)
+    fail_group(log, external_jobid="17", why="SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.")
     said = shown(log)
     assert (
         "a job of 1 parts failed: small=tiny=0\n"
@@ -174,7 +148,6 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
         "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
         "  job.log\n    parley: the engine for tiny died\n"
     ) in said
-    assert "small=tiny=0\n  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n  sbatch" in said
 
 
 def test_a_run_that_is_stopped_says_only_how_to_go_on(

@@ -46,9 +46,6 @@ def test_what_is_in_no_study_exits_2(parley: Parley, study_factory: StudyFactory
         (["--where", "n"], "--where n: write AXIS=VALUE"),
         (["--where", "n=3", "--where", "n=4"], "--where n=4: n is 3"),
         (["--where", "size=3"], "small.yaml: size: not an axis"),
-        (["--where", "n=9"], "n=9"),
-        (["--role", "leader"], "no agent has the role leader"),
-        (["--round", "9"], "(round 9, role honest)"),
         (["--phase", "chat"], "phases propose, vote"),
     ):
         assert words in one_line_error(parley(*IN_STUDY, *given), 2)

@@ -211,39 +211,25 @@ def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: Stu
 # Time left
 
 
-@pytest.mark.parametrize(
-    ("seeds", "calls", "replies", "seconds", "bound"),
-    [
-        # Before the first end the longest game bounds it: two games of ten replies, of which two came in ten seconds.
-        (2, None, 2, (2 * 10 - 2) / 0.2, "at most"),
-        # After it usual games say how long it takes.
-        (3, 6, 1, (6 - 1 + 6) / (7 / 10), "about"),
-    ],
-)
 def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
-    study_factory: StudyFactory,
-    clock: Clock,
-    records_tell: Records,
-    seeds: int,
-    calls: int | None,
-    replies: int,
-    seconds: float,
-    bound: str,
+    study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:
-    study = study_factory(MODEL, seeds=seeds, parameters={"max_rounds": 5})
-    first, second, *_ = study.simulations()
+    study = study_factory(MODEL, seeds=3, parameters={"max_rounds": 5})
+    first, second, _ = study.simulations()
     progress = Progress(study, since=NOW - 10, clock=clock)
     progress.look()
     with journal(second) as written:
-        for agent in range(1, replies + 1):
-            written.append(reply(1, NOW - 8, agent))
-        if calls:
-            records_tell(calls)
-            finish(first.record("small"), NOW)
-        left = progress.look().left
-    assert left is not None
-    assert left.seconds == pytest.approx(seconds)
-    assert left.bound == bound
+        written.append(reply(1, NOW - 8, agent=1))
+        written.append(reply(1, NOW - 8, agent=2))
+        longest = progress.look().left
+        records_tell(6)
+        finish(first.record("small"), NOW)
+        usual = progress.look().left
+    assert longest is not None
+    assert usual is not None
+    # Three games of five rounds of two replies, of which two came in ten seconds; then games of six replies.
+    assert (longest.bound, longest.seconds) == ("at most", pytest.approx((3 * 10 - 2) / 0.2))
+    assert (usual.bound, usual.seconds) == ("about", pytest.approx((6 - 2 + 6) / (8 / 10)))
 
 
 # Problems
@@ -284,21 +270,6 @@ def test_a_simulation_that_died_says_why_until_it_is_played_again(study_factory:
     with journal(simulation):
         log_of(simulation, "waiting for the engine for tiny, 20 s\n", NOW)
         assert progress.look(last=True).problems == []
-
-
-def test_a_full_disk_is_told(study_factory: StudyFactory, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    progress = Progress(study_factory(), clock=clock)
-    Path("results").mkdir()
-
-    class Full:
-        f_bavail, f_frsize, f_blocks, f_files, f_favail = 100, 4096, 10**9, 10**6, 10**6
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "statvfs", lambda path: Full)
-        [problem] = progress.look().problems
-    assert problem.text == "the disk of results/ is nearly full: 0 MB left"
-    clock.now += 10
-    assert progress.look().problems == []
 
 
 # Stages

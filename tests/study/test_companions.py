@@ -64,9 +64,6 @@ def test_one_that_does_not_fit_is_refused(study_factory: StudyFactory) -> None:
     study = write(study_factory)
     study_factory({"n": 3, "model": "tiny"}, name="again", seeds=2)
     refused(study, "noise: again", "add to again.yaml repeats: 2")
-    Path("again.yaml").unlink()
-    with pytest.raises(UsageError, match=r"companions\.noise: again"):
-        write_frozen(study)
     study = write(study_factory)
     study_factory({"n": [3, 4]}, name="known", questions=[ASKED | {"name": "other"}])
     refused(study, "control: known", "(size)")

@@ -65,7 +65,6 @@ def test_what_changed_is_said(frozen: Study, study_factory: StudyFactory) -> Non
     for grid, content, said in changes:
         state = frozen_state(study_factory({**GRID, **grid}, **{"questions": [ASKED], **content}))
         assert state.endswith(f": CHANGED since it was frozen: {said}")
-    # A title is not frozen.
     other = study_factory(GRID, questions=[ASKED], title="Another", shard_size=7)
     assert frozen_state(other).endswith(SAME)
 

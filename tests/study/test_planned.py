@@ -20,7 +20,6 @@ def test_whatever_jobs_depend_on_changes_the_plan(
     plan = plan_of(study_factory({"model": "tiny"}, seeds=2))
     changes: list[dict[str, Any]] = [
         {"seeds": 3},
-        {"seeds": [0, 2]},
         {"parameters": {"max_rounds": 4}},
         {"shard_size": 7},
         {"title": "Another"},

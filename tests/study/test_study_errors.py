@@ -48,19 +48,12 @@ BAD_KEYS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"game": "chess"}, "game:", "'chess'", "consensus"),
     ({"grids": []}, "grids: []"),
     ({"seeds": 0}, "seeds: 0", "1"),
-    ({"seeds": True}, "seeds: True"),
     ({"seeds": [7, 1, 7]}, "seeds: ", "seed 7"),
     ({"seeds": [3, -1]}, "seeds[1]: -1"),
     ({"seeds": [1_000_000_000]}, "seeds[0]: 1000000000"),
-    ({"seeds": [*range(10_001)]}, "seeds", "10000"),
     ({"seeds": {"from": 1}}, "seeds.by: missing"),
-    ({"repeats": 21}, "repeats: 21", "20"),
-    ({"title": "x" * 201}, "title: ", "200"),
-    ({"companions": {}}, "companions: ", "noise", "control"),
     ({"companions": {"noise": "config/again.yaml"}}, "companions.noise", "config/again.yaml"),
-    ({"budget": {}}, "budget: ", "tokens", "cost"),
     ({"budget": {"cost": float("inf")}}, "budget.cost: inf"),
-    ({1: 1}, "[1]: 1"),
     ({"parameters": {"max_round": 3}}, "parameters: max_round:", "'max_rounds'"),
     ({"parameters": {"vote": {"temperature": 1, "max_token": 3}}}, "parameters: vote.max_token"),
     ({"parameters": {"stop_threshold": 0}}, "stop_threshold: 0: "),
@@ -77,12 +70,9 @@ BAD_GRIDS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"honest": 3}, "n: ", "honest"),
     ({"n": 0}, "n[0]: 0"),
     ({"b": 4}, "b: 4", "(n = 3)"),
-    ({"n": True}, "n[0]: True"),
     ({"n": "3"}, "n[0]: '3'"),
-    ({"model": []}, "model: []"),
     ({"model": "gpt"}, "model: 'gpt'", "other, tiny, llm, majority"),
     ({"b": 1, "byzantine": "evil"}, "byzantine: 'evil'", "choose one of"),
-    ({"b": 0, "byzantine": "evil"}, "byzantine: 'evil'"),  # also where nobody has the role
     ({"prompt": "must_exist"}, "prompt: 'must_exist'", "'may_exist'"),
     ({"model": "a/b"}, "model[0]: 'a/b'"),
     ({"n": [3, 3]}, "model=majority/n=3/b=0/prompt=may_exist", "duplicate"),
@@ -92,7 +82,6 @@ BAD_GRIDS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"model": "llm"}, "model: llm", "model"),
     ({"model": {"name": "majority", "model": "tiny"}}, "model: majority", "remove 'tiny'"),
     ({"model": "no_such_module:Policy"}, "model: no_such_module:Policy", "no module no_such_module"),
-    ({"model": "..x:Policy"}, "model[0]: '..x:Policy'"),
 ]
 BAD_GROUPS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"n": 3}, "n: ", "remove it"),
@@ -102,7 +91,6 @@ BAD_GROUPS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"groups": [{"role": "honest", "count": 3, "model": "gpt"}]}, "groups[0].model: 'gpt'", "other, tiny"),
     ({"groups": [{**HONEST, "policy": "evil"}]}, "groups[0].policy: 'evil'", "llm, majority"),
     ({"groups": [{**HONEST, "model": "tiny"}]}, "groups[0]: majority", "remove 'tiny'"),
-    ({"groups": [HONEST] * 20}, "groups: 3-majority+3-majority"),  # too long for a folder's name
 ]
 
 

@@ -1,7 +1,6 @@
 """What `RunLog` does with Snakemake's messages, one by one; `test_workflow_display.py` has real runs."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,19 +147,3 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
         "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
         "  job.log\n    parley: the engine for tiny died\n"
     ) in said
-
-
-def test_a_run_that_is_stopped_says_only_how_to_go_on(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = begun(study_factory)
-    stopped = threading.Event()
-    stopped.set()
-    monkeypatch.setattr(snakemake_log, "STOPPED", stopped)
-    fail(log)
-    tell(log, "Shutting down, this might take some time.")
-    tell(log, "stopped; go on", level=ERROR)
-    tell(log, "At least one job did not complete successfully.", LogEvent.ERROR, ERROR)
-    lines = shown(log).splitlines()
-    assert lines[-1] == "stopped; go on"
-    assert not any("failed (job" in line or "Shutting" in line or "At least" in line for line in lines)

@@ -21,9 +21,6 @@ def study(study_factory: StudyFactory) -> list[str]:
     return [str(simulation.record("small")) for simulation in made.simulations()]
 
 
-# The whole
-
-
 def commands_of(group: click.Group, *name: str) -> Iterator[tuple[str, ...]]:
     for each, command in group.commands.items():
         yield (*name, each)
@@ -55,9 +52,6 @@ def test_an_error_exits_1_and_an_interrupt_130_without_a_traceback(
     assert "Traceback" not in ran.err
 
 
-# expand
-
-
 def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -> None:
     lines = parley("expand", "small.yaml").out.splitlines()
     assert len(lines) == 3
@@ -68,9 +62,6 @@ def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -
     os.renames("small.yaml", "config/small.yaml")
     os.renames("models.yaml", "config/models.yaml")
     assert parley("expand", "small", "--paths").out.splitlines() == study
-
-
-# simulate, summarize, replay
 
 
 def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: list[str]) -> None:

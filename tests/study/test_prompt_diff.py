@@ -7,7 +7,6 @@ import pytest
 
 from parley.errors import UsageError
 from parley.study import Study, load_study
-from parley.study.condition import Simulation
 from parley.study.prompt_diff import PARTS, PromptDiff, prompt_diff
 from support import REPOSITORY
 from support.studies import StudyFactory
@@ -68,20 +67,6 @@ def test_what_is_the_same_is_called_so(study_factory: StudyFactory) -> None:
     for lines in differs.values():
         assert [line[0] for line in lines] == ["-", "+"]
         assert lines[0].replace("Hunt Stag", "Hunt Hare")[1:] == lines[1][1:]
-
-
-def test_the_agent_is_one_of_the_role_in_both_conditions(study_factory: StudyFactory) -> None:
-    grid = {**HUNT, "b": [1, 2], "vary": {"cheap_talk": [True, False]}}
-    study = study_factory(grid, game="stag_hunt", parameters={"rounds": 1})
-    for seed, role in ((0, "honest"), (0, "byzantine"), (1, "byzantine")):
-        found = compare(study, {"b": 2}, {"b": 1}, role=role, seed=seed)
-        for condition in (found.where, found.against):
-            seats = Simulation(condition, seed).game().seats
-            assert found.agent in [seat.name for seat in seats if seat.role == role]
-        talk = compare(study, {"b": 1, "cheap_talk": "true"}, {"cheap_talk": "false"}, role=role, seed=seed)
-        secret = [line for line in changed(talk)[1, "signal", "system"] if "SECRET" in line]
-        assert len(secret) == (role == "byzantine")
-    assert len({compare(study, {"b": 1}, {"b": 2}, 1, seed=seed).agent for seed in range(5)}) > 1
 
 
 def test_what_cannot_be_compared_is_refused(study_factory: StudyFactory) -> None:

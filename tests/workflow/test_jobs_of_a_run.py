@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import Wildcards
 
 from parley import paths
@@ -25,17 +24,12 @@ MODELS = {
 class Workflow:
     """As much of Snakemake's object as a job's needs are found by."""
 
-    def __init__(self, cores: int | None = 8) -> None:
-        self._cores = cores
+    cores = 8
+
+    def __init__(self) -> None:
         value = SimpleNamespace(evaluate=lambda wildcards, **aids: SimpleNamespace(value=20 * aids["attempt"]))
         self.resource_settings = SimpleNamespace(default_resources={"runtime": value})
         self.async_run = None
-
-    @property
-    def cores(self) -> int:
-        if self._cores is None:
-            raise WorkflowError("unknown")
-        return self._cores
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +40,8 @@ def no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable)
 
 
-def jobs_of(study: Study, is_main: bool = False, cores: int | None = 8) -> Jobs:
-    return Jobs(Run(study, is_main), Workflow(cores), "cpu.yaml", "cuda.yaml")
+def jobs_of(study: Study, is_main: bool = False) -> Jobs:
+    return Jobs(Run(study, is_main), Workflow(), "cpu.yaml", "cuda.yaml")
 
 
 def simulation_wildcards(study: Study, model: str) -> Wildcards:
@@ -104,7 +98,6 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
     jobs = jobs_of(study)
     first, second = (shard_wildcards("big+tiny", model=model) for model in ("big", "tiny"))
     assert [jobs.server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
-    assert jobs_of(study, cores=None).server_threads(first) == 1
     assert [jobs.server_gpus(wildcards) for wildcards in (first, second)] == [2, 0]
     assert [jobs.server_environment(wildcards) for wildcards in (first, second)] == ["cuda.yaml", "cpu.yaml"]
 

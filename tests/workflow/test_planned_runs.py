@@ -47,15 +47,6 @@ def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: St
     assert Run(study, is_main=True).unfinished == []
 
 
-def test_a_job_knows_the_run_that_it_is_of_and_looks_for_nothing(study_factory: StudyFactory) -> None:
-    study = study_factory(seeds=2)
-    main = Run(study, is_main=True)
-    job = Run(study, is_main=False)
-    assert (job.token, job.plan, job.report_plan) == (main.token, main.plan, main.report_plan)
-    assert job.unfinished == []
-    assert Run(study, is_main=True).token != main.token
-
-
 def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, folder: Path) -> None:
     study_factory()
     shutil.copytree(".", "a {b}")

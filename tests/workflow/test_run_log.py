@@ -117,19 +117,6 @@ def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
     assert "simulate failed" not in said
 
 
-def test_failures_with_the_same_words_are_counted_from_the_fourth(study_factory: StudyFactory, shown: Shown) -> None:
-    log = begun(study_factory)
-    for number in range(20):
-        Path(f"{number}.log").write_text(f"parley: no space left for seed={number}\n")
-        fail(log, jobid=number, log=[f"{number}.log"])
-    Path("other.log").write_text("parley: the engine died\n")
-    fail(log, log=["other.log"])
-    said = shown(log)
-    assert said.count("no space left") == 3
-    assert said.count("the engine died") == 1
-    assert "and 17 more failures like these" in said
-
-
 def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
     study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,13 +36,6 @@ def test_it_holds_questions_conditions_and_rules_for_people(frozen: Study) -> No
     assert re.fullmatch(rf"small\.frozen\.md, [0-9a-f]{{8}}: {SAME}", frozen_state(frozen))
 
 
-def test_without_a_file_it_says_how_to_write_one(study_factory: StudyFactory) -> None:
-    study = study_factory()
-    assert "parley plan small.yaml --freeze" in frozen_state(study)
-    with pytest.raises(UsageError, match="questions: none"):
-        write_frozen(study)
-
-
 def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(frozen: Study) -> None:
     file = Path("small.frozen.md")
     file.write_text(file.read_text().replace("*who*", "A. Person").replace("## Why", "## Why we do this\n\nTo learn."))

@@ -75,6 +75,7 @@ BAD_GRIDS: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"b": 1, "byzantine": "evil"}, "byzantine: 'evil'", "choose one of"),
     ({"prompt": "must_exist"}, "prompt: 'must_exist'", "'may_exist'"),
     ({"model": "a/b"}, "model[0]: 'a/b'"),
+    ({"prompt": "../x"}, "prompt[0]: '../x'"),
     ({"n": [3, 3]}, "model=majority/n=3/b=0/prompt=may_exist", "duplicate"),
     ({"vary": {"stop_threshold": [0.5, "1/2"]}}, "duplicate"),
     ({"vary": {"max_round": [3]}}, "vary.max_round:", "'max_rounds'"),

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
@@ -90,23 +91,25 @@ def test_a_second_run_of_a_study_is_refused_with_one_line(
     assert "another run of this study holds it" in capsys.readouterr().err
 
 
+def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
+    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = Run(study_factory({"model": "tiny"}, seeds=2), is_main=True)
+    record = Path(planned.missing[1])
+    record.parent.mkdir(parents=True)
+    record.touch()
+    monkeypatch.setattr(hooks, "restart", Mock(side_effect=InterruptedError))
+    monkeypatch.setattr(hooks, "wait_for_former_jobs", lambda study, required: False)
+    with pytest.raises(InterruptedError):
+        hooks.on_start(planned, SimpleNamespace(local_exec=True))
+
+
 def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
     hooks.refuse_to_replace(["a.parquet"])
     for name in ("a.parquet", "b.parquet"):
         Path(name).touch()
     with pytest.raises(RecordError, match=r"^a\.parquet: exists already, .* \(2 records in all\)$"):
         hooks.refuse_to_replace(["a.parquet", "b.parquet"])
-
-
-def test_a_study_that_changed_is_named_at_the_end(
-    study_factory: StudyFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    planned = Run(study_factory(), is_main=True)
-    hooks.on_error(planned)
-    assert caplog.records == []
-    study_factory(seeds=2)
-    hooks.on_error(planned)
-    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == ["small.yaml changed while it ran"]
 
 
 def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_the_same(

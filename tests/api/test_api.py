@@ -6,13 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 import parley
 from parley import paths
-from parley.errors import EngineError, UsageError
-from support.demo_study import make_demo, with_model, write_study
+from parley.errors import UsageError
+from support.demo_study import make_demo, with_model
 from support.forging import forge
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\nand a second line " + 60 * "x"
@@ -29,20 +28,14 @@ def test_the_import_is_cheap() -> None:
     assert told.strip() == f"{parley.__version__} [] True"
 
 
-def test_what_is_not_offered_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'lod'"):
-        parley.lod  # type: ignore[attr-defined]  # noqa: B018
-
-
 # Reading from anywhere
 
 
 def test_studies_in_two_folders_are_open_at_once(root: Path, loose: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     first, second = parley.load("demo", root), parley.load("demo", loose)
-    for study, folder in ((first, root), (second, loose), (first, root)):
+    for study, folder in ((first, root), (second, loose)):
         assert study.results().records[0].path.is_relative_to(folder)
-        assert study.results().records[0].path.is_file()
     with ThreadPoolExecutor(2) as threads:
         frames = list(threads.map(lambda study: study.results().simulations, [first, second] * 2))
     assert all(len(frame) == 18 for frame in frames)
@@ -50,13 +43,6 @@ def test_studies_in_two_folders_are_open_at_once(root: Path, loose: Path, monkey
     assert paths.root() == Path()
     by_path = parley.load(root / "config" / "demo.yaml", root)
     assert by_path.results().records[0].replay().identical
-
-
-def test_a_study_stays_where_it_was_loaded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(root)
-    study = parley.load("demo")
-    monkeypatch.chdir("/")
-    assert len(study.results().simulations) == 18
 
 
 @pytest.mark.parametrize("entries", [None, f"models: {{other: {{source: {{repo: o/other, revision: {'b' * 40}}}}}}}"])
@@ -74,22 +60,6 @@ def test_results_are_read_without_the_entry_of_their_model(tmp_path: Path, entri
     assert set(study.results().attempts["player"]) == {"tiny"}
     with pytest.raises(UsageError, match="no entry 'tiny'; add it to play, or give endpoint="):
         parley.run(study.play())
-
-
-def test_without_entry_and_without_records_the_mistake_is_told(tmp_path: Path) -> None:
-    write_study(tmp_path, grids=[{"model": "tinny", "n": 3, "prompt": "may_exist"}])
-    with pytest.raises(UsageError, match=r"'tinny': .* 'tiny'"):
-        parley.load("demo", tmp_path)
-
-
-def test_weights_are_looked_for_when_a_model_is_played(tmp_path: Path) -> None:
-    models = with_model(tmp_path)
-    models.write_text("models: {tiny: {source: {folder: nowhere}}}")
-    study = parley.load("demo", tmp_path)
-    with pytest.raises(UsageError, match="no model is there"):
-        parley.run(study.play())
-    with pytest.raises(EngineError, match="endpoint"):
-        parley.run(study.play(endpoint=tmp_path / "no.json"))
 
 
 # How objects show themselves
@@ -115,19 +85,4 @@ def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
         assert all(character.isprintable() for line in text.splitlines() for character in line)
         assert page.startswith("<table")
         assert not any(part in page for part in ("<script", "<b>", "\u202e"))
-    study, _, _, results, records, *_ = shown
-    assert "&lt;script&gt;" in study._repr_html_()
-    # One of a kind is told as one.
-    assert "consensus: 1 condition, 1 simulation\n" in repr(study)
-    assert "1 of 1 simulation\n" in repr(results)
-    assert repr(records) == "Records of demo: 1 in 1 condition"
-
-
-def test_the_conditions_are_a_frame(root: Path) -> None:
-    study = parley.load("demo", root)
-    conditions = study.conditions
-    assert conditions.columns.tolist() == ["model", "n", "b", "prompt", "byzantine", "threat_model", "seeds", "spec"]
-    assert conditions["seeds"].sum() == 18
-    assert study.condition(byzantine="silent").axes == conditions.iloc[-1][:5].to_dict()
-    written = pd.read_parquet(root / paths.table("demo", "manifest", ".parquet"))
-    assert written["path"].str.startswith("results/demo/simulations/").all()
+    assert "&lt;script&gt;" in shown[0]._repr_html_()

@@ -2,7 +2,6 @@
 
 import doctest
 import inspect
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 import parley
-from support import REPOSITORY
 from support.demo_study import make_demo
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -41,20 +39,3 @@ def test_an_example_of_each_is_there_and_right(tmp_path: Path, monkeypatch: pyte
         test = doctest.DocTest(examples, {}, f"parley.{name}", None, None, None)
         doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=wrong.append)
     assert not wrong, "\n".join(wrong)
-
-
-PAGE = REPOSITORY / "docs" / "python.md"
-OBJECTS = {
-    "parley": parley,
-    "study": parley.Study,
-    "game": parley.Played,
-    "results": parley.Results,
-    "record": parley.Record,
-}
-
-
-def test_the_page_names_what_is_there() -> None:
-    used = set(re.findall(r"\b(parley|study|game|results|record)\.([a-z_]\w*)(?!\.(?:md|yaml))", PAGE.read_text()))
-    assert len(used) > 20
-    missing = {f"{name}.{member}" for name, member in used if not hasattr(OBJECTS[name], member)}
-    assert not missing

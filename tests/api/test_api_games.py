@@ -12,34 +12,20 @@ from parley.ledger.build import build
 from parley.study import Study
 from support.demo_study import play_study, summarize_study, write_study
 
+AGENTS = {"n": 4, "b": [0, 1]}
+SOLVERS = {"model": {"name": "solver", "accuracy": 0.6}, "byzantine": "stubborn", "prompt": "improve"}
+HUNTERS = {"model": "tit_for_tat", "byzantine": "betray", "prompt": "plain", "vary": {"topology": ["ring", "star"]}}
 DELIBERATION: dict[str, Any] = {
     "game": "deliberation",
     "seeds": 2,
     "parameters": {"problems": {"kind": "gsm8k", "path": "problems/some.jsonl"}},
-    "grids": [
-        {
-            "model": {"name": "solver", "accuracy": 0.6},
-            "n": 4,
-            "b": [0, 1],
-            "byzantine": "stubborn",
-            "prompt": "improve",
-        }
-    ],
+    "grids": [AGENTS | SOLVERS],
 }
 STAG_HUNT: dict[str, Any] = {
     "game": "stag_hunt",
     "seeds": 2,
     "parameters": {"rounds": 3, "disclosure": "silent"},
-    "grids": [
-        {
-            "model": "tit_for_tat",
-            "n": 4,
-            "b": [0, 1],
-            "byzantine": "betray",
-            "prompt": "plain",
-            "vary": {"topology": ["ring", "star"]},
-        }
-    ],
+    "grids": [AGENTS | HUNTERS],
 }
 
 
@@ -88,9 +74,3 @@ def test_the_ledger_is_a_table_where_the_game_keeps_one(tmp_path: Path) -> None:
     assert len(results.table("ledger"))
     [name, *_] = [spec.name for spec in study.game.evidence.figures if spec.blocks]
     assert results.figure(name).axes
-
-
-def test_a_game_without_a_ledger_has_no_table_of_it(results: parley.Results) -> None:
-    assert "ledger" not in results.tables
-    with pytest.raises(parley.UsageError, match="'ledger'"):
-        results.table("ledger")

@@ -23,45 +23,19 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("parley.cli.plan_text.draw_power", lambda *_: [])
 
 
-def row_of(out: str, start: str) -> list[str]:
-    """Return the words after the start of the line that starts so."""
-    [row] = [line.removeprefix(start) for line in out.splitlines() if line.startswith(start)]
-    return row.split()
-
-
 def test_questions_are_planned_with_a_figure_and_the_same_bytes(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[{**ASKED, "expected": [0.591, 0.754]}])
     ran = parley("plan", "small.yaml")
     assert ran.status == 0
     row = ran.out.splitlines()[1]
     assert row.startswith("prompt    prompt may_exist -> none_exist  2 x 25  59.1% -> 75.4%")
-    assert " to " not in row
-    assert "grow" not in ran.out
     assert "pairs independent: no pilot" in ran.out
-    assert "parley plan small.yaml --freeze" in ran.out
-    made = [
-        paths.power("small", "plan", ".csv"),
-        *(paths.power("small", "power", end) for end in (".png", ".svg", ".pdf")),
-    ]
-    assert all(str(path) in ran.out and path.stat().st_size > 200 for path in made)
+    made = [paths.power("small", "plan", ".csv"), paths.power("small", "power", ".svg")]
     assert pd.read_csv(made[0])["question"].tolist() == ["prompt"]
-    svg = paths.power("small", "power", ".svg").read_text()
-    assert "59% -&gt; 75%" in svg
-    assert "seeds per condition" in svg
-    first = [path.read_bytes() for path in made[:3]]
+    assert "59% -&gt; 75%" in made[1].read_text()
+    first = [path.read_bytes() for path in made]
     parley("plan", "small.yaml")
-    assert [path.read_bytes() for path in made[:3]] == first
-
-
-def test_without_questions_widths_are_told_and_how_to_declare_some(
-    parley: Parley, study_factory: StudyFactory
-) -> None:
-    study_factory(GRID)
-    ran = parley("plan", "small.yaml")
-    assert ran.status == 0
-    assert "this study" in next(line for line in ran.out.splitlines() if line.lstrip().startswith("25 "))
-    assert "{name: NAME, outcome: valid_consensus, compare: n, smallest: 0.15}" in ran.out
-    assert paths.power("small", "power", ".svg").exists()
+    assert [path.read_bytes() for path in made] == first
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -75,15 +49,12 @@ def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study
     questions = [question | {"smallest": 0.2} for question in (within, between)]
     study_factory(GRID, questions=questions)
     assert parley("plan", "small.yaml", "--freeze").out == "small.frozen.md\n"
-    out = parley("plan", "small.yaml").out
-    lines = out.splitlines()
+    lines = parley("plan", "small.yaml").out.splitlines()
     assert lines[1].startswith("within    premature_stop -> valid_consensus")
     assert lines[2].startswith("between   n=4, prompt=may_exist -> n=6, prompt=none_exist  1 x 25")
-    assert "within: premature_stop -> valid_consensus: rates about one half" in out
     assert lines[-1].endswith("the study is as it was frozen")
     frozen = Path("small.frozen.md").read_text()
     assert "1. **within**: premature_stop -> valid_consensus, in the same simulations, pooled over n, prompt" in frozen
-    assert "2. **between**: valid_consensus at n=4, prompt=may_exist -> valid_consensus at n=6" in frozen
     assert "--force" in one_line_error(parley("plan", "small.yaml", "--freeze"), 2)
     assert parley("plan", "small.yaml", "--freeze", "--force").status == 0
     sides["second"]["where"]["n"] = 4
@@ -109,48 +80,10 @@ def test_records_of_the_study_and_of_another_are_a_pilot(parley: Parley, study_f
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_no_record_tells_is_a_question_mark(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({**GRID, "model": "tiny"}, questions=[ASKED])
-    out = parley("plan", "small.yaml").out
-    assert "?: no record says what tiny takes" in out
-    assert row_of(out, "the study as it is")[-4:] == ["?"] * 4
-
-
-GROWING = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_growing_seeds_are_told_as_ranges(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({**GRID, "seeds": GROWING}, questions=[ASKED])
-    out = parley("plan", "small.yaml").out
-    row = out.splitlines()[1]
-    assert "2 x 10 to 2 x 40" in row
-    table = pd.read_csv(paths.power("small", "plan", ".csv")).iloc[0]
-    assert f"{table['power']:.0%} to {table['power_most']:.0%}" in row
-    assert "10 to 40" in row
-    assert "at least 10, at most 40 of a condition" in out
-    assert row_of(out, "the study as it is")[:3] == ["40", "to", "160"]
-    assert row_of(out, "prompt: as it is")[:3] == ["40", "to", "160"]
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_a_difference_above_a_half_is_between_rates(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[{**ASKED, "smallest": 0.6}])
     assert "20.0% -> 80.0%" in parley("plan", "small.yaml").out
-    for arguments, told in (
-        (("--base", "0.5"), "--base 0.5: prompt: "),
-        (("--force",), "--freeze"),
-        (("--from", "nothing.yaml"), "nothing.yaml: no such file"),
-    ):
-        assert told in one_line_error(parley("plan", "small.yaml", *arguments), 2)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_companions_are_listed_with_how_much_they_play(parley: Parley, study_factory: StudyFactory) -> None:
-    asked = ASKED | {"compare": "n", "over": []}
-    study_factory({"n": [3, 4], "seeds": 5}, name="known", questions=[asked])
-    study_factory({"model": "tiny", "n": [3, 4]}, questions=[asked], companions={"control": "known"})
-    assert "positive control: known (2 conditions, 10 simulations)" in parley("plan", "small.yaml").out.splitlines()
+    assert "--base 0.5: prompt: " in one_line_error(parley("plan", "small.yaml", "--base", "0.5"), 2)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support.commands import Parley, one_line_error
 
@@ -20,52 +19,12 @@ def write_rows(rows: list[dict[str, str]]) -> None:
     Path("test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_generated_problems_are_printed_with_answers(ask: Parley) -> None:
-    ran = ask("arithmetic", "--show", "2")
-    assert ran.status == 0
-    assert ran.out.splitlines() == [
-        "arithmetic: no end of problems (number)",
-        "seed  problem         answer  question",
-        "   0  arithmetic-0-0  8       What is 55 / 11 + 33 / 11?",
-        "   1  arithmetic-0-1  362     What is 43 * 81 / 9 - 25?",
-    ]
-
-
 def test_a_file_is_tried_without_a_study(ask: Parley) -> None:
     write_rows([{"question": "How many?", "answer": f"#### {k}"} for k in range(30)] + [{"question": "?"}])
     ran = ask("gsm8k", "--path", "test.jsonl", "--first", "1")
     assert ran.status == 0
-    lines = ran.out.splitlines()
-    assert lines[:5] == [
-        "gsm8k-test-first-1: 1 problems (number)",
-        "  rows: 31",
-        "  used: 30",
-        "  left out: no question and answer: 1",
-        "  noted: question repeated: 29",
-    ]
-    assert lines[5].startswith("  sha256: ")
-    assert len(lines) == 8
-
-
-def test_each_reading_is_counted_over_gold_solutions(ask: Parley) -> None:
-    solutions = ["Half of 36 is <<36/2=18>>18.\n#### 18", "9 + 9 = 18, so 1,800.\n#### 1,800", "Add 10.\n#### 20"]
-    write_rows([{"question": "?", "answer": text} for text in solutions])
-    ran = ask("gsm8k", "--path", "test.jsonl", "--readings", "--show", "0")
-    assert [line.split()[-4:] for line in ran.out.splitlines()[-4:]] == [
-        ["replies", "exact", "strict", "flexible"],
-        ["3", "3", "3", "3"],  # the solution; the answer is what follows ####
-        ["3", "0", "3", "3"],  # the solution with its #### line
-        ["3", "0", "0", "2"],  # the last line of the solution
-    ]
-    assert "GSM8K" in one_line_error(ask("arithmetic", "--readings"), 2)
-
-
-def test_the_problems_of_a_study_are_shown_each_once(ask: Parley) -> None:
-    grids = [{"model": "m", "prompt": "p", "vary": {"problems": ["wason", {"kind": "arithmetic", "steps": 2}]}}] * 2
-    Path("mine.yaml").write_text(yaml.safe_dump({"game": "any", "parameters": {"problems": "wason"}, "grids": grids}))
-    ran = ask("mine.yaml", "--show", "0")
-    assert ran.status == 0
-    assert [line.partition(":")[0] for line in ran.out.splitlines()] == ["wason", "", "arithmetic-steps-2"]
+    for told in ("first-1: 1 problems", "rows: 31", "used: 30", "no question and answer: 1", "question repeated: 29"):
+        assert told in ran.out
 
 
 def test_errors_are_one_line_and_exit_2(ask: Parley) -> None:

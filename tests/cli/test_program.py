@@ -1,7 +1,4 @@
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,9 +21,6 @@ def study(study_factory: StudyFactory) -> list[str]:
     return [str(simulation.record("small")) for simulation in made.simulations()]
 
 
-# The whole
-
-
 def commands_of(group: click.Group, *name: str) -> Iterator[tuple[str, ...]]:
     for each, command in group.commands.items():
         yield (*name, each)
@@ -35,32 +29,12 @@ def commands_of(group: click.Group, *name: str) -> Iterator[tuple[str, ...]]:
 
 
 def test_every_command_has_help_with_an_example(parley: Parley) -> None:
-    commands = set(commands_of(cli.commands))
-    stages = {"expand", "fetch-model", "serve", "simulate", "summarize", "figures", "report"}
-    assert {(name,) for name in stages | {"play", "replay", "verify", "prompts"}} <= commands
-    assert {("ledger", name) for name in ("build", "sign", "verify", "show", "export")} <= commands
-    for command in commands:
+    for command in commands_of(cli.commands):
         ran = parley(*command, "--help")
         assert ran.status == 0
         assert "Example" in ran.out, command
         assert f"parley {' '.join(command)}" in ran.out, command
     assert parley("--version").out.strip().endswith(__version__)
-
-
-def test_bad_usage_exits_2(parley: Parley) -> None:
-    for arguments in (["no-such-command"], ["expand"], ["expand", "demo", "--no-such-option"], ["replay"]):
-        ran = parley(*arguments)
-        assert (ran.status, ran.out) == (2, ""), arguments
-        assert "Error: " in ran.err
-
-
-@pytest.mark.slow
-def test_the_installed_command_exits_2_in_one_line(folder: Path) -> None:
-    command = shutil.which("parley", path=str(Path(sys.executable).parent))
-    assert command is not None
-    ended = subprocess.run([command, "expand", "missing"], capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "parley: config/missing.yaml: no such file\n"
 
 
 def test_an_error_exits_1_and_an_interrupt_130_without_a_traceback(
@@ -78,18 +52,6 @@ def test_an_error_exits_1_and_an_interrupt_130_without_a_traceback(
     assert "Traceback" not in ran.err
 
 
-def test_a_bad_study_is_refused_in_one_line_by_every_stage(parley: Parley, folder: Path) -> None:
-    Path("bad.yaml").write_text("game: consensus\ngrids: [{model: majority, n: 3, b: 4, prompt: may_exist}]\n")
-    for command in ("expand", "simulate", "summarize", "figures", "report"):
-        extra = ["x.parquet"] if command == "simulate" else []
-        error = one_line_error(parley(command, "bad.yaml", *extra), 2)
-        assert error.startswith("parley: bad.yaml: grids[0].b: 4: ")
-    assert not Path("results").exists()
-
-
-# expand
-
-
 def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -> None:
     lines = parley("expand", "small.yaml").out.splitlines()
     assert len(lines) == 3
@@ -97,31 +59,9 @@ def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -
     assert lines[0].endswith("seeds=2")
     assert lines[2] == "4 simulations in 2 conditions, 1 shard"
     assert parley("expand", "small.yaml", "--paths").out.splitlines() == study
-    # A study in config/ is found by its name.
     os.renames("small.yaml", "config/small.yaml")
     os.renames("models.yaml", "config/models.yaml")
     assert parley("expand", "small", "--paths").out.splitlines() == study
-
-
-def test_expand_tells_counted_listed_and_growing_seeds_apart(parley: Parley, study_factory: StudyFactory) -> None:
-    growing = {"from": 4, "by": 3, "to": 9, "until": {"outcome": "valid_consensus", "width": 0.9}}
-    study_factory({"n": 3}, {"n": 4, "seeds": growing}, {"n": 5, "seeds": 7}, seeds=[7, 3])
-    *lines, last = parley("expand", "small.yaml").out.splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["seeds=[7, 3]", "seeds=4 (up to 9)", "seeds=7"]
-    assert last == "at least 13, at most 18 simulations in 3 conditions, 1 shard"
-
-
-def test_expand_takes_other_model_entries(parley: Parley, study_factory: StudyFactory) -> None:
-    study_factory({"model": "tiny"})
-    os.rename("models.yaml", "entries.yaml")
-    assert "models.yaml: no such file" in one_line_error(parley("expand", "small.yaml"), 2)
-    assert parley("expand", "small.yaml", "--models", "entries.yaml").status == 0
-    error = one_line_error(parley("fetch-model", "gpt", "--models", "entries.yaml"), 2)
-    assert error.startswith("parley: entries.yaml: 'gpt': ")
-    assert "other, tiny" in error
-
-
-# simulate, summarize, replay
 
 
 def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: list[str]) -> None:
@@ -131,15 +71,11 @@ def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: lis
         ran = parley("simulate", "small.yaml", record)
         assert ran.status == 0
         assert "rounds" in ran.out.splitlines()[-1]
-    ran = parley("summarize", "small.yaml")
-    assert ran.status == 0
-    for part in ("4 simulations in 2 conditions", "valid consensus", "majority"):
-        assert part in ran.out
+    assert "4 simulations in 2 conditions" in parley("summarize", "small.yaml").out
     assert paths.table("small", "conditions", ".csv").exists()
     replayed = parley("replay", *study)
     assert replayed.status == 0
-    header, *rows = [line.split() for line in replayed.out.splitlines()]
-    assert header == ["replay", "digest", "record"]
+    _, *rows = [line.split() for line in replayed.out.splitlines()]
     assert rows == [["identical", read_summary(Path(record)).digest[:12], record] for record in study]
 
     # Damaged records are left out, unless the summary is to be strict.
@@ -153,56 +89,29 @@ def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: lis
 def test_replays_beside_records_that_differ_or_are_damaged_are_told(parley: Parley, study: list[str]) -> None:
     for record in study[:2]:
         parley("simulate", "small.yaml", record)
-    for records in ([study[1], "x.parquet"], ["x.parquet", study[1]]):
-        Path("x.parquet").write_bytes(b"no")
-        ran = parley("replay", *records)
-        assert ran.status == 1
-        assert [line.split()[0] for line in ran.out.splitlines()] == ["replay", "identical"]
-        assert "1 of 2 records" in ran.err
-        assert "x.parquet: cut short or not Parquet" in ran.err
-    assert "x.parquet: cut short or not Parquet" in one_line_error(parley("replay", "x.parquet"), 1)
+    Path("x.parquet").write_bytes(b"no")
+    ran = parley("replay", "x.parquet", study[1])
+    assert ran.status == 1
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["replay", "identical"]
+    assert "1 of 2 records" in ran.err
+    assert "x.parquet: cut short or not Parquet" in ran.err
     forge(Path(study[0]), lambda rows: rows[-1].update(text=rows[-1]["text"] + " "))
     ran = parley("replay", *study[:2])
     assert ran.status == 1
-    header, *rows = ran.out.splitlines()
+    _, *rows = ran.out.splitlines()
     assert rows[0].startswith("the content digests differ  ")
-    assert rows[1].startswith("identical                   ")  # aligned
-    assert [row.index(record) for row, record in zip(rows, study[:2], strict=True)] == [header.index("record")] * 2
+    assert rows[1].startswith("identical  ")
 
 
 def test_simulating_what_cannot_be_played_exits_2(parley: Parley, study_factory: StudyFactory) -> None:
     record = str(next(study_factory({"model": "tiny"}).simulations()).record("small"))
     assert "endpoint" in one_line_error(parley("simulate", "small.yaml", record), 2)
-    record = record.replace("seed=0", "seed=7")
-    assert f"{record}: not a simulation of small.yaml" in one_line_error(parley("simulate", "small.yaml", record), 2)
 
 
 def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
     ran = parley("play", "small.yaml", "--n", "4")
     assert ran.status == 0
-    for part in ("Round 1", "agent_1", "agent_4", "propose", "vote", "Outcome", "consensus"):
+    for part in ("Round 1", "agent_4", "vote", "Outcome"):
         assert part in ran.out
     assert not Path("results").exists()
-    for given, words in (
-        (["--where", "n"], "--where n: write AXIS=VALUE"),
-        (["--n", "3", "--where", "n=4"], "--where n=4: --n says 3"),
-        (["--where", "size=4"], "size: not an axis"),
-        (["--n", "5"], "n=5"),
-    ):
-        assert words in one_line_error(parley("play", "small.yaml", *given), 2)
-
-
-def test_a_folder_is_refused_and_a_record_in_it_is_named(parley: Parley, folder: Path) -> None:
-    """Two records of one study and one of another, a second name, two journals, and what is neither."""
-    place = "model=m/n=3/b=0/prompt=p"
-    made = [paths.simulation(study, place, "0a1b2c3d", seed) for study, seed in (("a", 0), ("a", 1), ("b", 0))]
-    others = [paths.kept_record(made[0]), *map(paths.journal, made[:2]), paths.table("a", "conditions", ".parquet")]
-    for path in [*made, *others, paths.ledger("b")]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
-    for command in ("show", "replay"):
-        for where in ("results", "results/a", "results/a/simulations"):
-            line = one_line_error(parley(command, where), 2)
-            assert line == f"parley: {where}: a folder; name a record, such as {made[0]}\n"
-        journals = str(paths.journals("a"))
-        assert f"{journals}: a folder that holds no record" in one_line_error(parley(command, journals), 2)
+    assert "n=5" in one_line_error(parley("play", "small.yaml", "--n", "5"), 2)

@@ -35,8 +35,6 @@ def test_it_writes_the_explorer_of_a_study_and_says_where(parley: Parley, study:
         assert (index_of(page.read_text())["left_out"] is None) is whole, options
         assert mark.exists() is whole, options  # only the whole is marked as made
         assert len(shown(page)) == (4 if whole else 2)
-    assert parley("view", "small.yaml", "--journals").status == 0
-    assert not mark.exists()
     next(study.simulations()).record("small").unlink()
     assert parley("view", "small.yaml").status == 0
     assert len(shown(page)) == 3
@@ -54,12 +52,4 @@ def test_a_study_is_shown_where_its_model_cannot_be_played(parley: Parley, study
 def test_what_cannot_be_shown_is_told_in_one_line(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory()
     assert "no results yet" in one_line_error(parley("view", "small.yaml"), 1)
-    for arguments, told in (
-        (["smal.yaml"], "'small'"),
-        (["small.yaml", "--where", "m=4"], "m: not an axis"),
-        (["small.yaml", "--where", "n=7"], "n=7"),
-        (["small.yaml", "--where", "n"], "AXIS=VALUE"),
-        (["small.yaml", "--port", "8000"], "--port: is for --serve"),
-        (["small.yaml", "--serve", "--out", "x"], "--out: not used with --serve"),
-    ):
-        assert told in one_line_error(parley("view", *arguments), 2)
+    assert "m: not an axis" in one_line_error(parley("view", "small.yaml", "--where", "m=4"), 2)

@@ -60,9 +60,6 @@ def drawn(shown: Snapshot, width: int = 80, height: int = 24, note: str = "") ->
 
 def test_a_study_with_a_few_conditions(study_factory: StudyFactory) -> None:
     cells = cells_of(study_factory, 2)
-    unknown = "\n".join(drawn(snapshot(cells, rates=None, finishes=None, left=None, elapsed=None)))
-    for word in ("replies", "tokens", "left", "0 "):
-        assert word not in unknown.replace("0 of 8", "")  # what is not known is not shown
     finish(cells[0], 4, 40, 2)
     finish(cells[1], 1, 10)
     lines = drawn(snapshot(cells, budget="1,000 of 2,000 tokens spent"))
@@ -84,20 +81,10 @@ def test_it_is_never_larger_than_the_terminal(study_factory: StudyFactory) -> No
     problems = [Problem(f"a problem {'that is long ' * 30} {letter}", 30.0, 2) for letter in "abcdefgh"]
     stages = [Stage(f"engine model-with-a-long-name-{number}", "running", 5.0) for number in range(9)]
     shown = snapshot(cells, problems=problems, silent=80.0, budget="b" * 200, stages=[*STAGES, *stages])
-    for width, height in ((80, 24), (40, 10), (20, 5), (80, 3), (110, 2)):
+    for width, height in ((80, 24), (20, 5), (110, 2)):
         lines = drawn(shown, width, height, note="n" * 200)
         assert len(lines) < height or len(lines) == 1
         assert max(map(len, lines)) <= width
-
-
-def test_in_a_narrow_terminal_labels_are_cut_and_numbers_are_not(study_factory: StudyFactory) -> None:
-    cells = cells_of(study_factory, 2)
-    cells[0].label = "a-condition-with-a-very-long-label"
-    finish(cells[0], 2, 12_345, 5)
-    lines = drawn(snapshot(cells), 40)
-    assert lines[0].startswith("small  ━━")
-    assert lines[1] == "2 of 8 simulations, 6 to do"
-    assert [line for line in lines if "2/4" in line] == ["a-con…   2/4            12,345        0%"]
 
 
 def test_of_many_conditions_those_that_matter_are_shown(study_factory: StudyFactory) -> None:
@@ -152,22 +139,6 @@ def test_plain_lines_come_for_stages_and_every_half_minute(study_factory: StudyF
     assert told(134.0) == ["small: over: 2 simulations, for 9 s: the service answered 503"]
     stages = [*STAGES[:2], Stage("playing", "done", 90.0), Stage("tables", "failed")]
     assert told(135.0, stages=stages) == ["small: playing done in 1 min 30 s", "small: tables failed"]
-    # One that was over between two looks is told, one of an earlier run is no news.
-    plain = PlainLines()
-    told(0.0)
-    assert told(1.0, stages=[*STAGES[:3], Stage("tables", "done")]) == ["small: tables done"]
-    earlier = snapshot(cells, stages=[Stage("model tiny", "done"), Stage("playing", "to do")])
-    assert len(list(PlainLines().look(earlier, 0.0))) == 1
-
-
-def test_plain_lines_go_on_while_stages_follow_the_last_simulation(study_factory: StudyFactory) -> None:
-    cells = cells_of(study_factory, 1)
-    finish(cells[0], 4)
-    shown = snapshot(cells, stages=[Stage("figures", "running", 40.0)], rates=None, finishes=None, left=None)
-    plain = PlainLines(30.0)
-    assert list(plain.look(shown, 0.0))[1:] == ["small: 4 of 4 simulations; figures 40 s"]
-    assert list(plain.look(shown, 31.0)) == ["small: 4 of 4 simulations; figures 40 s"]
-    assert list(plain.look(replace(shown, over=True), 62.0)) == []
 
 
 def test_degenerate_replies_are_warned_of_once_the_study_is_over(study_factory: StudyFactory) -> None:

@@ -6,11 +6,8 @@ import pytest
 
 from parley import paths
 from parley.engine.endpoint import FAILED, Endpoint
-from parley.engine.weights import model_marker
-from parley.files import mark_done
 from parley.progress.engines import Engines
-from parley.progress.stages import FileStage, Stage, last_stages, model_stages
-from support.studies import StudyFactory
+from parley.progress.stages import FileStage, Stage
 
 NOW = 1_000_000.0
 
@@ -39,7 +36,6 @@ def test_a_stage_begins_with_its_log_and_ends_with_its_mark() -> None:
     assert stage.look(NOW + 9) == Stage("tables", "done", 5.75)
     # One of an earlier run has no seconds in this one.
     assert a_stage(since=NOW + 50).look(NOW + 60) == Stage("tables", "done")
-    assert a_stage().look(NOW + 60) == Stage("tables", "done", 5.75)
 
 
 @pytest.mark.usefixtures("folder")
@@ -51,20 +47,6 @@ def test_an_old_log_is_no_stage_that_runs_and_one_with_an_error_is_of_one_that_f
     for words in ("parley: no table\n", "interrupted\n"):
         touch(Path("job.log"), NOW, words)
         assert a_stage().look(NOW) == Stage("tables", "failed")
-
-
-def test_the_stages_are_those_of_the_study(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": ["tiny", "majority"]})
-    assert [stage.name for stage in model_stages(study, None)] == ["model tiny"]
-    assert [stage.name for stage in last_stages(study, None)] == ["tables", "figures", "report", "view"]
-    mark_done(study.name, "tables", study.plan)
-    marker = model_marker("tiny", study.models["tiny"])
-    assert [stage.look(NOW).state for stage in last_stages(study, None)] == ["done", "to do", "to do", "to do"]
-    touch(paths.log("models", "fetch_model", marker.parent.name), NOW)
-    [model] = model_stages(study, None)
-    assert model.look(NOW + 5) == Stage("model tiny", "running", 5.0)
-    touch(marker, NOW + 6)
-    assert model.look(NOW + 6) == Stage("model tiny", "done", 6.0)
 
 
 LOAD = (
@@ -97,20 +79,8 @@ def test_an_engine_loads_until_its_server_says_so(endpoint: Path) -> None:
     assert engines.look(NOW + 31, None) == [Stage("engine tiny", "done", 31.0)]
     assert engines.words(NOW + 32) == "engine busy with 14 requests, 2 waiting, reading prompts (prefill)"
     assert engines.words(NOW + 100) == ""  # it has not said anything for long
-    touch(serve_log(), NOW + 40, LOAD.format("51.3", 9, 0))
-    engines.look(NOW + 41, None)
-    assert engines.words(NOW + 41) == "engine busy with 9 requests"
     endpoint.unlink()  # it is stopped
     assert engines.look(NOW + 50, None) == [Stage("engine tiny", "done", 31.0)]
-
-
-@pytest.mark.usefixtures("endpoint")
-def test_an_engine_that_answered_is_loaded_for_an_unknown_time() -> None:
-    engines = Engines("small")
-    assert engines.look(NOW + 100, NOW - 1)[0].state == "running"
-    assert engines.look(NOW + 100, NOW + 90) == [Stage("engine tiny", "done")]
-    touch(serve_log(), NOW + 30, STARTED)
-    assert Engines("small").look(NOW + 900, None) == [Stage("engine tiny", "done")]
 
 
 def test_an_engine_that_died_or_is_gone_is_a_problem(endpoint: Path) -> None:
@@ -122,6 +92,3 @@ def test_an_engine_that_died_or_is_gone_is_a_problem(endpoint: Path) -> None:
     Endpoint(**data | {"pid": 2**22 + 1}).write(endpoint)
     engines.look(NOW, None)
     assert engines.problems == ["the engine for tiny is gone; look at its log"]
-    endpoint.write_text("{")
-    assert engines.look(NOW, None) == []
-    assert engines.problems == []

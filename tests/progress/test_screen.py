@@ -52,16 +52,13 @@ def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory
     ]
     for simulation in list(study.simulations())[:2]:
         simulate(study, simulation.record("small"), [], 1.0)
-    # What was just played is no run's: nobody has the lock.
-    assert list(status(study))[:2] == ["small: 2 of 4 simulations, 2 to do", "nothing is played now"]
+    assert list(status(study))[1] == "nothing is played now"  # nobody has the lock
     lock = paths.lock("small")
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         lines = list(status(study))
     assert lines[0] == "small: 2 of 4 simulations, 2 to do"
-    assert "simulations/" in lines[1]
-    assert "left" in lines[1]
     assert lines[2].startswith("running: playing")
     log = paths.log("small", "summarize")
     log.parent.mkdir(parents=True)

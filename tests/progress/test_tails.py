@@ -3,7 +3,7 @@ from pathlib import Path
 
 from parley.play.journal import Entry, Journal
 from parley.play.simulate import simulate
-from parley.progress.tails import Folder, JobLog, JournalTail, Tail, last_words
+from parley.progress.tails import JobLog, JournalTail, Tail, last_words
 from support.hearing import heard
 from support.studies import StudyFactory
 
@@ -23,10 +23,6 @@ def test_a_tail_gives_each_whole_line_once_and_begins_anew_where_the_file_does(t
         more.write(b"o\nthree\n")
     assert tail.lines() == ([b"two\n", b"three\n"], False)
     assert tail.lines() == ([], False)
-    other = tmp_path / "other"
-    other.write_bytes(b"four\n")
-    os.replace(other, file)
-    assert tail.lines() == ([b"four\n"], True)
     file.write_bytes(b"5\n")
     assert tail.lines() == ([b"5\n"], True)
 
@@ -71,29 +67,6 @@ def test_the_log_of_a_job_has_warnings_and_begins_anew_with_it(tmp_path: Path) -
     os.replace(f"{path}.new", path)
     log.look()
     assert (log.told, log.unusable, log.warnings) == (3, 1, [])
-
-
-def test_a_folder_is_listed_again_only_after_it_changed(tmp_path: Path) -> None:
-    records = tmp_path / "records"
-
-    def add(name: str, at: float) -> None:
-        (records / name).touch()
-        os.utime(records, (at, at))
-
-    folder = Folder(records)
-    assert folder.names(100.0) == []
-    records.mkdir()
-    add("a", 50.0)
-    assert folder.names(101.0) == ["a"]
-    assert folder.names(102.0) is None
-    add("b", 102.5)
-    assert sorted(folder.names(103.0) or []) == ["a", "b"]
-    # A file that comes within the same tick of the file system's clock changes nothing that can be seen.
-    add("c", 102.5)
-    assert sorted(folder.names(104.0) or []) == ["a", "b", "c"]
-    assert sorted(folder.names(105.0) or []) == ["a", "b", "c"]
-    assert folder.names(106.0) is None
-    assert folder.names(106.0 + 60) is not None  # whatever its time says
 
 
 def test_the_last_words_of_a_log_are_its_error(tmp_path: Path) -> None:

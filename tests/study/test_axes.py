@@ -6,7 +6,6 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
-from parley.games.deliberation.game import DeliberationGame
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study.axes import axis_names
 from support.studies import StudyFactory
@@ -15,18 +14,11 @@ NAMES: list[tuple[Any, str, str, str]] = [
     (StagHuntGame, "cheap_talk", "True", "true"),
     (StagHuntGame, "cheap_talk", "no", "false"),
     (StagHuntGame, "needed", "3", "3"),
-    (StagHuntGame, "needed", "all", "all"),
-    (StagHuntGame, "topology", "ring", "ring"),
     (StagHuntGame, "topology", "{kind: erdos_renyi, p: 0.5}", "erdos_renyi-p-0.5"),
     (StagHuntGame, "archetype_threshold", "4/5", "0.8"),
-    (StagHuntGame, "archetype_threshold", "0.80", "0.8"),
-    (StagHuntGame, "n", "+4", "4"),
     (ConsensusGame, "stop_threshold", "2/3", "2_3"),
-    (ConsensusGame, "stop_threshold", "2_3", "2_3"),
     (ConsensusGame, "leaks", "[names, missing_value]", "missing_value+names"),
     (ConsensusGame, "leaks", "[]", "none"),
-    (DeliberationGame, "problems", "{kind: arithmetic, steps: 2, digits: 1}", "arithmetic-steps-2-digits-1"),
-    (DeliberationGame, "model", "smollm2-135m", "smollm2-135m"),
     # Any text is a name at least.
     *((StagHuntGame, "topology", text, text) for text in ("[", "!!bool maybe", "*x", "a: b: c", "\t", "9" * 5000)),
     (StagHuntGame, "topology", "{kind: nowhere}", "{kind: nowhere}"),

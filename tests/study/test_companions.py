@@ -1,6 +1,5 @@
 """Studies that a study names beside it: checked, shown, and frozen with it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ def test_they_are_named_with_how_much_they_play(study_factory: StudyFactory) -> 
         "positive control: known (2 conditions, 10 simulations)",
     ]
     text = write_frozen(study).read_text()
-    assert "- Noise floor: again (1 condition" in text
     assert "- Positive control: known (2 conditions" in text
     assert str(Path.cwd()) not in text
 
@@ -66,13 +64,6 @@ def test_one_that_does_not_fit_is_refused(study_factory: StudyFactory) -> None:
     study = write(study_factory)
     study_factory({"n": 3, "model": "tiny"}, name="again", seeds=2)
     refused(study, "noise: again", "add to again.yaml repeats: 2")
-    hunt = {"game": "stag_hunt", "grids": [{"model": "grim_trigger", "n": 3, "prompt": "plain"}]}
-    Path("again.yaml").write_text(json.dumps(hunt))
-    refused(study, "noise: again", "stag_hunt", "consensus")
-    Path("again.yaml").unlink()
-    with pytest.raises(UsageError, match=r"companions\.noise: again"):
-        write_frozen(study)
     study = write(study_factory)
     study_factory({"n": [3, 4]}, name="known", questions=[ASKED | {"name": "other"}])
     refused(study, "control: known", "(size)")
-    refused(study_factory({"n": [3, 4]}, companions={"control": "small"}), "control: small", "itself")

@@ -6,7 +6,7 @@ import pytest
 
 from parley import paths
 from parley.errors import UsageError
-from parley.study.growing import GrowingSeeds, decide
+from parley.study.growing import decide
 from support.studies import StudyFactory
 
 UNTIL = {"outcome": "valid_consensus", "width": 0.3}
@@ -46,26 +46,13 @@ def test_without_decisions_the_records_tell(study_factory: StudyFactory) -> None
         assert seeds(study_factory) == number, last
 
 
-def test_the_numbers_that_can_be() -> None:
-    growing = GrowingSeeds.model_validate(GROWING)
-    assert [growing.step(number) for number in range(11)] == [4] * 5 + [7] * 3 + [9] * 3
-    assert [growing.next_after(number) for number in (4, 7, 9)] == [7, 9, 9]
-
-
 def test_what_cannot_be_is_refused_with_its_key(study_factory: StudyFactory) -> None:
     for changes, said in (
         ({"to": 3}, r"seeds: .*to is 3, .*from \(4\)"),
         ({"by": 0}, r"seeds.by: 0: "),
-        ({"by": 1.5}, r"seeds.by: 1.5: "),
         ({"until": UNTIL | {"width": 0}}, r"seeds.until.width: 0"),
-        ({"until": UNTIL | {"width": 1}}, r"seeds.until.width: 1"),
-        ({"until": UNTIL | {"p": 0.05}}, r"seeds.until.p"),
         ({"until": UNTIL | {"outcome": "valid"}}, "seeds.until.outcome: 'valid'.* choose one of"),
     ):
         with pytest.raises(UsageError, match=f"^small.yaml: .*{said}") as raised:
             study_factory(seeds=GROWING | changes)
         assert "\n" not in str(raised.value)
-    # Games of two agents, of which one is honest, cannot stop too early.
-    until = {"outcome": "premature_stop", "width": 0.3}
-    with pytest.raises(UsageError, match=r"seeds.until.outcome: premature_stop: .* give its grid seeds"):
-        study_factory({"n": 2, "b": 1, "byzantine": "random"}, seeds=GROWING | {"until": until})

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.study.margins import labels_of_rates, rates_of
 from parley.study.planned import plan_of
-from support.measured import MeasuredGame
 from support.studies import StudyFactory
 
 VALID = "valid_consensus"
@@ -35,28 +33,12 @@ def test_what_is_wrong_is_named_by_its_key(study_factory: StudyFactory) -> None:
     bad: list[tuple[dict[str, Any], str]] = [
         ({"paper": [rate | {"what": "valid_consensu"}]}, r"paper\[0\].what: 'valid_consensu'.*'valid_consensus'"),
         ({"paper": [rate | {"rate": 41.6}]}, r"paper\[0\].rate: .*41.6"),
-        ({"paper": [{"what": VALID}]}, r"paper\[0\].rate"),
-        ({"paper": [rate | {"where": {"m": 3}}]}, "m: not an axis .* model, n, b, prompt"),
         ({"paper": [rate | {"where": {"n": 9}}]}, "n=9"),
         ({"effects": {"outcome": "agreement"}}, "effects.outcome: 'agreement'"),
         ({"effects": {"interactions": [["prompt", "size"]]}}, r"effects.interactions\[0\]: 'size'"),
         ({"effects": {"interactions": [["n", "n"]]}}, r"effects.interactions\[0\]: 'n' twice"),
-        ({"effects": {"interactions": [["n"]]}}, r"effects.interactions\[0\]"),
     ]
     for content, told in bad:
         with pytest.raises(UsageError, match=told) as error:
             study_factory(GRID, **content)
         assert "\n" not in str(error.value)
-
-
-def test_what_has_a_rate() -> None:
-    kinds = rates_of(MeasuredGame)
-    assert (kinds[VALID], kinds["unanimous"]) == ("outcome", "indicator")
-    assert labels_of_rates(MeasuredGame)["unanimous"] == "all agree"
-
-
-def test_effects_are_a_figure_where_conditions_differ_in_one_axis(study_factory: StudyFactory) -> None:
-    assert [spec.name for spec in study_factory(GRID).figures][-1] == "effects"
-    apart = ({"n": 3, "prompt": "may_exist"}, {"n": 4, "prompt": "none_exist"})
-    for grids in (({},), apart):
-        assert "effects" not in [spec.name for spec in study_factory(*grids).figures]

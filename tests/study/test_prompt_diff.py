@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.registry import GAMES
 from parley.study import Study, load_study
-from parley.study.condition import Simulation
 from parley.study.prompt_diff import PARTS, PromptDiff, prompt_diff
 from support import REPOSITORY
 from support.studies import StudyFactory
@@ -31,9 +29,9 @@ def changed(found: PromptDiff) -> dict[tuple[int, str, str], list[str]]:
 
 
 def compare(
-    study: Study, where: Mapping[str, Any], against: Mapping[str, Any], last: int = 2, **more: Any
+    study: Study, where: Mapping[str, Any], against: Mapping[str, Any], role: str = "honest", seed: int = 0
 ) -> PromptDiff:
-    return prompt_diff(study, where, against, more.get("role", "honest"), more.get("seed", 0), last)
+    return prompt_diff(study, where, against, role, seed, 2)
 
 
 def hunts(make: StudyFactory, vary: Mapping[str, Any], **parameters: Any) -> Study:
@@ -54,43 +52,13 @@ def test_silent_against_explicit_differ_in_the_disclosure_alone(study_factory: S
         differs = changed(found)
         assert set(differs) == {(number, phase, "system") for number in (1, 2) for phase in ("signal", "act")}
         for lines in differs.values():
-            assert [line[:26] for line in lines] == [
-                "-1. Players: it is a multi",
-                "+1. Players: there are 4 p",
-                "-3. Payoffs: if ALL player",
-                "+3. Payoffs: if ALL 4 play",
-                "+",
-                "+=== COMMUNICATION VISIBIL",
-                "+Players see words and act",
-                "+- You see those of: playe",
-                "+- Number of players who a",
-                "+- The payoffs count the a",
-            ]
-            assert lines[3][1:].replace("ALL 4 players", "ALL players") == lines[2][1:]
-    assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 1).differences} == {1}
-    assert {d.round for d in compare(study, {}, {"disclosure": "explicit"}, 9).differences} == {1, 2}
-
-
-def test_with_and_without_cheap_talk_differ_in_what_is_said_of_words(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory, {"cheap_talk": [True, False]})
-    differs = changed(compare(study, {"cheap_talk": "true", "model": "tiny"}, {"cheap_talk": "false"}, 1))
-    assert {key[:2] for key in differs} == {(1, "signal"), (1, "act")}
-    assert [line[:17] for line in differs[1, "act", "system"]] == ["-4. Communication"]
-    assert all(line[0] == "-" for part in PARTS for line in differs[1, "signal", part])  # no such phase without it
-    assert (1, "act", "reply") not in differs
-    [added] = [line for line in differs[1, "act", "user"] if line[0] == "+"]
-    assert added.startswith("+This is the action phase of a new round.")
+            assert [line[:11] for line in lines if line[0] == "-"] == ["-1. Players", "-3. Payoffs"]
 
 
 def test_what_is_the_same_is_called_so(study_factory: StudyFactory) -> None:
     study = hunts(study_factory, {"cheap_talk": [True]})
     found = compare(study, {"model": "tiny", "b": 0}, {"model": "grim_trigger"})
-    assert list(found.text())[:6] == [
-        f"--- {found.where.path}",
-        f"+++ {found.against.path}",
-        f"{found.agent}, the same seed in both",
-        *(f"round 1, signal, {part}: identical" for part in PARTS),
-    ]
+    assert list(found.text())[3:6] == [f"round 1, signal, {part}: identical" for part in PARTS]
     assert changed(found) == {}
     # A Byzantine player among them changes no prompt until it is seen.
     differs = changed(compare(study, {"b": 0, "model": "tiny"}, {"b": 1}))
@@ -100,48 +68,12 @@ def test_what_is_the_same_is_called_so(study_factory: StudyFactory) -> None:
         assert lines[0].replace("Hunt Stag", "Hunt Hare")[1:] == lines[1][1:]
 
 
-def test_what_a_reply_must_look_like_is_compared(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory, {"reasoning_chars": [100, 200]})
-    differs = changed(compare(study, {"reasoning_chars": 100}, {"reasoning_chars": 200}, 1))
-    assert set(differs) == {(1, "signal", "reply"), (1, "act", "reply")}
-    assert [line.strip("+- ") for line in differs[1, "act", "reply"]] == ['"maxLength": 100,', '"maxLength": 200,']
-
-
-def test_the_agent_is_one_of_the_role_in_both_conditions(study_factory: StudyFactory) -> None:
-    grid = {**HUNT, "b": [1, 2], "vary": {"cheap_talk": [True, False]}}
-    study = study_factory(grid, game="stag_hunt", parameters={"rounds": 1})
-    for seed, role in ((0, "honest"), (0, "byzantine"), (1, "byzantine")):
-        found = compare(study, {"b": 2}, {"b": 1}, role=role, seed=seed)
-        for condition in (found.where, found.against):
-            seats = Simulation(condition, seed).game().seats
-            assert found.agent in [seat.name for seat in seats if seat.role == role]
-        talk = compare(study, {"b": 1, "cheap_talk": "true"}, {"cheap_talk": "false"}, role=role, seed=seed)
-        secret = [line for line in changed(talk)[1, "signal", "system"] if "SECRET" in line]
-        assert len(secret) == (role == "byzantine")
-    assert len({compare(study, {"b": 1}, {"b": 2}, 1, seed=seed).agent for seed in range(5)}) > 1
-
-
 def test_what_cannot_be_compared_is_refused(study_factory: StudyFactory) -> None:
     study = hunts(study_factory, RING)
-    refused: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
-        ({"disclosure": "loud"}, {}, "honest", r"disclosure=loud; `parley expand"),
-        ({"visibility": "x"}, {}, "honest", r"visibility: not an axis"),
-        ({"b": 0}, {"b": 1}, "byzantine", "no agent has the role byzantine in both"),
-    ]
-    for where, against, role, words in refused:
-        with pytest.raises(UsageError, match=words):
-            compare(study, where, against, role=role)
+    with pytest.raises(UsageError, match="no agent has the role byzantine in both"):
+        compare(study, {"b": 0}, {"b": 1}, role="byzantine")
     with pytest.raises(UsageError, match="--where and --against choose the same"):
         compare(study_factory(), {}, {})
-
-
-def test_any_game_can_be_compared_with_models_that_nobody_asks(study_factory: StudyFactory) -> None:
-    for name in GAMES:
-        prompts = list(GAMES[name].prompts)
-        study = study_factory({"model": "tiny", "n": [3, 4], "prompt": prompts}, game=name)
-        assert changed(compare(study, {"n": 3}, {"n": 4})), name
-        if len(prompts) > 1:
-            assert changed(compare(study, {"prompt": prompts[0]}, {"prompt": prompts[1]})), name
 
 
 def test_the_shipped_study_contrasts_disclosure_alone() -> None:
@@ -150,5 +82,5 @@ def test_the_shipped_study_contrasts_disclosure_alone() -> None:
     assert asked == [("betrayal", 12), ("cheap_talk", 6), ("told", 18)]
     for seed, topology in enumerate(("complete", "ring", "path", "star")):
         where = {"topology": topology, "disclosure": "silent"}
-        found = compare(study, where, {**where, "disclosure": "explicit"}, 2, seed=seed)
+        found = compare(study, where, {**where, "disclosure": "explicit"}, seed=seed)
         assert {part for _, _, part in changed(found)} == {"system"}

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.registry import GAMES
 from parley.play.record import read_record
 from parley.play.simulate import simulate
 from parley.policies import Ask
 from parley.study import Study
 from parley.study.condition import Simulation
-from parley.study.prompt_sent import PARTS, Wanted, asked, prompt_sent
+from parley.study.prompt_sent import Wanted, asked, prompt_sent
 from support.studies import StudyFactory
 
 HONEST = Wanted("honest")
@@ -52,44 +51,6 @@ def test_scripted_agents_without_chance_are_sent_what_their_record_says(
         assert found.digest == entry.ask  # system prompt, user prompt and sampling
 
 
-def test_conditions_are_told_apart(study_factory: StudyFactory) -> None:
-    vary = {"topology": ["ring", "path"], "disclosure": ["silent", "explicit"], "needed": ["all", 3]}
-    study = hunts(study_factory, vary, b=0)
-
-    def system(**where: Any) -> str:
-        return sent(study, where={"topology": "ring", "disclosure": "silent", "needed": "all", **where}).system
-
-    assert "VISIBILITY" not in system()
-    assert "there are 4 players" not in system()
-    assert "You see those of: player_1, player_2." in system(disclosure="explicit")
-    assert "You see those of: player_1" in system(disclosure="explicit", topology="path")
-    assert "3 or more" in system(needed=3).lower()
-
-
-def test_what_was_played_before_is_in_the_history(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory)
-    first, third = (sent(study, Wanted("honest", round=n), {"b": 1}).user for n in (1, 3))
-    assert "(this is the first round)" in first
-    assert [third.count(f"Round {n}:") for n in (1, 2, 3)] == [1, 1, 0]
-    assert third.count("Hunt Hare\n") == 2  # the betrayer's
-    assert "Hunt Hare\n" not in sent(study, Wanted("honest", round=3), {"b": 0}).user
-
-
-def test_the_first_that_fits_is_taken(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory)
-    assert (sent(study).round, sent(study).phase) == (1, "signal")
-    assert sent(study, Wanted("honest", phase="act")).round == 1
-    assert sent(study, Wanted("honest", round=2)).phase == "signal"
-    found = sent(study, Wanted("honest", round=2, phase="act"))
-    assert (found.round, found.phase) == (2, "act")
-    deliberation = study_factory({"model": "tiny", "n": 3, "prompt": "improve"}, game="deliberation")
-    assert sent(deliberation).round == 0
-    assert sent(deliberation, Wanted("honest", phase="reflect")).round == 1
-    game = Simulation(study.conditions[0], 0).game
-    assert [ask.round for ask in asked(game(), 0, 2)] == [1] * 8 + [2] * 8
-    assert [ask.round for ask in asked(game(), 0)][-1] == 4
-
-
 def test_the_first_agent_of_the_role_is_taken_unless_one_is_named(study_factory: StudyFactory) -> None:
     study = study_factory({"n": 6, "b": 2, "byzantine": "random"}, parameters={"protocol": "swarms"})
     for role in ("honest", "byzantine"):
@@ -123,25 +84,3 @@ def test_a_condition_without_the_role_is_passed_over(study_factory: StudyFactory
     assert "SECRET" in found.ask.system
     with pytest.raises(UsageError, match=r"no agent has the role byzantine in the .*; choose another --where"):
         sent(study, Wanted("byzantine"), {"b": 0})
-
-
-def test_models_are_sent_prompts_of_every_game_and_are_not_asked(study_factory: StudyFactory) -> None:
-    for name, game in GAMES.items():
-        study = study_factory({"model": "tiny", "n": 3, "b": 1, "prompt": [*game.prompts]}, game=name)
-        for role in game.roles:
-            found = prompt_sent(study, {}, Wanted(role), 0)
-            assert found.player.label == "tiny"
-            assert found.ask.role == role
-            assert all(found.text(part) for part in PARTS), name
-            assert '"properties"' in found.text("reply") or found.ask.reply_format == "free"
-
-
-def test_what_is_never_sent_is_refused_with_what_is(study_factory: StudyFactory) -> None:
-    study = hunts(study_factory)
-    for wanted, words in (
-        (Wanted("honest", round=9), r"\(round 9, role honest\).* rounds 1 to 4 and .* signal, act"),
-        (Wanted("honest", phase="vote"), r"phase vote, role honest.* rounds 1 to 4 and the phases signal, act$"),
-        (Wanted("honest", round=0), r"\(round 0, role honest\); .* later round"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            sent(study, wanted)

@@ -57,10 +57,8 @@ def test_along_b_games_without_byzantine_agents_stand_for_any_adversary(study_fa
 def test_along_b_an_adversary_is_compared_with_itself(study_factory: StudyFactory) -> None:
     question = {**ASKED, "compare": "b", "values": [1, 2], "over": ["byzantine"]}
     study = study_factory({**ATTACKED, "b": [1, 2]}, questions=[question])
-    assert [[each.axes["byzantine"] for each in pair] for pair in study.comparisons[0].strata] == [
-        ["silent", "silent"],
-        ["random", "random"],
-    ]
+    pairs = [tuple(each.axes["byzantine"] for each in pair) for pair in study.comparisons[0].strata]
+    assert pairs == [("silent", "silent"), ("random", "random")]
 
 
 def test_along_b_other_agents_are_as_many_where_n_grows_with_b(study_factory: StudyFactory) -> None:
@@ -75,33 +73,16 @@ def test_adversaries_beside_games_without_any_are_chosen_as_the_error_says(study
         study_factory(ATTACKED, questions=[question])
     study = study_factory(ATTACKED, questions=[{**question, "values": ["silent", "random"]}])
     assert [pair[0].axes["b"] for pair in study.comparisons[0].strata] == [2]
-    grids = {**ATTACKED, "b": 0}, {"n": 6, "b": 2, "byzantine": "silent"}
-    with pytest.raises(UsageError, match=r"in byzantine alone \(none, silent\); `parley expand`"):
-        study_factory(*grids, questions=[question])
-
-
-def test_values_may_be_written_as_in_the_study(study_factory: StudyFactory) -> None:
-    grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [True, False]}}
-    asked = {"name": "talk", "outcome": "stag_share", "compare": "cheap_talk", "smallest": 0.1}
-    study = study_factory(grid, game="stag_hunt", questions=[{**asked, "values": [False, True]}])
-    assert study.comparisons[0].values == ("false", "true")
-    assert study.comparisons[0].kind == "quantity"
 
 
 REFUSED: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     ({"outcome": "valid_concensus"}, ".outcome: 'valid_concensus'", "consensus"),
-    ({"compare": "promt"}, ".compare: 'promt'", "'prompt'"),
-    ({"over": ["modle"]}, ".over: 'modle'", "'model'"),
     ({"over": ["prompt"]}, ".over: prompt", "remove it"),
-    ({"where": {"size": 4}}, ".where: 'size'"),
     ({"where": {"n": 5}}, ".where: ", "n=5", "`parley expand`"),
     ({"where": {"prompt": "may_exist"}}, ".where: prompt", "values"),
     ({"values": ["may_exist", "none_exists"]}, ".values: 'none_exists'", "'none_exist'"),
-    ({"values": ["may_exist", "may_exist"]}, ".values: ['may_exist', 'may_exist']"),
     ({"compare": "b"}, ".compare: b ", "(0)"),
     ({"smallest": 1.5}, ".smallest: 1.5", "1"),
-    ({"smallest": "0.1"}, ".smallest: '0.1'"),
-    ({"smallest": 0}, ".smallest: 0"),
     ({"expected": [0.5]}, ".expected"),
 ]
 
@@ -122,10 +103,6 @@ def test_conditions_without_a_pair_are_refused(study_factory: StudyFactory) -> N
         study_factory({"seeds": [0, 1]}, {"prompt": "none_exist", "seeds": [2, 3]}, questions=[ASKED])
     with pytest.raises(UsageError, match=r"in prompt alone \(may_exist, none_exist\)"):
         study_factory({"n": 4}, {"n": 6, "prompt": "none_exist"}, questions=[ASKED])
-    grid = {"model": "always_stag", "n": [3, 4], "prompt": "plain"}
-    asked = {"name": "some", "outcome": "partial_cooperation", "compare": "n", "smallest": 0.1}
-    with pytest.raises(UsageError, match="can have partial_cooperation"):
-        study_factory(grid, game="stag_hunt", questions=[asked])
 
 
 def test_a_question_and_its_name_are_given_once(study_factory: StudyFactory) -> None:

@@ -34,10 +34,3 @@ def test_repeats_without_sampling_are_refused(study_factory: StudyFactory) -> No
     assert len(study_factory(grid, parameters=GREEDY).conditions) == 1
     with pytest.raises(UsageError, match=r"repeats: 2: model=tiny/.* temperature 0"):
         study_factory(grid, repeats=2, parameters=GREEDY)
-    # Also where the prompts are those of a paper.
-    hunt = {"model": "tiny", "prompt": "plain"}
-    warm = {"temperature": 0.7, "max_tokens": 9}
-    published = {"rules": "published", "signal": warm, "act": warm}
-    assert len(study_factory(hunt, game="stag_hunt", repeats=2, parameters=published).conditions) == 2
-    with pytest.raises(UsageError, match="temperature 0"):
-        study_factory(hunt, game="stag_hunt", repeats=2, parameters={"rules": "published"})

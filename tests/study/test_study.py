@@ -10,7 +10,6 @@ import pytest
 from parley.errors import UsageError
 from parley.games.consensus.game import ConsensusGame
 from parley.study import Study
-from parley.study.study import SCRIPTED_SHARD
 from support.studies import MODELS, StudyFactory
 
 TINY = MODELS["models"]["tiny"]
@@ -66,45 +65,15 @@ def test_seeds_are_counted_or_listed_and_a_grid_may_have_its_own(study_factory: 
         assert [(s.seed, s.condition.axes["n"]) for s in study.simulations()] == played
         for simulation in study.simulations():
             assert study.find(simulation.record(study.name)) == simulation
-    # A list of the same seeds is the same study.
     counted, listed = study_factory({"n": [3, 4]}, seeds=3), study_factory({"n": [3, 4]}, seeds=[0, 1, 2])
-    assert list(counted.shards().items()) == list(listed.shards().items())
-    assert [s.id for s in counted.simulations()] == [s.id for s in listed.simulations()]
+    assert counted.shards() == listed.shards()
     assert counted.plan == listed.plan
 
 
-def test_varied_parameters_become_axes(study_factory: StudyFactory) -> None:
-    study = study_factory(
-        {"vary": {"stop_threshold": [0.66, "2/3"], "history_rounds": [1, 3]}}, {"n": 4}, parameters={"max_rounds": 9}
-    )
-    assert [path.split("prompt=may_exist/")[1] for path in paths_of(study)] == [
-        "history_rounds=1/stop_threshold=0.66",
-        "history_rounds=1/stop_threshold=2_3",
-        "history_rounds=3/stop_threshold=0.66",
-        "history_rounds=3/stop_threshold=2_3",
-        "history_rounds=1/stop_threshold=0.66",
-    ]
-    assert [c.parameters.history_rounds for c in study.conditions] == [1, 1, 3, 3, 1]  # type: ignore[attr-defined]
-    assert len({c.identity for c in study.conditions}) == 5
-
-
-def test_byzantine_agents_are_played_by_the_same_unless_said_otherwise(study_factory: StudyFactory) -> None:
-    study = study_factory({"b": 1}, {"b": 1, "n": 4, "byzantine": "random"}, {"model": "tiny", "b": 1})
-    names = [{group.role: group.player.label for group in c.groups} for c in study.conditions]
-    assert names == [
-        {"honest": "majority", "byzantine": "majority"},
-        {"honest": "majority", "byzantine": "random"},
-        {"honest": "tiny", "byzantine": "tiny"},
-    ]
-    assert [c.models for c in study.conditions] == [(), (), ("tiny",)]
-
-
-@pytest.mark.parametrize(("seeds", "absent"), [(3, "seed=3"), ([7, 3], "seed=0"), ([7, 3], "seed=4")])
-def test_a_record_that_is_not_of_the_study_is_refused(study_factory: StudyFactory, seeds: Any, absent: str) -> None:
-    study = study_factory(seeds=seeds)
+def test_a_record_that_is_not_of_the_study_is_refused(study_factory: StudyFactory) -> None:
+    study = study_factory(seeds=[7, 3])
     record = next(study.simulations()).record("small")
-    malformed = ["seed=-1", "seed=00", "seed= 1", "seed=x", "seed=", "1", "seed=1.0", "seed=²", "seed=" + "1" * 5000]
-    for name in (absent, *malformed):
+    for name in ("seed=0", "seed=4", "seed=-1", "seed=07", "seed= 7", "seed=x", "7", "seed=²", "seed=" + "1" * 5000):
         with pytest.raises(UsageError, match=r"not a simulation of small\.yaml; `parley expand small\.yaml`"):
             study.find(record.with_name(f"{name}.parquet"))
     with pytest.raises(UsageError, match="spec changes"):
@@ -119,9 +88,7 @@ def test_adding_seeds_or_conditions_changes_no_existing_path_or_id(study_factory
     for seeds, *grids in (
         (7, {"n": [3, 4]}),
         (2, {"n": [3, 4, 5]}),
-        (2, {"n": [9]}, {"n": [3, 4]}),
         (2, {"n": [3, 4], "prompt": ["none_exist", "may_exist"]}),
-        (2, {"n": [3, 4], "model": ["stubborn", "majority", "tiny"]}),
         (2, {"n": [3, 4]}, {"n": [5], "b": [1, 2], "byzantine": "random"}),
     ):
         after = study_factory(*grids, seeds=seeds)
@@ -143,22 +110,14 @@ def test_changing_one_parameter_changes_every_spec_and_id(study_factory: StudyFa
     for change in (
         {"max_rounds": 49},
         {"stop_threshold": 0.67},
-        {"stop_threshold": "2/3"},
         {"value_min": 1},
-        {"value_max": 51},
-        {"history_rounds": 2},
-        {"justification_chars": 199},
-        {"reasoning_chars": 599},
-        {"strategy_chars": 399},
         {"retries": 2},
         {"propose": {"temperature": 0.4, "max_tokens": 300}},
-        {"vote": {"temperature": 0.3, "max_tokens": 201}},
     ):
         after = study_factory(grid, parameters=change)
         assert {c.spec for c in before.conditions}.isdisjoint(c.spec for c in after.conditions), change
         assert ids(before).isdisjoint(ids(after)), change
     defaults = {"max_rounds": 50, "stop_threshold": "33/50", "propose": {"temperature": 0.5, "max_tokens": 300}}
-    assert records(before) == records(study_factory(grid, parameters=defaults))
     assert ids(before) == ids(study_factory(grid, parameters=defaults))
     # Another Byzantine policy changes the conditions with Byzantine agents alone.
     after = study_factory(grid | {"byzantine": "random"})
@@ -179,9 +138,7 @@ def test_changing_a_model_entry_changes_exactly_its_simulations(study_factory: S
     before = study_factory(grid)
     changes: list[tuple[dict[str, Any], bool]] = [
         ({"source": {"repo": "owner/tiny", "revision": "c" * 40}}, True),
-        ({"source": {"repo": "owner/big", "revision": "a" * 40}}, True),
         ({"dtype": "float32"}, True),
-        ({"max_model_len": 4096}, True),
         ({"chat_template_kwargs": {"enable_thinking": False}}, True),
         ({"engine_args": {"seed": 1}}, True),
         # What only concerns the machine or the bill.
@@ -199,7 +156,6 @@ def test_changing_a_model_entry_changes_exactly_its_simulations(study_factory: S
     before, after = study_factory({"model": "tiny"}), study_factory({"model": "renamed"}, models={"renamed": TINY})
     assert ids(before) == ids(after)
     assert records(before).isdisjoint(records(after))
-    assert before.conditions[0].spec == after.conditions[0].spec
 
 
 @pytest.fixture
@@ -223,16 +179,12 @@ def test_changing_a_prompt_changes_exactly_the_conditions_that_read_it(
     grid = {"model": "tiny", "prompt": ["may_exist", "none_exist"], "b": [0, 1]}
     before = study_factory(grid)
     specs, identities = [c.spec for c in before.conditions], [c.identity for c in before.conditions]
-    for role, names in (
-        ("honest", ("propose_system", "vote_system", "propose_user", "vote_user")),
-        ("byzantine", ("propose_system", "vote_user")),
-    ):
-        for name in names:
-            change_prompt("none_exist", f"{role}_{name}")
-            after = study_factory(grid)
-            touched = [c.prompt == "none_exist" and c.count(role) > 0 for c in after.conditions]
-            assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == touched, name
-            assert [a != b.identity for a, b in zip(identities, after.conditions, strict=True)] == touched, name
+    for role, part in (("honest", "propose_system"), ("honest", "vote_user"), ("byzantine", "propose_system")):
+        change_prompt("none_exist", f"{role}_{part}")
+        after = study_factory(grid)
+        touched = [c.prompt == "none_exist" and c.count(role) > 0 for c in after.conditions]
+        assert [a != b.spec for a, b in zip(specs, after.conditions, strict=True)] == touched, part
+        assert [a != b.identity for a, b in zip(identities, after.conditions, strict=True)] == touched, part
 
 
 # Shards
@@ -250,20 +202,6 @@ def test_shards_hold_as_many_simulations_of_their_model_as_asked_for(study_facto
     sizes = {shard: len(found) for shard, found in members(study).items()}
     assert sizes == {("scripted", 0): 10, ("tiny", 0): 4, ("tiny", 1): 4, ("tiny", 2): 2}
     assert {str(record) for record in study.shards()} == records(study)
-    for simulation in study.simulations():
-        model = simulation.condition.axes["model"]
-        assert study.shards()[simulation.record("small")][0] == ("scripted" if model == "majority" else model)
-
-
-def test_shards_of_scripted_agents_and_of_services_are_larger(study_factory: StudyFactory) -> None:
-    service = {"source": {"url": "http://far.invalid/v1", "served": "far"}}
-    models = {"far": service, "wide": service | {"limits": {"concurrent": 26}}}
-    grid = {"model": ["majority", "far", "wide"], "n": 3}
-    study = study_factory(grid, models=models, seeds=SCRIPTED_SHARD + 1, shard_size=4)
-    sizes = {shard: len(found) for shard, found in members(study).items()}
-    # As many simulations of 3 agents as fill 64 requests (where nothing says how many), or 26.
-    found = [sizes[shard] for shard in (("scripted", 0), ("scripted", 1), ("far", 0), ("wide", 0))]
-    assert found == [SCRIPTED_SHARD, 1, 22, 9]
 
 
 def test_no_simulation_changes_its_shard_when_seeds_are_added(study_factory: StudyFactory) -> None:

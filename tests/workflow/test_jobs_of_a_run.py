@@ -1,17 +1,15 @@
 """What a job needs, by its wildcards: without Snakemake."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import Wildcards
 
 from parley import paths
 from parley.study import Study
 from parley.workflow.jobs import Jobs
-from parley.workflow.run import Run, braced
+from parley.workflow.run import Run
 from support.studies import StudyFactory
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
@@ -26,17 +24,12 @@ MODELS = {
 class Workflow:
     """As much of Snakemake's object as a job's needs are found by."""
 
-    def __init__(self, cores: int | None = 8) -> None:
-        self._cores = cores
+    cores = 8
+
+    def __init__(self) -> None:
         value = SimpleNamespace(evaluate=lambda wildcards, **aids: SimpleNamespace(value=20 * aids["attempt"]))
         self.resource_settings = SimpleNamespace(default_resources={"runtime": value})
         self.async_run = None
-
-    @property
-    def cores(self) -> int:
-        if self._cores is None:
-            raise WorkflowError("unknown")
-        return self._cores
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +40,8 @@ def no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable)
 
 
-def jobs_of(study: Study, is_main: bool = False, cores: int | None = 8) -> Jobs:
-    return Jobs(Run(study, is_main), Workflow(cores), "cpu.yaml", "cuda.yaml")
+def jobs_of(study: Study, is_main: bool = False) -> Jobs:
+    return Jobs(Run(study, is_main), Workflow(), "cpu.yaml", "cuda.yaml")
 
 
 def simulation_wildcards(study: Study, model: str) -> Wildcards:
@@ -105,7 +98,6 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
     jobs = jobs_of(study)
     first, second = (shard_wildcards("big+tiny", model=model) for model in ("big", "tiny"))
     assert [jobs.server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
-    assert jobs_of(study, cores=None).server_threads(first) == 1
     assert [jobs.server_gpus(wildcards) for wildcards in (first, second)] == [2, 0]
     assert [jobs.server_environment(wildcards) for wildcards in (first, second)] == ["cuda.yaml", "cpu.yaml"]
 
@@ -121,24 +113,3 @@ def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) ->
     assert value("mem_mb", "big+tiny", "tiny") is None  # memory is each server's own, and the profile has no default
     assert value("mem_mb", "big+tiny", "big") == 64000
     assert value("runtime", "theirs", "theirs") == 20
-
-
-def test_only_code_of_the_users_own_is_alone(study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("alone_agent.py").write_text("class Agent: ...\n")
-    monkeypatch.syspath_prepend(str(Path.cwd()))
-    for model in ("tiny", "theirs", "majority", "alone_agent:Agent"):
-        alone = jobs_of(study_factory({"model": model}, models=MODELS), is_main=True).some_alone
-        assert alone is (model == "alone_agent:Agent")
-
-
-def test_what_snakemake_formats_is_the_text_again() -> None:
-    assert braced("a {b} c").format() == "a {b} c"
-
-
-def test_shards_are_chosen_in_the_order_of_their_first_seed(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": ["big", "tiny"], "n": [3, 4]}, seeds=4, shard_size=4, models=MODELS)
-    jobs = jobs_of(study)
-    order = [("big", "0"), ("tiny", "0"), ("big", "1"), ("tiny", "1")]
-    found = [jobs.shard_priority(Wildcards(fromdict={"engine": engine, "shard": shard})) for engine, shard in order]
-    assert found == sorted(set(found), reverse=True)
-    assert min(found) > 0  # else Snakemake would rather choose none

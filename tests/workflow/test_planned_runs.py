@@ -3,10 +3,10 @@
 import logging
 import os
 import shutil
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
@@ -48,15 +48,6 @@ def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: St
     assert Run(study, is_main=True).unfinished == []
 
 
-def test_a_job_knows_the_run_that_it_is_of_and_looks_for_nothing(study_factory: StudyFactory) -> None:
-    study = study_factory(seeds=2)
-    main = Run(study, is_main=True)
-    job = Run(study, is_main=False)
-    assert (job.token, job.plan, job.report_plan) == (main.token, main.plan, main.report_plan)
-    assert job.unfinished == []
-    assert Run(study, is_main=True).token != main.token
-
-
 def test_shell_commands_name_study_models_and_plan(study_factory: StudyFactory, folder: Path) -> None:
     study_factory()
     shutil.copytree(".", "a {b}")
@@ -75,10 +66,7 @@ def refused(capsys: pytest.CaptureFixture[str], config: dict[str, Any]) -> str:
 
 
 def test_a_run_that_cannot_be_planned_ends_with_one_line(
-    study_factory: StudyFactory,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    study_factory: StudyFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study_factory()
     small = {"study": "small.yaml"}
@@ -90,11 +78,6 @@ def test_a_run_that_cannot_be_planned_ends_with_one_line(
         assert refused(capsys, small).startswith(f"parley: small.yaml and {other}: two studies of one name")
         other.unlink()
     assert begin(snakemake(), small).study.name == "small"
-    assert os.environ["PATH"].split(os.pathsep)[-1] == str(Path(sys.executable).parent)
-    # Its jobs would find no program.
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    assert refused(capsys, small).startswith("parley: no command `parley` on PATH")
 
 
 def test_a_second_run_of_a_study_is_refused_with_one_line(
@@ -115,25 +98,10 @@ def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
     record = Path(planned.missing[1])
     record.parent.mkdir(parents=True)
     record.touch()
-
-    def begin_anew() -> None:
-        raise InterruptedError
-
-    monkeypatch.setattr(hooks, "restart", begin_anew)
+    monkeypatch.setattr(hooks, "restart", Mock(side_effect=InterruptedError))
     monkeypatch.setattr(hooks, "wait_for_former_jobs", lambda study, required: False)
     with pytest.raises(InterruptedError):
         hooks.on_start(planned, SimpleNamespace(local_exec=True))
-
-
-def test_the_hooks_of_a_jobs_own_process_do_nothing(study_factory: StudyFactory, folder: Path) -> None:
-    job = Run(study_factory(), is_main=False)
-    marks = paths.played_marks("small")
-    marks.mkdir(parents=True)
-    hooks.on_start(job, snakemake(is_main=False))
-    hooks.on_success(job)
-    assert marks.exists()
-    hooks.on_success(Run(job.study, is_main=True))
-    assert not marks.exists()
 
 
 def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
@@ -142,29 +110,6 @@ def test_records_that_are_there_are_not_replaced(folder: Path) -> None:
         Path(name).touch()
     with pytest.raises(RecordError, match=r"^a\.parquet: exists already, .* \(2 records in all\)$"):
         hooks.refuse_to_replace(["a.parquet", "b.parquet"])
-
-
-def test_a_study_that_changed_is_named_at_the_end(
-    study_factory: StudyFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    planned = Run(study_factory(), is_main=True)
-    hooks.on_error(planned)
-    assert caplog.records == []
-    study_factory(seeds=2)
-    hooks.on_error(planned)
-    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == ["small.yaml changed while it ran"]
-
-
-def test_which_models_are_slow_here_is_said_of_those_that_are_asked(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("parley.engine.server.slowness", lambda name, entry: f"{name} is slow")
-    study = study_factory({"model": ["tiny", "majority"]})
-    records = {bool(each.condition.models): str(each.record(study.name)) for each in study.simulations()}
-    hooks.warn_of_slow_engines(study, [records[False]])
-    assert not caplog.messages
-    hooks.warn_of_slow_engines(study, list(records.values()))
-    assert caplog.messages == ["tiny is slow"]
 
 
 def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_the_same(
@@ -177,20 +122,16 @@ def test_a_run_of_growing_seeds_begins_anew_if_all_is_played_and_the_study_is_th
     monkeypatch.setattr(hooks, "restart", lambda: begun.append(True))
     caplog.set_level(logging.ERROR)
     other = "small.yaml changed while it ran"
-    for grows, is_played, changed, again in (
-        (True, False, None, False),  # somebody asked for one record alone
-        (True, True, None, True),
-        (True, True, other, False),  # it is another study: the command is given again
-        (False, True, None, False),
-    ):
-        if is_played:
-            record.touch()
-        monkeypatch.setattr(hooks, "changed_since", lambda *_, changed=changed: changed)
-        missing = [str(record)]
-        planned: Any = SimpleNamespace(
-            is_main=True, study=study, grows=grows, unplayed=[], missing=missing, plan="00000000"
-        )
-        hooks.on_success(planned)
-        assert bool(begun) is again
-        begun.clear()
+    planned: Any = SimpleNamespace(
+        is_main=True, study=study, grows=True, unplayed=[], missing=[str(record)], plan="00000000"
+    )
+    monkeypatch.setattr(hooks, "changed_since", lambda *_: None)
+    hooks.on_success(planned)
+    assert not begun  # somebody asked for one record alone
+    record.touch()
+    hooks.on_success(planned)
+    assert begun == [True]
+    monkeypatch.setattr(hooks, "changed_since", lambda *_: other)
+    hooks.on_success(planned)
+    assert begun == [True]
     assert caplog.messages == [other]

@@ -1,21 +1,17 @@
 """What `RunLog` does with Snakemake's messages, one by one; `test_workflow_display.py` has real runs."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
-from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 from parley.workflow import run_log as snakemake_log
 from parley.workflow.run_log import RunLog, follow
 from parley.workflow.stopping import leave
-from snakemake_logger_plugin_parley import LogHandler
 from support.studies import StudyFactory
 
 DEFAULTS = {
@@ -74,11 +70,6 @@ def begun(study_factory: StudyFactory, **settings: object) -> RunLog:
     return log
 
 
-def test_snakemake_finds_the_plugin() -> None:
-    plugin: Any = LoggerPluginRegistry().get_plugin("parley")
-    assert plugin.log_handler is LogHandler
-
-
 def test_the_pages_of_a_run_are_not_shown_but_what_matters_is(study_factory: StudyFactory, shown: Shown) -> None:
     log = begun(study_factory)
     tell(log, SELECT)
@@ -94,9 +85,7 @@ def test_the_pages_of_a_run_are_not_shown_but_what_matters_is(study_factory: Stu
     assert lines[-1].startswith("small: 0 of 2 simulations")
 
 
-def test_a_failed_job_is_told_with_its_log_and_its_last_words(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_job_is_told_with_its_log_and_its_last_words(study_factory: StudyFactory, shown: Shown) -> None:
     failure = "simulate failed (job 4)\n  job.log\n    parley: no [2Jspace [red]left[/red]\n"
     Path("job.log").write_text("parley: no \x1b[2Jspace [red]left[/red]\nended\n")
     log = begun(study_factory)
@@ -108,11 +97,6 @@ def test_a_failed_job_is_told_with_its_log_and_its_last_words(
     said = shown(log)
     assert said.count(failure) == 2
     assert "CalledProcessError" not in said
-    # Also where Snakemake's own output is shown.
-    monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-    log = begun(study_factory)
-    fail(log)
-    assert failure in shown(log)
 
 
 def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
@@ -133,61 +117,6 @@ def test_a_failed_group_is_told_once_with_the_logs_that_say_something(
     assert "simulate failed" not in said
 
 
-def test_whoever_asks_for_details_gets_what_snakemake_says(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    details = ({"dryrun": True}, {"verbose": True}, {"printshellcmds": True}, {"debug_dag": True})
-    for settings in (*details, {}):
-        if not settings:
-            monkeypatch.setenv("PARLEY_PROGRESS", "snakemake")
-        log = begun(study_factory, **settings)
-        tell(log, SELECT)
-        said = shown(log)
-        assert "Building DAG of jobs...\n" in said
-        assert f"{SELECT}\n" in said
-        assert "simulations" not in said
-
-
-@pytest.mark.parametrize("quiet", [{Quietness.PROGRESS, Quietness.RULES}, {Quietness.ALL}])
-def test_quiet_is_quiet(study_factory: StudyFactory, shown: Shown, quiet: set[Quietness]) -> None:
-    Path("job.log").write_text("parley: no space left\n")
-    log = begun(study_factory, quiet=quiet)
-    tell(log, SELECT)
-    tell(log, "Finished jobid: 4", LogEvent.JOB_FINISHED, job_id=4)
-    fail(log)
-    tell(log, "it broke", LogEvent.ERROR, ERROR)
-    tell(log, "Complete log(s): here")
-    failure = ["simulate failed (job 4)", "  job.log", "    parley: no space left"]
-    assert shown(log).splitlines() == ([] if Quietness.ALL in quiet else [*failure, "it broke"])
-
-
-def test_what_is_no_run_of_parleys_is_snakemakes(study_factory: StudyFactory, shown: Shown) -> None:
-    log = RunLog(SimpleNamespace(**DEFAULTS))  # before a run begins
-    tell(log, "Congratulations, your workflow is in a good condition!")
-    tell(log, "SyntaxError in file Snakefile", LogEvent.ERROR, ERROR)
-    assert shown(log).splitlines() == [
-        "Congratulations, your workflow is in a good condition!",
-        "SyntaxError in file Snakefile",
-    ]
-    log = RunLog(SimpleNamespace(**DEFAULTS))
-    tell(log, "Workflow has started!", LogEvent.WORKFLOW_STARTED, quietness=Quietness.HOST)
-    tell(log, SELECT)
-    assert f"{SELECT}\n" in shown(log)
-
-
-def test_failures_with_the_same_words_are_counted_from_the_fourth(study_factory: StudyFactory, shown: Shown) -> None:
-    log = begun(study_factory)
-    for number in range(20):
-        Path(f"{number}.log").write_text(f"parley: no space left for seed={number}\n")
-        fail(log, jobid=number, log=[f"{number}.log"])
-    Path("other.log").write_text("parley: the engine died\n")
-    fail(log, log=["other.log"])
-    said = shown(log)
-    assert said.count("no space left") == 3
-    assert said.count("the engine died") == 1
-    assert "and 17 more failures like these" in said
-
-
 def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
     study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,11 +126,7 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
     call = 'sbatch --parsable -p gpu --mem 100 --wrap="python -m snakemake --target-jobs x"'
     tell(log, f"sbatch call: {call}", level=logging.DEBUG)
     tell(log, "Job 4 has been submitted with SLURM jobid 17 (log: logs/slurm/17.log).")
-    why = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'. " + snakemake_log._SEE_LOGS
-    fail_group(log, external_jobid="17", why=why)
-    # Where SLURM has forgotten the job, the plugin's words are left.
-    monkeypatch.setattr(snakemake_log, "job_line", lambda job: "")
-    fail_group(log, external_jobid="17", why=why)
+    fail_group(log, external_jobid="17", why="SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.")
     said = shown(log)
     assert (
         "a job of 1 parts failed: small=tiny=0\n"
@@ -209,40 +134,3 @@ def test_a_failed_cluster_job_has_its_state_its_node_and_its_sbatch_line(
         "  sbatch --parsable -p gpu --mem 100 --wrap=...\n"
         "  job.log\n    parley: the engine for tiny died\n"
     ) in said
-    assert "small=tiny=0\n  SLURM-job '17' failed, SLURM status is: 'TIMEOUT'.\n  sbatch" in said
-
-
-def test_a_job_that_sbatch_refuses_says_why(study_factory: StudyFactory, shown: Shown) -> None:
-    log = begun(study_factory)
-    tell(log, 'sbatch call: sbatch -p nowhere --wrap="x"', level=logging.DEBUG)
-    why = "SLURM sbatch failed. The error message was 'invalid partition'.\n    sbatch call:\n        sbatch -p ..."
-    fail_group(log, job_error_info=[{**JOB, "log": []}], why=why)
-    assert (
-        "failed: small=tiny=0\n  SLURM sbatch failed. The error message was 'invalid partition'.\n"
-        "  sbatch -p nowhere --wrap=...\n"
-    ) in shown(log)
-
-
-def test_what_snakemake_remembers_of_files_is_no_news(study_factory: StudyFactory, shown: Shown) -> None:
-    text = "12 jobs have missing provenance/metadata so that it in part cannot be used to trigger re-runs.\nRules ..."
-    for settings, told in (({}, False), ({"dryrun": True}, False), ({"verbose": True}, True)):
-        log = begun(study_factory, **settings)
-        tell(log, text)
-        tell(log, text.replace("missing", "outdated"), level=logging.WARNING)
-        assert ("provenance" in shown(log)) is told
-
-
-def test_a_run_that_is_stopped_says_only_how_to_go_on(
-    study_factory: StudyFactory, shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = begun(study_factory)
-    stopped = threading.Event()
-    stopped.set()
-    monkeypatch.setattr(snakemake_log, "STOPPED", stopped)
-    fail(log)
-    tell(log, "Shutting down, this might take some time.")
-    tell(log, "stopped; go on", level=ERROR)
-    tell(log, "At least one job did not complete successfully.", LogEvent.ERROR, ERROR)
-    lines = shown(log).splitlines()
-    assert lines[-1] == "stopped; go on"
-    assert not any("failed (job" in line or "Shutting" in line or "At least" in line for line in lines)

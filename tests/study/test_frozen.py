@@ -50,6 +50,7 @@ def test_what_a_person_writes_changes_nothing_and_is_overwritten_only_if_forced(
 def test_what_changed_is_said(frozen: Study, study_factory: StudyFactory) -> None:
     changes: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({"seeds": 4}, {}, "4 conditions with other seeds"),
+        ({"seeds": [0, 1, 5]}, {}, "4 conditions with other seeds"),  # as many
         ({"n": [4, 6, 8]}, {}, "2 conditions added"),
         ({}, {"parameters": {"max_rounds": 7}}, "4 conditions with other parameters, prompts or models"),
         ({}, {"questions": [{**ASKED, "smallest": 0.1}]}, "questions changed: prompt"),

@@ -26,6 +26,7 @@ from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, planned_for_slurm
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.rare
 def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
     (folder / "config").symlink_to(REPOSITORY / "config")
     planned = snakemake("--dry-run", "--config", "study=paper")
@@ -236,6 +237,7 @@ def test_simulations_are_played_in_the_order_of_seeds(folder: Path, own_code: di
     assert sorted(records, key=lambda record: record.stat().st_mtime_ns) == records
 
 
+@pytest.mark.rare
 def test_a_forced_run_deletes_no_record(folder: Path, own_code: dict[str, object]) -> None:
     study = write(folder, grids=[own_code, own_code | {"model": "majority"}])
     assert snakemake("--config", "study=small.yaml").returncode == 0
@@ -340,6 +342,7 @@ def test_simulations_of_two_services_and_scripted_ones_play_without_a_server(
     assert f"service of {SERVED}, vllm 0.32.0" in paths.report("small").read_text()
 
 
+@pytest.mark.rare
 def test_braces_in_the_path_of_the_repository_and_of_the_study_are_no_names(folder: Path) -> None:
     """Snakemake formats paths, of conda environments among others."""
     there = folder / "a{y}b"

@@ -54,6 +54,7 @@ def planned() -> dict[str, int]:
     return played("--dry-run")
 
 
+@pytest.mark.rare
 @pytest.mark.usefixtures("folder")
 def test_the_ledger_is_a_stage_of_its_own_that_follows_its_settings() -> None:
     study = write()

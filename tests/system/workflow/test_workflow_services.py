@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 RUN = ("--config", "study=small.yaml")
 
 
+@pytest.mark.rare
 def test_a_missing_key_stops_the_workflow_before_its_first_job_and_no_dry_run(
     server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def test_one_simulation_that_fails_stops_no_other_of_its_shard(server: StandInSe
     assert len(server.bodies) == asked + read_summary(records[0]).telemetry["calls"]
 
 
+@pytest.mark.rare
 def test_who_kills_snakemake_ends_the_requests_and_the_next_run_asks_for_the_rest(server: StandInService) -> None:
     study = write_served(
         server, grids=[{"model": "theirs", "n": 3, "prompt": "may_exist"}], parameters={"max_rounds": 40}

@@ -42,6 +42,7 @@ def inodes(study: Study) -> dict[Path, int]:
     return {record: record.stat().st_ino for record in records(study) if record.exists()}
 
 
+@pytest.mark.rare
 @pytest.mark.usefixtures("folder")
 def test_a_shard_is_one_job_and_only_what_is_missing_is_played() -> None:
     study = write()

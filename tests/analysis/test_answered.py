@@ -128,14 +128,6 @@ def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: Stan
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
 
 
-def test_a_plain_alias_is_a_fact_and_no_warning(study: Study, server: StandInService) -> None:
-    naming(server, DATED)
-    assert not any("warning" in line for line in played(study))
-    assert warned(study) == []
-    number = sum(len(read_record(s.record("small"))[1]) for s in study.simulations())
-    assert answered_as(told_by_records(study)) == {"theirs": f"; answered as {DATED} ({number} replies)"}
-
-
 def test_the_report_warns_of_other_models_and_of_changes(
     study_factory: StudyFactory, server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

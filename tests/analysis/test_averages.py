@@ -5,15 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from parley import paths
-from parley.analysis import summarize as module
 from parley.analysis.stats import wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
-from parley.games.evidence import GameColumns, Measure
-from parley.games.registry import GAMES
+from parley.games.evidence import Measure
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.record import read_summary, read_trace
 from support.hunting import HUNTERS, hunt
@@ -80,31 +76,6 @@ def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_
         assert here["mean"].to_list() == pytest.approx(means)
         expected = [float(wilson_of_mean(m, n)[0]) for m, n in zip(means, simulations, strict=True)]
         assert here["low"].to_list() == pytest.approx(expected)
-
-
-def test_the_measures_that_a_finished_game_keeps_are_declared() -> None:
-    carried = {m.name for game in GAMES.values() for m in game.evidence.measures if m.carried}
-    # Values and answers stay. Who changes an answer in a round, or what a round earns, does not.
-    assert carried == {"agreement", "accuracy", "participation", "confidence"}
-
-
-def test_a_game_that_measures_nothing_has_empty_tables_and_reads_no_trace(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Plain(MeasuredEvidence):
-        measures = ()
-        columns = GameColumns()
-
-    def refuse(path: object) -> None:
-        raise AssertionError("a trace was read")
-
-    monkeypatch.setattr(module, "read_trace", refuse)
-    played(measured(study_factory(seeds=2), Plain()))
-    for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
-        for name, columns in COLUMNS.items():
-            table = read(paths.table("small", name, suffix))
-            assert (list(table.columns), len(table)) == ([*AXES, *columns], 0), name
-        assert len(read(paths.table("small", "turns", suffix))) == 0
 
 
 # By threshold

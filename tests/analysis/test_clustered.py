@@ -83,14 +83,6 @@ def test_one_pair_of_conditions_has_mcnemars_score_test_and_its_interval() -> No
     assert (low, high) == pytest.approx((tried.min(), tried.max()), abs=2e-4)
 
 
-def test_several_conditions_have_the_test_for_clustered_pairs() -> None:
-    first, second = ["yynnyn", "ynynnn"], ["yyyyyn", "yyynny"]
-    adds = np.array([sum((b[s] == "y") - (a[s] == "y") for a, b in zip(first, second, strict=True)) for s in range(6)])
-    assert list(adds) == [0, 1, 1, 1, 0, 1]
-    p = difference(over(*first), over(*second))[2]
-    assert p == pytest.approx(scipy.stats.chi2.sf(adds.sum() ** 2 / (adds**2).sum(), 1))
-
-
 def test_interval_and_test_never_contradict_each_other_in_any_table_of_9_pairs() -> None:
     refused = 0
     for both in range(10):

@@ -6,14 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis import tables
 from parley.analysis.contrasts import MAX_VALUES, contrast_table
 from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean, unpaired_difference, unpaired_p
 from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study
 from support import REPOSITORY
-from support.measured import MeasuredGame, measured, played
-from support.studies import StudyFactory
+from support.measured import MeasuredGame
 
 BY = ["model", "n", "b", "prompt"]
 WON, LOST = "valid_consensus", "no_consensus"
@@ -201,17 +199,6 @@ def test_p_values_are_corrected_over_what_is_compared_along_the_same_axis_and_ov
     assert m > 12
     by_hand = [min(1.0, min(m * p[i] / (i + 1) for i in range(rank, m))) for rank in range(m)]
     assert known["p_bh"].to_list() == pytest.approx(by_hand)
-
-
-def test_contrasts_of_a_study_are_written(study_factory: StudyFactory) -> None:
-    played(measured(study_factory({"model": ["majority", "random"], "n": [3, 4]}, seeds=3)))
-    table = tables.read_table("small", "contrasts")
-    assert list(table)[-3:] == ["p_holm", "p_bh", "noise"]
-    assert (pairs_of(table, "model"), pairs_of(table, "n")) == ([("majority", "random")] * 2, [("3", "4")] * 2)
-    assert len(table[table["kind"] == "comparison"]) == 4
-    assert (table[table["kind"] != "quantity"]["pairs"].dropna() <= 3).all()
-    alone = contrasts(simulations("ww"))
-    assert (len(alone), list(alone)) == (0, list(table))
 
 
 def test_an_outcome_is_compared_only_where_both_conditions_can_have_it() -> None:

@@ -13,7 +13,6 @@ import scipy.stats
 from parley.analysis.endings import (
     ANY,
     ending_table,
-    incidences,
     log_rank,
     median_interval,
     paired_log_rank,
@@ -88,28 +87,6 @@ def made(random: np.random.Generator, n: int) -> tuple[Any, Any]:
     time, way = random.geometric(0.15, n), random.integers(1, 3, n)
     deadline = random.integers(2, 15, n)
     return np.minimum(time, deadline), np.where(time <= deadline, way, 0)
-
-
-def test_the_interval_is_as_wide_as_the_bootstrap_says() -> None:
-    random = np.random.default_rng(3)
-    time, way = made(random, 400)
-    first = incidences(time, way, 2)[0]
-    again = []
-    for _ in range(400):
-        chosen = random.integers(0, 400, 400)
-        curve = incidences(time[chosen], way[chosen], 2)[0]
-        again.append(curve.share[np.searchsorted(curve.times, 6)])
-    at = int(np.searchsorted(first.times, 6))
-    assert (first.high - first.low)[at] == pytest.approx(2 * 1.96 * np.std(again), rel=0.1)
-
-
-def test_limits_hold_where_nobody_is_left_or_nothing_happened() -> None:
-    # The standard error is not defined where all that are left end: those at risk are the size.
-    [curve] = incidences([1, 2, 3, 3], [1, 0, 1, 1], 1)
-    assert curve.share.tolist() == pytest.approx([0.25, 0.25, 1])
-    assert (curve.low[-1], curve.high[-1]) == pytest.approx(wilson_interval(2, 2))
-    [never] = incidences([5, 5, 5], [0, 0, 0], 1)
-    assert (never.share[0], never.low[0], never.high[0]) == pytest.approx((0, *wilson_interval(0, 3)))
 
 
 def test_what_a_condition_or_a_game_cannot_have_has_no_rows() -> None:
@@ -202,19 +179,6 @@ def test_a_half_of_the_time_is_found() -> None:
     assert row["ratio_high"] <= 0.5
     assert row["high"] < 0
     assert row["p"] < 1e-6
-
-
-def test_other_seeds_are_no_pairs_and_say_less() -> None:
-    games = [" ".join(f"{round_}v" for round_ in range(start, start + 40)) for start in (10, 12)]
-    found = {}
-    for first in (0, 40):
-        second = rows(games[1], seeds=range(first, first + 40)).assign(n=1)
-        row = times(pd.concat([rows(games[0]), second]))[ANY]
-        found[row["test"], row["pairs"]] = row["high"] - row["low"]
-    assert list(found) == [("paired log-rank", 40), ("log-rank", 0)]
-    paired, apart = found.values()
-    assert paired == 0  # each game takes two rounds more
-    assert apart > 5
 
 
 def test_a_way_to_end_is_compared_among_those_that_ended_so() -> None:

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
 from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
 from parley.analysis.power import Rates, power_of_rates
-from parley.analysis.stats import mcnemar, wilson_interval
 from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.play.simulate import simulate_shard
@@ -72,15 +70,6 @@ def test_two_outcomes_and_two_sides_are_planned(study_factory: StudyFactory) -> 
     assert within.correlation == pytest.approx(np.corrcoef(np.array(wins, dtype=float).T)[0, 1])
 
 
-def test_two_ways_to_end_never_go_together(study_factory: StudyFactory) -> None:
-    ends = {"outcomes": ["valid_consensus", "invalid_consensus"], "smallest": 0.2, "expected": [0.4, 0.6]}
-    study = study_factory({"n": 4}, seeds=30, questions=[{"name": "ends", **ends}])
-    power = plan_table(study, planned(study, []), Costs([]))["power"][0]
-    # All 30 are discordant: the sign test of 60% by hand.
-    found = [k for k in range(31) if mcnemar(k, 30 - k) < 0.05]
-    assert power == pytest.approx(sum(scipy.stats.binom.pmf(k, 30, 0.6) for k in found if k > 15), abs=0.01)
-
-
 def test_stated_rates_count_and_several_questions_share_the_level(study_factory: StudyFactory) -> None:
     questions = [{**ASKED, "expected": [0.6, 0.8]}, {**ASKED, "name": "other"}]
     study = study_factory(GRID, questions=questions)
@@ -112,20 +101,6 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
     assert "no room" in plan.basis
 
 
-def test_both_rates_are_rates_however_large_the_difference(study_factory: StudyFactory) -> None:
-    for smallest in (0.5, 0.8, 1.0):
-        study = study_factory(GRID, questions=[{**ASKED, "smallest": smallest}])
-        (plan,) = planned(study, [])
-        ends = (0.5 - smallest / 2, 0.5 + smallest / 2)
-        assert (plan.first, plan.first + plan.difference) == pytest.approx(ends)
-        row = plan_table(study, [plan], Costs([])).iloc[0]
-        assert row["power"] > 0.99
-        assert row["seeds_80"] <= 20
-        # No other base makes it harder.
-        bases = [step / 20 for step in range(21) if step / 20 + smallest <= 1]
-        assert row["power"] <= min(power_of_rates(60, Rates(base, base + smallest), 0.05) for base in bases) + 1e-9
-
-
 def test_a_base_that_leaves_no_room_is_refused(study_factory: StudyFactory) -> None:
     study = study_factory(GRID, questions=[{**ASKED, "smallest": 0.7}])
     for base in (0.3, 0.7):
@@ -155,14 +130,6 @@ def test_a_quantity_needs_a_pilot(study_factory: StudyFactory) -> None:
     (plan,) = planned(study, [])
     assert plan.power is None
     assert plan_table(study, [plan], Costs([])).iloc[0][["power", "seeds_80"]].isna().all()
-
-
-def test_widths_are_wilsons(study_factory: StudyFactory) -> None:
-    table = width_table(study_factory(seeds=37)).set_index("seeds")
-    assert table.index.is_monotonic_increasing
-    assert table.loc[37, "of_the_study"]
-    assert table.loc[100, "width_at_50"] == pytest.approx(np.diff(wilson_interval(50, 100))[0])
-    assert table.loc[10, "width_at_90"] == pytest.approx(np.diff(wilson_interval(9, 10))[0])
 
 
 # Costs

@@ -100,16 +100,6 @@ def test_answers_in_words(study_factory: StudyFactory) -> None:
         assert question_table(rows(study, {4: won}), study)["answer"].tolist() == [answer]
 
 
-def test_what_is_small_by_itself_alone_is_open(study_factory: StudyFactory) -> None:
-    grid = {"n": 4, "prompt": ["may_exist", "none_exist"], "seeds": 8}
-    eight = [{**ASKED, "name": f"q{number}", "smallest": 0.2 - number / 100} for number in range(8)]
-    study = study_factory(grid, questions=eight)
-    table = question_table(rows(study, {4: ("00000001", "11111111")}), study)
-    assert (table["p"] < 0.02).all()
-    assert (table["p_holm"] > 0.05).all()
-    assert set(table["answer"]) == {"open"}
-
-
 def talking(study_factory: StudyFactory, *questions: dict[str, Any], seeds: int) -> Study:
     """Return a study of cheap talk that asks these questions, each by the share of stags unless it says otherwise."""
     grid = {"model": "grim_trigger", "n": 4, "prompt": "plain", "vary": {"cheap_talk": [False, True]}, "seeds": seeds}

@@ -13,7 +13,6 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.evidence import Indicator, Quantity
 from parley.games.stag_hunt.betrayal import reaction_metrics
-from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.play.simulate import simulate
 from parley.play.usable import read_records
@@ -68,15 +67,6 @@ def test_who_switches_for_good_and_who_never_hunted() -> None:
     assert late["returned"] is None  # agent_4 does nothing more, agent_2 had nothing to retreat from
     silent = hunt("hb", "-s", "-h", "hs").outcome.trace
     assert reaction_metrics(silent, {"agent_1": 2}, 2, THRESHOLD)["preemptive"] == 0
-
-
-def test_of_the_own_game_they_are_its_metrics() -> None:
-    game = hunt("hhb", "sss", "ssh", "sss", "shs", "hhs", "sss")
-    own = {"agent_1": "agent_1", "agent_2": "agent_2"}
-    again = StagHuntEvidence().reacted(StagHuntParameters(), game.of, own, list(game.outcome.trace))
-    same = {name: value for name, value in again.items() if name in game.of}
-    assert len(same) == len(again) - 4  # the paper's classes and who comes back are no metrics
-    assert same == {name: game.of[name] for name in same}
 
 
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
@@ -229,12 +219,3 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     assert (low, high) == pytest.approx(tuple(map(float, limits)))
     assert p > 0.01  # nobody who looks at nothing can tell
     assert (numbers[0], numbers[-2]) == ("quantity", "Welch")
-
-
-def test_games_without_such_measures_have_no_rows(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": 4, "b": 1, "byzantine": "silent"}, seeds=1)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
-    assert read_table("small", "reactions").empty
-    assert read_table("small", "behaviors").empty

@@ -24,7 +24,7 @@ from parley.play.record import read_summary, write_record
 from parley.play.runner import play
 from parley.play.usable import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.study import Study
-from support.forging import edit, make_former
+from support.forging import edit
 from support.hearing import heard
 from support.measured import measured
 from support.playing import ListPolicy, scripted_policies
@@ -93,19 +93,6 @@ def test_medians_are_censored_and_failures_are_shares_of_all_calls(by_hand: pd.D
     assert by_hand.loc[0, names].tolist() == [15, 200, 20, 0.1]
     assert by_hand.loc[0, ["failed_replies", "invalid_json", "length", "refused"]].tolist() == [6, 4, 2, 0]
     assert by_hand.loc[1, "refused"] == 1
-
-
-def test_the_printed_table_has_a_part_for_each_model(by_hand: pd.DataFrame) -> None:
-    table = pd.concat([by_hand, by_hand.assign(model="other")], ignore_index=True)
-    first, other = (part.splitlines() for part in print_conditions(table, ["model", "n"], ConsensusGame).split("\n\n"))
-    assert (first[0].split()[-1], other[0].split()[-1], first[1:]) == ("m", "other", other[1:])
-    _, header, four, eight = first
-    for word in ("simulations", "valid consensus", "invalid consensus", "no consensus", "median rounds"):
-        assert word in header
-    assert "50% [15, 85]" in four
-    assert "10.0%" in four
-    assert eight.split()[:2] == ["8", "3"]
-    assert " - " in eight  # no median
 
 
 def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFactory, by_hand: pd.DataFrame) -> None:
@@ -223,16 +210,6 @@ def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_fact
         assert row["calls"] == summary.telemetry["calls"]
 
 
-def test_agreement_and_timeouts_reach_the_tables(study_factory: StudyFactory) -> None:
-    grid = {"model": ["majority", "stubborn"], "vary": {"stop_threshold": [0.66, "2/3"]}}  # one axis of both kinds
-    table = summarize(write_all(study_factory(grid, seeds=2, parameters={"max_rounds": 3})))
-    columns = ["model", "valid_consensus_rate", "no_consensus_count", "median_rounds"]
-    expected = [["majority", 1.0, 0, 2]] * 2 + [["stubborn", 0.0, 2, None]] * 2
-    for found in (table, read_table("small", "conditions"), pd.read_csv(paths.table("small", "conditions", ".csv"))):
-        cells = found[columns].astype(object)
-        assert cells.where(cells.notna(), None).to_numpy().tolist() == expected
-
-
 def test_failed_replies_reach_the_table(study_factory: StudyFactory) -> None:
     study = study_factory(seeds=2, parameters={"max_rounds": 1, "retries": 1})
     write_all(study, agent_1=ListPolicy("no", finish_reason="length"))
@@ -285,17 +262,6 @@ def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(study_f
     alone = print_conditions(table[table["problems"] == "policies"], study.axes, study.game)
     assert "policies accepted" in alone
     assert "unanimous" not in alone
-
-
-def test_what_a_simulation_ended_with_is_shown_whatever_the_game_says(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ConsensusGame, "possible_outcomes", classmethod(lambda *given: frozenset({NONE})))
-    study = study_factory({"model": ["majority", "stubborn"]}, seeds=4, parameters={"max_rounds": 2})
-    table = summarize(write_all(study))
-    assert table["valid_consensus_rate"].to_list() == pytest.approx([1.0, math.nan], nan_ok=True)
-    shown = read_table("small", "outcomes")[["model", "outcome", "count"]].to_numpy().tolist()
-    assert shown == [["majority", VALID, 4], ["majority", NONE, 0], ["stubborn", NONE, 4]]
 
 
 # Records that cannot be used are named
@@ -438,11 +404,3 @@ def test_a_damaged_record_that_is_deleted_is_played_again_whatever_its_second_na
     summarize(study)
     assert other.exists()
     assert not paths.kept_record(other).exists()  # released
-
-
-def test_records_without_a_checksum_are_said_once(study: Study, caplog: pytest.LogCaptureFixture) -> None:
-    for path in records(study)[:2]:
-        make_former(path)
-    assert list(summarize(study)["simulations"]) == [3]
-    [line] = caplog.records
-    assert line.getMessage().startswith("2 records of an older version without a checksum")

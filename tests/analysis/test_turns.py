@@ -67,33 +67,6 @@ def test_each_agent_has_a_row_in_each_round_with_what_the_trace_has(
     assert sum(sizes) == len(table)
 
 
-def test_the_stag_hunt_has_words_actions_and_points(study_factory: StudyFactory) -> None:
-    grid = {"model": "always_stag", "n": 3, "b": 1, "byzantine": "betray", "prompt": "plain"}
-    table = played(study_factory(grid, game="stag_hunt", seeds=1, parameters={"rounds": 2}))
-    assert len(table) == 6
-    assert set(table[table["is_byzantine"]]["action"]) == {"Hunt Hare"}
-    assert set(table[~table["is_byzantine"]]["action"]) == {"Hunt Stag"}
-    assert set(table["message"]) == {"stag"}
-    assert table["points"].notna().all()
-    assert table[["value", "vote", "answer"]].isna().all().all()
-
-
-def test_a_deliberation_has_answers_and_whether_they_are_right(study_factory: StudyFactory) -> None:
-    grid = {"model": {"name": "solver", "accuracy": 0.5}, "n": 4, "prompt": "improve"}
-    kinds = {"vary": {"problems": ["arithmetic", "policies"]}}
-    study = study_factory({**grid, **kinds}, game="deliberation", seeds=3, parameters={"turns": 1})
-    table = played(study)
-    numbers, policies = (table[table["problems"] == kind] for kind in ("arithmetic", "policies"))
-    assert set(numbers["correct"]) == {True, False}
-    assert policies["correct"].isna().all()
-    assert policies["answer"].str.startswith("[").all()
-    right = {s.id: read_summary(s.record("small")).outcome["metrics"]["right_answer"] for s in study.simulations()}
-    assert (numbers["correct"] == (numbers["answer"] == numbers["id"].map(right))).all()
-    assert set(table["turn"]) <= {0, 1}
-    assert not table["silent"].any()
-    assert table["message"].notna().all()
-
-
 def own(study: Study, rows: Any) -> Study:
     """Return the study of a game that tells these rows, with a column of its own."""
 

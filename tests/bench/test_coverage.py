@@ -37,11 +37,6 @@ def test_what_is_enumerated_is_what_the_page_says() -> None:
     assert min(covered) > 0.94  # 0.1 without an interval for pairs that are all equal
 
 
-def test_only_what_stands_between_the_marks_changes() -> None:
-    page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
-    assert coverage.rewrite(page, "x", "new") == "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n"
-
-
 def test_the_rounds_of_scripted_games_have_the_median_that_is_looked_for() -> None:
     random = np.random.default_rng(2)
     for hazard in coverage.HAZARDS:

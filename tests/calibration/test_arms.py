@@ -50,14 +50,6 @@ def test_questions_are_those_whose_answer_every_game_can_say() -> None:
             source_of(text)
 
 
-def test_the_plain_arm_asks_the_question_and_nothing_else() -> None:
-    ask = Arm("plain").ask(PROBLEM, 3)
-    [message] = ask.messages
-    assert message["role"] == "user"
-    assert message["content"] == f"{PROBLEM.question}\n\nThink step by step, then end with: The answer is N."
-    assert (ask.agent, ask.phase, ask.reply_format) == ("question_3", "plain", "free")
-
-
 def test_deliberation_asks_what_its_game_asks_first() -> None:
     styles = {"deliberation_cot": (1, "Think step by step"), "deliberation_zero_shot": (0, "in one sentence")}
     for (game, (share, style)), form in itertools.product(styles.items(), REPLY_FORMATS):
@@ -84,13 +76,6 @@ def test_other_games_ask_the_question_in_the_form_of_their_first_reply() -> None
         assert told.endswith("is your answer to this question.")
         assert rest.startswith(begins.get((game, form), "Answer in your own words.")), (game, form)
         assert bool(ask.follow_up) == (form == "two_steps")
-
-
-def test_all_arms_ask_at_one_temperature_and_have_names_of_their_own() -> None:
-    assert len({arm.name for arm in ARMS}) == len(ARMS) == 12
-    asks = [arm.ask(PROBLEM, 0) for arm in ARMS]
-    assert {ask.sampling.temperature for ask in asks} == {0.7}
-    assert [ask.reply_format for ask in asks] == [arm.reply_format or "free" for arm in ARMS]
 
 
 @dataclass(frozen=True)

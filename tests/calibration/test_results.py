@@ -12,7 +12,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.calibration import results
 from parley.calibration.arms import Arm
-from parley.calibration.results import HEADER, calibration_tables, calibrations_of, cells, planned_report, report_plan
+from parley.calibration.results import calibration_tables, calibrations_of, planned_report, report_plan
 from parley.calibration.run import calibrate
 from parley.errors import RecordError
 from parley.files import mark_done
@@ -27,12 +27,6 @@ from support.commands import Parley
 from support.studies import MODELS, StudyFactory
 
 CONSENSUS = Arm("consensus", "json")
-ROW = {
-    "arm": "consensus-json",
-    **{"questions": 40, "right": 10, "accuracy": [0.25, 0.142, 0.402], "difference": [-0.075, -0.211, 0.063]},
-    **{"unreadable": 0.05, "prompt_tokens": 98.4, "completion_tokens": 61.2, "seconds": 71.3},
-    "degenerate": {"placeholder": 0.0, "no_letter": 0.3, "repetition": 0.0, "cut_off": 0.025},
-}
 
 
 @pytest.fixture
@@ -47,15 +41,6 @@ def calibrated(study: Study, tmp_path: Path) -> Callable[..., dict[str, Any]]:
             return calibrate(model, study.models_file, Arithmetic(), number, [arm], endpoint, 5.0)
 
     return make
-
-
-def test_a_row_says_all_in_percent_and_points() -> None:
-    shown = dict(zip(HEADER, cells(ROW), strict=True))
-    expected = {"right": "10 of 40", "accuracy": "25.0% [14.2, 40.2]", "minus plain": "-7.5 [-21.1, +6.3]"}
-    expected |= {"unreadable": "5.0%", "no_letter": "30.0%", "cut_off": "2.5%"}
-    expected |= {"tokens in": "98", "tokens out": "61", "seconds": "71"}
-    assert {name: shown[name] for name in expected} == expected
-    assert dict(zip(HEADER, cells(ROW | {"difference": None}), strict=True))["minus plain"] == "-"
 
 
 def test_a_study_finds_the_calibrations_of_its_models_by_what_they_are(

@@ -193,13 +193,6 @@ def test_bad_input_is_one_line_before_an_engine_is_started(
     assert not list(paths.RESULTS.rglob("*.jsonl"))
 
 
-def test_what_is_in_flight_is_bounded(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_AT_ONCE", 4)
-    with engine(seconds=0.02) as (calibrate_arms, server):
-        calibrate_arms([])
-    assert 1 < max(server.most) <= 4
-
-
 def test_a_service_is_asked_without_an_engine_and_in_its_dialect(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,19 +9,18 @@ import yaml
 from benchmarks import gpu
 from benchmarks.budget import TimeBudget
 from benchmarks.counters import difference, parse
-from benchmarks.gpu import CPU, Check, Stage, Step, rows, stages
+from benchmarks.gpu import CPU, Check, Stage, Step
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
 from benchmarks.machine import Machine, chosen_shape
 from benchmarks.measure import REPOSITORY
 from parley.engine.hardware import Gpu
-from parley.errors import EngineError, UsageError
+from parley.errors import UsageError
 from parley.games.consensus.parameters import HonestVote
 from parley.play.journal import Entry
 from parley.play.runner import Exchange
 from parley.policies import Ask, Reply, Sampling
 from parley.study import load_study
 
-# Counters, as vLLM 0.32 writes them
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge
@@ -128,34 +127,6 @@ def test_the_shape_suits_the_machine_or_is_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             chosen_shape(asked, found)
-
-
-# Steps
-
-
-@pytest.fixture
-def model_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory with the entry of the random model, whose folder has a config.json."""
-    monkeypatch.chdir(tmp_path)
-    Path("models.yaml").write_text(yaml.safe_dump({"models": {gpu.NAME: gpu.ENTRY}}), encoding="utf-8")
-    Path("model").mkdir()
-    Path("model/config.json").write_text("{}", encoding="utf-8")
-    monkeypatch.setattr(gpu, "make_model", lambda folder, shape: None)
-    return tmp_path
-
-
-def check(minutes: float) -> Check:
-    return Check(HERE, "tiny", CPU, TimeBudget(minutes, clock=lambda: 0.0))
-
-
-def test_what_fails_costs_its_own_rows_alone(model_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: object) -> None:
-        raise EngineError("the engine did not start; it said: no kernel image is available")
-
-    monkeypatch.setattr(gpu, "serving", refuse)
-    found = list(rows(check(600)))
-    assert len(found) == 1 + sum(len(stage.steps) for stage in stages(CPU))
-    assert all("no kernel image is available" in row.measured for row in found[:-1])
 
 
 @pytest.mark.model

@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from benchmarks import published_cheap_talk
 from parley.analysis.summarize import summarize
 from parley.imports.write import import_games
@@ -22,6 +24,7 @@ def write(folder: Path, rounds: list[str], trials: int, adversary: int | None = 
         write_cheap_talk(folder, trial, cheap_talk(rounds, adversary, timestamp=f"{folder}{trial}", **meta))
 
 
+@pytest.mark.slow
 def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
     games = folder / "games"
     for seat, rounds in GAMES.items():

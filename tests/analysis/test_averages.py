@@ -11,8 +11,8 @@ from parley.analysis.stats import wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.evidence import Measure
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.play.record import read_summary, read_trace
-from support.hunting import HUNTERS, hunt
+from parley.play.record import read_summary
+from support.hunting import hunt
 from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
@@ -23,22 +23,6 @@ COLUMNS = {
     "thresholds": ["share", "threshold", "simulations", "mean", "low", "high"],
     "players": ["quantity", "player", "simulations", "mean", "low", "high"],
 }
-
-
-def test_rounds_have_the_means_of_the_traces(study_factory: StudyFactory) -> None:
-    grid = {"model": ["majority", "random"], "n": 4}
-    study = played(measured(study_factory(grid, seeds=3, parameters={"max_rounds": 3})))
-    table = read_table("small", "rounds")
-    assert list(table.columns) == [*AXES, *COLUMNS["rounds"]]
-    assert set(table["measure"]) == {"agreed", "stopping"}  # in no trace: unheard; not declared: undeclared
-    for condition in study.conditions:
-        records = [s.record("small") for s in study.simulations() if s.condition is condition]
-        shares = [entry["honest_share"] for record in records for entry in read_trace(record) if entry["round"] == 2]
-        here = table[(table["model"] == condition.axes["model"]) & (table["measure"] == "agreed")]
-        (row,) = here[here["round"] == 2].to_dict("records")
-        assert (row["simulations"], row["mean"]) == (len(shares), pytest.approx(sum(shares) / len(shares)))
-        limits = wilson_of_mean(row["mean"], len(shares))
-        assert (row["low"], row["high"]) == pytest.approx(tuple(map(float, limits)))
 
 
 def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_factory: StudyFactory) -> None:
@@ -79,20 +63,6 @@ def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_
 
 
 # By threshold
-
-
-def test_shares_of_archetypes_move_with_the_threshold(study_factory: StudyFactory) -> None:
-    played(study_factory(HUNTERS, game="stag_hunt", seeds=3, parameters={"rounds": 3}))
-    table = read_table("small", "thresholds")
-    assert list(table.columns) == [*AXES, *COLUMNS["thresholds"]]
-    assert set(table["b"]) == {1}  # nobody is betrayed without a betrayer
-    assert len(table) == 2 * 3 * 11
-    row = table[(table["model"] == "grim_trigger") & (table["share"] == "defection_prone")].iloc[0]
-    assert (row["threshold"], row["simulations"], row["mean"]) == (0.5, 3, 1.0)
-    assert (row["low"], row["high"]) == pytest.approx(wilson_interval(3, 3))
-    loyal = table[(table["model"] == "always_stag") & (table["share"] == "cooperation_persistent")]
-    assert set(loyal["mean"]) == {1.0}
-    assert loyal["threshold"].to_list() == pytest.approx([0.5 + 0.05 * step for step in range(11)])
 
 
 class ParityEvidence(MeasuredEvidence):

@@ -162,12 +162,6 @@ def test_cochran_mantel_haenszel_as_in_r() -> None:
     # mantelhaen.test(array(c(12,5,8,15, 7,9,13,6, 3,1,2,9), dim=c(2,2,3)), correct=FALSE), R 4
     tables = np.array([[[12, 8], [5, 15]], [[7, 13], [9, 6]], [[3, 2], [1, 9]]])
     assert mantel_haenszel(tables) == pytest.approx(0.192949289175968, abs=1e-12)
-    # By hand: the sum of a - E(a), squared, by the sum of their variances.
-    n, a = tables.sum(axis=(1, 2)), tables[:, 0, 0]
-    row, column = tables.sum(axis=2)[:, 0], tables.sum(axis=1)[:, 0]
-    variance = row * (n - row) * column * (n - column) / (n**2 * (n - 1))
-    statistic = (a - row * column / n).sum() ** 2 / variance.sum()
-    assert mantel_haenszel(tables) == pytest.approx(scipy.stats.chi2.sf(statistic, 1))
     # Strata that say nothing are left out.
     silent = np.array([[[0, 4], [0, 5]], [[3, 0], [1, 0]], [[1, 0], [0, 0]]])
     assert mantel_haenszel(np.concatenate([tables, silent])) == mantel_haenszel(tables)

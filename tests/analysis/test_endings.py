@@ -16,11 +16,10 @@ from parley.analysis.endings import (
     log_rank,
     median_interval,
     paired_log_rank,
-    resampled_medians,
     times_table,
     ways_to_end,
 )
-from parley.analysis.stats import censored_median, wilson_interval
+from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 
@@ -110,15 +109,6 @@ def test_the_interval_of_the_median_by_hand() -> None:
     low, high = median_interval([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], [True] * 8 + [False] * 2)
     assert (low, math.isnan(high)) == (2, True)
     assert np.isnan([median_interval([8] * 9, [False] * 9), median_interval([], [])]).all()
-
-
-def test_resampled_medians_with_equal_weights_are_the_median_or_infinite() -> None:
-    for seed in range(5):
-        time, way = made(np.random.default_rng(seed), 51)
-        [median] = resampled_medians(time.astype(float), way > 0, np.ones((1, 51)))
-        assert median == censored_median(time.tolist(), (way > 0).tolist()), seed
-    assert resampled_medians(np.array([3.0, 9, 9]), np.array([True, False, False]), np.ones((1, 3))) == [np.inf]
-    assert resampled_medians(np.array([9.0]), np.array([False]), np.ones((2, 1))).tolist() == [np.inf, np.inf]
 
 
 # Conditions that differ in one axis

@@ -46,16 +46,6 @@ def test_a_rate_is_the_mean_of_the_rates_of_conditions_by_hand() -> None:
     assert (q["pairs"], q["only_from"], q["only_value"], q["test"]) == (15, 7, 1, CLUSTERED)
 
 
-def test_each_value_is_compared_with_the_first_in_the_combinations_that_have_both() -> None:
-    table = margins(
-        condition("yyyyy", n=4), condition("yynnn", n=8), condition("nnnnn", n=16),
-        condition("nnnnn", n=4, prompt="q"), condition("nnnnn", n=8, prompt="q"),
-    )  # fmt: skip
-    assert along(table, "n", 4, 8, 16, columns="rate left_out") == [[0.5, 0.2, 0], [0, 0, 0]]
-    compared = along(table, "n", 8, 16, columns="rate_from rate_value difference conditions")
-    assert compared == [[0.5, 1], [0.2, 0], [-0.3, -1], [2, 1]]  # q has no n=16
-
-
 def test_a_difference_is_of_the_seeds_that_both_have() -> None:
     table = margins(condition("yyyyn" + "n" * 45), condition("yynnn", n=8))
     row, four = of(table, "n", 8), of(table, "n", 4)

@@ -94,11 +94,6 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
     assert plan.first == pytest.approx(sum(won) / 25)
     (few,) = planned(study, [record for record in records if record[0].seed < 19])
     assert (few.pairs, few.first) == (0, 0.4)  # 19 pairs say too little
-    # Its rate does not count where it leaves no room for the difference.
-    large = study_factory(grid, questions=[{**asked, "smallest": 0.95}], parameters={"max_rounds": 3, "value_max": 1})
-    (plan,) = planned(large, records)
-    assert (plan.first, plan.difference) == pytest.approx((0.025, 0.95))
-    assert "no room" in plan.basis
 
 
 def test_a_base_that_leaves_no_room_is_refused(study_factory: StudyFactory) -> None:
@@ -183,14 +178,10 @@ def test_costs_are_those_of_the_records_that_come_nearest(study_factory: StudyFa
     assert known == {SAME: ["tiny"], ALIKE: ["tiny"], PER_AGENT: ["tiny"]}
 
 
-def test_a_cpu_takes_no_gpu_hours_without_a_price_there_is_no_money_and_seeds_may_grow(
-    study_factory: StudyFactory,
-) -> None:
+def test_a_cpu_takes_no_gpu_hours_and_without_a_price_there_is_no_money(study_factory: StudyFactory) -> None:
     study = asking(study_factory, price=False, n=4, seeds=GROWING)
     costs = Costs([(next(study.simulations()), summary(900, 100, 0, 10, "CPU, some"))])
     cost, _ = costs.of(study.conditions[0])
-    assert cost.gpu_hours == 0
-    assert cost.hours == pytest.approx(10 / 3600)
-    assert math.isnan(cost.money)
+    assert (cost.gpu_hours, cost.hours, math.isnan(cost.money)) == (0, pytest.approx(10 / 3600), True)
     assert total_cost(study.conditions, costs)[0].tokens == 2 * 10 * 1000
     assert total_cost(study.conditions, costs, at_most=True)[0].tokens == 2 * 40 * 1000

@@ -12,12 +12,11 @@ import yaml
 
 from parley import paths
 from parley.analysis import reference
-from parley.analysis.columns import TABLES, UTTERANCES, columns_of, describe
+from parley.analysis.columns import TABLES, columns_of, describe
 from parley.analysis.summarize import summarize
 from parley.columns import Column, find
 from parley.errors import UsageError
 from parley.ledger.build import build
-from parley.ledger.export import export
 from parley.play.provenance import provenance
 from parley.play.record import write_record
 from parley.play.runner import play
@@ -147,14 +146,6 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
             assert None not in found.values(), found
             seen |= {name for name in found.values() if name}
     assert {column.name for column in metadata + metrics} == seen
-
-
-def test_all_columns_of_an_exported_ledger_are_described(studies: list[Study]) -> None:
-    [study] = [study for study in studies if study.game.evidence.keeps_ledger]
-    header = next(export(paths.ledger(study.name), "csv")).strip().split(",")
-    assert [find(UTTERANCES.columns, name, {}) is not None for name in header] == [True] * len(header)
-    names = {"content.<key>" if name.startswith("content.") else name for name in header}
-    assert names == {column.name for column in UTTERANCES.columns}
 
 
 def test_the_page_is_what_the_columns_give() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from parley import paths
 from parley.analysis.conditions import condition_table, print_conditions
-from parley.analysis.metrics import condition_metrics, outcome_table, write_metrics
+from parley.analysis.metrics import outcome_table, write_metrics
 from parley.analysis.simulations import engine_label, simulation_row
 from parley.analysis.stats import wilson_interval
 from parley.analysis.summarize import summarize
@@ -25,7 +25,6 @@ from parley.play.runner import play
 from parley.play.usable import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.study import Study
 from support.forging import edit
-from support.hearing import heard
 from support.measured import measured
 from support.playing import ListPolicy, scripted_policies
 from support.studies import StudyFactory
@@ -105,25 +104,18 @@ def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFa
     former = paths.metric("small", "model=majority/n=99/b=0/prompt=may_exist")
     former.parent.mkdir(parents=True)
     former.write_text("{}")
-    written = []
-    for _ in range(2):
-        write_metrics(study, conditions, rates)
-        written.append({path: path.read_bytes() for path in paths.metrics("small").rglob("*.json")})
-    assert written[0] == written[1]
-    assert former not in written[0]
+    write_metrics(study, conditions, rates)
+    assert not former.exists()
     first, second = metrics_of(study)
     assert list(first) == ["simulations", *OUTCOMES, "failed_reply_rate", "indicators"]
     assert (first["simulations"], first["failed_reply_rate"], second["failed_reply_rate"]) == (4, 0.25, None)
     assert first[VALID] == dict(zip(("rate", "low", "high"), (0.5, *wilson_interval(2, 4)), strict=True))
     assert first["indicators"]["unanimous"] == {"rate": 0.25, "low": 0.1, "high": 0.5}
     assert (first["indicators"]["early"], second["indicators"]["unanimous"]["rate"]) == (NO_RATE, 0.375)
-    assert "indicators" not in condition_metrics(conditions.iloc[0], ConsensusGame, rates.iloc[:0])
-
     table = outcome_table(study, conditions)
     assert table["outcome"].to_list() == OUTCOMES * 2
     assert table["count"].to_list() == [2, 1, 0, 1, 1, 0, 0, 2]
     row = table.iloc[0]
-    assert row["condition"] == "model=majority, n=4, b=0, prompt=may_exist"
     assert (row["simulations"], row["rate"], row["low"], row["high"]) == (4, 0.5, *wilson_interval(2, 4))
 
 
@@ -168,45 +160,32 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
         read_table("small", "conditions")
     write_table(ROWS, study_factory(), "conditions")
     table = paths.table("small", "conditions", ".parquet")
-    whole = table.read_bytes()
-    for kept in (0, 10, -1):
-        table.write_bytes(whole[:kept])
-        with pytest.raises(RecordError, match=r"conditions\.parquet: .*parley summarize"):
-            read_table("small", "conditions")
+    table.write_bytes(table.read_bytes()[:-1])
+    with pytest.raises(RecordError, match=r"conditions\.parquet: .*parley summarize"):
+        read_table("small", "conditions")
 
 
 def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_factory: StudyFactory) -> None:
     write_all(study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 2}))  # a former configuration
     grid = {"n": [3, 4], "b": [0, 1], "byzantine": "random"}
     study = write_all(study_factory(grid, seeds=3, parameters={"max_rounds": 3}))
-    with heard() as said:
-        returned = summarize(study)
-    assert said == ["12 simulations in 4 conditions"]
+    returned = summarize(study)
     for name, count in (("simulations", 12), ("conditions", 4)):
         table, text = read_table("small", name), pd.read_csv(paths.table("small", name, ".csv"))
         assert len(table) == len(text) == count
         assert list(table) == list(text)
-        assert list(table)[:4] == study.axes == ["model", "n", "b", "prompt"]
     made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
     tables = {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
     assert made == {*tables, paths.stamp("small", "tables", study.plan).name}
-    assert len(read_table("small", "outcomes")) == 4 * len(OUTCOMES)
-    assert len(list(paths.metrics("small").rglob("*.json"))) == 4
-    pd.testing.assert_frame_equal(returned, read_table("small", "conditions"))
     counts = returned[[f"{name}_count" for name in OUTCOMES]].sum(axis=1)
     assert returned["simulations"].to_list() == counts.to_list() == [3] * 4
-    # A simulation is a row.
     for simulation in study.simulations():
         summary = read_summary(simulation.record("small"))
         row, outcome = simulation_row(simulation, summary), summary.outcome
         assert {name: row[name] for name in study.axes} == simulation.condition.axes
         assert (row["seed"], row["id"], row["digest"]) == (simulation.seed, simulation.id, summary.digest)
-        assert [row[name] for name in ("outcome", "detail", "diagnosis", "rounds")] == [
-            outcome[name] for name in ("name", "detail", "diagnosis", "rounds")
-        ]
-        metrics = {**outcome["metrics"], "honest_shares": json.dumps(outcome["metrics"]["honest_shares"])}
-        for name in ("consensus_value", "first_unanimity_round", "value_changes", "honest_shares"):
-            assert row[name] == metrics[name], name
+        assert (row["outcome"], row["rounds"]) == (outcome["name"], outcome["rounds"])
+        assert row["consensus_value"] == outcome["metrics"]["consensus_value"]
         assert row["calls"] == summary.telemetry["calls"]
 
 
@@ -248,20 +227,12 @@ def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(study_f
                 values = [row[f"{name}_{part}"] for part in ("count", "rate", "low", "high")]
                 assert set(pd.isna(values)) == {name in never[row["problems"]]}
             assert sum(row[f"{name}_count"] for name in every - never[row["problems"]]) == row["simulations"] == 3
-    assert not outcomes.isna().any().any()
     for condition, metrics in zip(study.conditions, metrics_of(study), strict=True):
         mine = outcomes[outcomes["problems"] == condition.axes["problems"]]
         assert set(mine["outcome"]) == every - never[condition.axes["problems"]]
         assert {name for name in every if metrics[name] == NO_RATE} == never[condition.axes["problems"]]
-    alike, header, arithmetic, policies = print_conditions(table, study.axes, study.game).splitlines()
-    assert "model solver" in alike
-    assert "model" not in header
-    assert all(outcome.label in header for outcome in study.game.outcomes)
-    for line, dashes in ((arithmetic, 1), (policies, 2)):
-        assert line.split()[:-1].count("-") == dashes  # the last one is median rounds
-    alone = print_conditions(table[table["problems"] == "policies"], study.axes, study.game)
-    assert "policies accepted" in alone
-    assert "unanimous" not in alone
+    _, _, arithmetic, policies = print_conditions(table, study.axes, study.game).splitlines()
+    assert [line.split()[:-1].count("-") for line in (arithmetic, policies)] == [1, 2]  # the last is median rounds
 
 
 # Records that cannot be used are named
@@ -287,9 +258,6 @@ def refusal(study: Study) -> str:
 def test_missing_records_are_named_before_damaged_ones(study: Study) -> None:
     first, second, third = records(study)
     second.unlink()
-    message = refusal(study)
-    assert message.startswith(f"{second}: no such file")
-    assert message.endswith("parley report small.yaml --unfinished")
     first.write_bytes(b"")
     third.write_bytes(b"x")
     message = refusal(study)
@@ -300,7 +268,6 @@ def test_missing_records_are_named_before_damaged_ones(study: Study) -> None:
     for path in (first, second, third):
         path.unlink()
     message = refusal(study)  # of nothing played no record is named
-    assert "none of its 3 simulations" in message
     assert message.endswith("snakemake --cores all --config study=small.yaml")
 
 

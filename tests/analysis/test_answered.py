@@ -1,6 +1,5 @@
 """Which models answered: in journals and records, in the report, and what `strict_model` makes of it."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
 from parley.files import checked_line, parse_line
 from parley.play.journal import journaled
-from parley.play.record import CHECK_KEY, checksum, read_record, read_summary
+from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.report.page import report
@@ -87,7 +86,7 @@ def first_record(study: Study) -> Path:
     return next(study.simulations()).record("small")
 
 
-def test_each_reply_says_which_model_answered_and_older_records_are_read(study: Study, server: StandInService) -> None:
+def test_each_reply_says_which_model_answered(study: Study, server: StandInService) -> None:
     naming(server, SERVED, fingerprints=("fp_1",))
     played(study)
     record = first_record(study)
@@ -99,16 +98,6 @@ def test_each_reply_says_which_model_answered_and_older_records_are_read(study: 
     assert replay(record).difference is None
     assert warned(study) == []
     assert answered_as(told_by_records(study)) == {}
-    # As it was written before replies named their model.
-    metadata = dict(table.schema.metadata)
-    meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
-    metadata[b"parley"] = json.dumps({**meta, "format": 2}).encode()
-    metadata[CHECK_KEY] = checksum(metadata)
-    older = table.drop(["served_model", "system_fingerprint", "id", "simulation_seed"])
-    older = older.rename_columns([{"request_seed": "seed"}.get(name, name) for name in older.column_names])
-    pq.write_table(older.replace_schema_metadata(metadata), record, compression="zstd", write_page_checksum=True)
-    assert {entry.served_model for entry in read_record(record)[1]} == {None}
-    assert replay(record).difference is None
 
 
 def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: StandInService) -> None:

@@ -17,7 +17,6 @@ from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
 Series = Mapping[str, Sequence[tuple[int, float]]]
-AXES = ["model", "n", "b", "prompt"]
 COLUMNS = {
     "rounds": ["measure", "round", "simulations", "playing", "mean", "low", "high"],
     "thresholds": ["share", "threshold", "simulations", "mean", "low", "high"],

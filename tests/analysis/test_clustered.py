@@ -151,13 +151,6 @@ def test_combinations_with_other_numbers_of_pairs_have_their_effective_number_of
     assert (p < 0.05) == (not low <= 0 <= high)
 
 
-def test_too_few_effective_seeds_refuse_nothing() -> None:
-    found = pairs_of(("y", "n"), ("ynynynynyy", "nnynynnnnn"))
-    assert (found.first.seeds, found.first.effective < 3.84) == (10, True)
-    low, high, p = difference(found.first, found.second)
-    assert (low, high, p > 0.05) == (-1, 1, True)
-
-
 def test_cochran_mantel_haenszel_as_in_r() -> None:
     # mantelhaen.test(array(c(12,5,8,15, 7,9,13,6, 3,1,2,9), dim=c(2,2,3)), correct=FALSE), R 4
     tables = np.array([[[12, 8], [5, 15]], [[7, 13], [9, 6]], [[3, 2], [1, 9]]])

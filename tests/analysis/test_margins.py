@@ -12,7 +12,7 @@ from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import PaperRate
 from support.alike import AXES, VALID, condition
-from support.measured import MeasuredGame, played
+from support.measured import played
 from support.studies import StudyFactory
 
 
@@ -91,15 +91,6 @@ def test_an_outcome_that_cannot_be_leaves_its_conditions_out() -> None:
     assert [len(table[(table["axis"] == "n") & (table["what"] == what)]) for what in (VALID, "no_consensus")] == [0, 2]
     empty = pd.DataFrame(columns=[*AXES, "seed", "outcome"])
     assert margin_table(empty, AXES, ConsensusGame).empty
-
-
-def test_indicators_have_margins_among_the_simulations_that_have_an_answer() -> None:
-    answers = [True, False, None, True, True, False, True]
-    rows = [{"n": n, "seed": s, "outcome": VALID, "unanimous": a} for n in (4, 8) for s, a in enumerate(answers)]
-    table = margin_table(pd.DataFrame(rows), ["n"], MeasuredGame)
-    row = of(table, "n", 8, "unanimous")
-    assert (row["kind"], row["rate"], row["simulations"], row["pairs"]) == ("indicator", round(4 / 6, 12), 6, 6)
-    assert "unanswered" not in set(table["what"])  # which no simulation has
 
 
 def test_without_shared_seeds_the_test_is_cochran_mantel_haenszel() -> None:

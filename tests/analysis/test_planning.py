@@ -9,7 +9,6 @@ import pytest
 from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Costs
 from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
 from parley.analysis.power import Rates, power_of_rates
-from parley.errors import UsageError
 from parley.play.record import Summary
 from parley.play.simulate import simulate_shard
 from parley.play.usable import read_records
@@ -45,27 +44,18 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
 
 
-def test_two_outcomes_and_two_sides_are_planned(study_factory: StudyFactory) -> None:
-    first, last = "first_majority_correct_honest", "last_majority_correct_honest"
-    sides = {"first": {"outcome": first, "where": {"n": 7}}, "second": {"outcome": last, "where": {"n": 3}}}
-    asked = {"smallest": 0.2, "expected": [0.6, 0.9]}
-    questions = [
-        {"name": "turn", "outcomes": [first, last], "where": {"n": 3}, **asked},
-        {"name": "compute", "compare": sides, **asked},
-    ]
-    solver = {"model": {"name": "solver", "accuracy": 0.55, "recognize": 1.0}, "n": None, "prompt": "improve"}
-    grids = [{**solver, "honest": h, "vary": {"turns": [t]}} for h, t in ((3, 1), (7, 0))]
-    parameters = {"problems": "arithmetic"}
-    study = study_factory(*grids, game="deliberation", parameters=parameters, seeds=30, questions=questions)
-    table = plan_table(study, planned(study, []), Costs([]))
-    assert table["power"].tolist() == pytest.approx([power_of_rates(30, Rates(0.6, 0.9), 0.025)] * 2)
-    assert table["simulations"].tolist() == [30, 60]  # the former needs one condition alone
-    assert table["what"].tolist() == [f"{first} -> {last}"] * 2
-    assert table["axis"].tolist() == ["", "n, turns"]
-    # Records tell how the two outcomes of a simulation go together.
+def test_two_outcomes_of_a_simulation_go_together_as_in_the_records(study_factory: StudyFactory) -> None:
+    outcomes = ["first_majority_correct_honest", "last_majority_correct_honest"]
+    asked = {"name": "turn", "outcomes": outcomes, "smallest": 0.2, "expected": [0.6, 0.9]}
+    solver = {"model": {"name": "solver", "accuracy": 0.55, "recognize": 1.0}, "n": 3, "prompt": "improve"}
+    parameters = {"problems": "arithmetic", "turns": 1}
+    study = study_factory(solver, game="deliberation", parameters=parameters, seeds=30, questions=[asked])
+    row = plan_table(study, planned(study, []), Costs([])).iloc[0]
+    assert row["power"] == pytest.approx(power_of_rates(30, Rates(0.6, 0.9), 0.05))
+    assert row["simulations"] == 30  # it needs one condition alone
     records = records_of(study)
-    within = planned(study, records)[0]
-    wins = [[r.outcome["metrics"][name] for name in (first, last)] for s, r in records if s.condition.axes["n"] == 3]
+    [within] = planned(study, records)
+    wins = [[r.outcome["metrics"][name] for name in outcomes] for _, r in records]
     assert within.pairs == 30
     assert within.correlation == pytest.approx(np.corrcoef(np.array(wins, dtype=float).T)[0, 1])
 
@@ -94,16 +84,6 @@ def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: Stud
     assert plan.first == pytest.approx(sum(won) / 25)
     (few,) = planned(study, [record for record in records if record[0].seed < 19])
     assert (few.pairs, few.first) == (0, 0.4)  # 19 pairs say too little
-
-
-def test_a_base_that_leaves_no_room_is_refused(study_factory: StudyFactory) -> None:
-    study = study_factory(GRID, questions=[{**ASKED, "smallest": 0.7}])
-    for base in (0.3, 0.7):
-        (plan,) = planned(study, [], base)
-        assert 0 <= plan.first + plan.difference <= 1
-    for base in (0.31, 0.69):
-        with pytest.raises(UsageError, match=f"--base {base:g}: prompt: .* 0.7 .* 0.3 or at least 0.7"):
-            planned(study, [], base)
 
 
 def test_growing_seeds_are_planned_at_the_least_and_at_the_most(study_factory: StudyFactory) -> None:

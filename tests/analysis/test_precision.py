@@ -60,9 +60,6 @@ def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFact
         found = play(study)
         study = grown(study, found)
     assert (found.exhausted, found.may_grow) == (1, False)
-    assert "1 with all their seeds" in found.line(study)
-    last = precision(study_factory({"model": "stubborn"}, seeds=GROWING | {"to": 4}))
-    assert (last.unplayed, last.may_grow) == (1, False)
 
 
 def test_a_width_that_cannot_be_reached_is_said_with_the_number(study_factory: StudyFactory) -> None:

@@ -58,6 +58,7 @@ def test_who_switches_for_good_and_who_never_hunted() -> None:
     assert reaction_metrics(silent, {"agent_1": 2}, 2, THRESHOLD)["preemptive"] == 0
 
 
+@pytest.mark.slow
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
     models = ["support.own_policies:Random", "support.own_policies:Rarely", "always_stag", "grim_trigger"]
     played(study_factory, {"model": models, "n": 4, "b": [0, 1]}, rounds=6, from_round=3, seeds=SEEDS)

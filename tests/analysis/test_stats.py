@@ -284,16 +284,6 @@ def test_shares_that_all_differ_by_the_same_by_hand() -> None:
     assert np.isnan([*paired_share([0.5], [0.75]), *paired_share([], [])]).all()
 
 
-@given(st.integers(2, 300), st.integers(-20, 20) | st.sampled_from([-20, 0, 20]))
-def test_shares_that_all_differ_by_the_same_have_the_interval_and_test_of_rates(n: int, twentieths: int) -> None:
-    c = twentieths / 20
-    low, high, p = paired_share([max(0.0, -c)] * n, [max(0.0, c)] * n)
-    assert (low > 0 or high < 0) == (p < 0.05)
-    if counts := {0: (n, 0, 0, 0), -1: (0, n, 0, 0), 1: (0, 0, n, 0)}.get(c):
-        assert (low, high) == pytest.approx([float(limit) for limit in paired_difference(*counts)], abs=1e-9)
-        assert p == pytest.approx(float(mcnemar(*counts[1:3])))
-
-
 # Families
 
 

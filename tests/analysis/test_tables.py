@@ -14,7 +14,7 @@ import pytest
 from parley import paths
 from parley.analysis.conditions import condition_table, print_conditions
 from parley.analysis.metrics import outcome_table, write_metrics
-from parley.analysis.simulations import engine_label, simulation_row
+from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import wilson_interval
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import csv_text, read_table, write_table
@@ -119,18 +119,6 @@ def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFa
     assert (row["simulations"], row["rate"], row["low"], row["high"]) == (4, 0.5, *wilson_interval(2, 4))
 
 
-def test_engines_that_differ_in_what_matters_have_other_labels() -> None:
-    assert engine_label({}) == engine_label({"engines": {}}) == "scripted"
-    base = {"engine": "vllm", "device": "cpu", "arguments": ["--seed", "1"]}
-    base |= {"versions": {"vllm": "0.1"}, "weights_sha256": {"m.safetensors": "aa"}}
-    other = {"versions": {"vllm": "0.2"}, "device": "H100", "arguments": [], "weights_sha256": {"m.safetensors": "bb"}}
-    changes: list[dict[str, Any]] = [{}, {"hostname": "other"}, *({name: value} for name, value in other.items())]
-    labels = [engine_label({"engines": {"m": {**base, **change}}}) for change in changes]
-    assert labels[0] == labels[1]
-    assert len(set(labels)) == 5
-    assert labels[0].startswith("vllm 0.1, cpu, ")
-
-
 # Files
 
 
@@ -187,15 +175,6 @@ def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_fact
         assert (row["outcome"], row["rounds"]) == (outcome["name"], outcome["rounds"])
         assert row["consensus_value"] == outcome["metrics"]["consensus_value"]
         assert row["calls"] == summary.telemetry["calls"]
-
-
-def test_failed_replies_reach_the_table(study_factory: StudyFactory) -> None:
-    study = study_factory(seeds=2, parameters={"max_rounds": 1, "retries": 1})
-    write_all(study, agent_1=ListPolicy("no", finish_reason="length"))
-    (row,) = summarize(study).to_dict("records")
-    # Each of two games: two other agents with 2 calls each, agent_1 with 4 that fail.
-    assert (row["mean_calls"], row["failed_replies"], row["length"], row["invalid_json"]) == (8, 8, 8, 0)
-    assert row["failed_reply_rate"] == 0.5
 
 
 def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_apart(

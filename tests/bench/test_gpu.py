@@ -50,21 +50,6 @@ def test_counters_are_added_up_over_their_labels_and_compared() -> None:
     assert (usage.rate, usage.generated_rate, usage.request_seconds) == (3_000, 500, 2.0)
     assert usage.cached == pytest.approx(0.5)
     assert str(usage) == "3,000 tokens/s (500 generated), 10 requests in 4.0 s, 2.00 s each, 50% of prompts cached"
-    nothing = difference(before, before, 1.0)
-    assert (nothing.cached, nothing.request_seconds) == (None, None)
-    assert "no prefix cache" in str(nothing)
-    assert "7 preempted" in str(difference(before, {**before, "vllm:num_preemptions_total": 7.0}, 1.0))
-
-
-def test_what_no_longer_fits_into_the_time_is_not_allowed() -> None:
-    now = [100.0]
-    budget = TimeBudget(2, clock=lambda: now[0])
-    assert (budget.left, budget.allows(120)) == (120, True)
-    now[0] += 90
-    assert (budget.allows(30), budget.allows(31)) == (True, False)
-    now[0] += 300
-    assert budget.left == 0
-    assert "--minutes 2" in budget.dropped
 
 
 # The arithmetic of hours

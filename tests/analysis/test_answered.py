@@ -11,7 +11,6 @@ from parley import paths
 from parley.analysis.answered import MAX_LINES, Answered, answered, answered_as, answered_warnings
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
-from parley.files import checked_line, parse_line
 from parley.play.journal import journaled
 from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
@@ -160,19 +159,3 @@ def test_who_becomes_strict_is_told_of_the_replies_that_are_there(
         played(study)
     with pytest.raises(JournalError, match=f"{OTHER}, .*strict_model .*{SERVED}"):
         played(make(study_factory, server, strict=True))
-
-
-def test_an_older_journal_is_gone_on_from(study: Study, server: StandInService) -> None:
-    breaking_off(server)
-    with pytest.raises(EngineError):
-        played(study)
-    journal = paths.journal(first_record(study))
-    lines = [parse_line(line) for line in journal.read_bytes().splitlines(keepends=True)]
-    later = ("served_model", "system_fingerprint")
-    journal.write_bytes(
-        b"".join(checked_line({k: v for k, v in (line or {}).items() if k not in later}) for line in lines)
-    )
-    assert "served_model" not in journal.read_text()
-    assert len(journaled(journal)) == len(lines) - 1 > 0
-    naming(server, SERVED)
-    assert f"going on from the journal: {len(lines) - 1} replies" in played(study)

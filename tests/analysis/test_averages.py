@@ -10,9 +10,7 @@ import pytest
 from parley.analysis.stats import wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.evidence import Measure
-from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.record import read_summary
-from support.hunting import hunt
 from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
@@ -110,21 +108,6 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
 
 
 # By what plays the agents
-
-
-def test_shares_of_agents_are_those_of_the_whole_simulation_taken_apart() -> None:
-    # agent_2 betrays in round 1. Then agent_1 hunts three stags, agent_3 none, agent_4 one, agent_5 does nothing.
-    of = hunt("hbhhh", "shsss", "sshs-", "sshh-", "sshh-").of
-    found = StagHuntGame.evidence.of_agents(of)
-    assert {agent: [kind for kind, share in shares.items() if share] for agent, shares in found.items()} == {
-        "agent_1": ["kept_hunting", "cooperation_persistent"],
-        "agent_3": ["hare_for_good", "defection_prone"],
-        "agent_4": ["unclassified"],
-        "agent_5": ["unclassified"],
-    }
-    for name in ("kept_hunting", "cooperation_persistent", "defection_prone", "unclassified"):
-        assert of[name] == sum(shares[name] for shares in found.values()) / 4
-    assert StagHuntGame.evidence.of_agents(hunt("hh", "ss").of) == {}
 
 
 def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFactory) -> None:

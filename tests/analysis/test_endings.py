@@ -95,8 +95,6 @@ def test_what_a_condition_or_a_game_cannot_have_has_no_rows() -> None:
     never = rows("8- 8- 8-", "8- 8- 8-")  # games that always last their time
     assert ways_to_end(never, ConsensusGame) == []
     assert ending_table(never, ["n"], StagHuntGame).empty
-    assert times_table(never, ["n"], StagHuntGame).empty
-    assert "incidence" in ending_table(never.iloc[:0], ["n"], ConsensusGame)
 
 
 # Medians

@@ -103,8 +103,3 @@ def test_rules_of_known_quality(study_factory: StudyFactory) -> None:
     pulled = quality.loc[("Highest", 1)]
     assert pulled[["slope", "intercept"]].tolist() == pytest.approx([0, 50])
     assert math.isnan(pulled["slope_low"])
-    quantities = read_table("small", "quantities").set_index(["model", "b", "quantity"])["mean"]
-    assert quantities["Average", 0, "distance_to_mean"] < 0.45
-    assert quantities["Middle", 0, "distance_to_median"] == 0
-    assert quantities["Highest", 0, "value_position"] == 1
-    assert quantities["First", 0, "value_position"] == pytest.approx(0.5, abs=0.22)

@@ -8,7 +8,6 @@ import mlcroissant
 import pytest
 
 from benchmarks import findings
-from benchmarks.findings import Answer
 from benchmarks.findings_data import study_of, sync, write_games
 from parley.errors import RecordError
 from parley.play.simulate import simulate_shard
@@ -112,21 +111,3 @@ def test_what_is_quoted_was_said() -> None:
                 assert part.strip() in said
                 quoted += 1
     assert quoted > 15
-
-
-def answer(difference: float, low: float, high: float, p: float, pairs: int = 10) -> Answer:
-    nan = float("nan")
-    return Answer("betrayal", pairs, 0.5, 0.5 + difference, difference, low, high, p, p, 0.2, nan, nan, nan, nan)
-
-
-def test_answers_in_words() -> None:
-    nan = float("nan")
-    for said, given in {
-        "More": answer(0.3, 0.1, 0.5, 0.01),
-        "Less": answer(-0.3, -0.5, -0.1, 0.01),
-        "No difference that matters": answer(0.0, -0.1, 0.1, 1.0),
-        "Open": answer(0.0, -0.3, 0.1, 1.0),
-        "No pairs yet": answer(nan, nan, nan, nan, pairs=0),
-        "Too few pairs yet": answer(0.3, 0.1, 0.5, 0.01, pairs=9),
-    }.items():
-        assert given.said == said

@@ -44,8 +44,8 @@ def engine(models: Path, tmp_path: Path) -> Engine:
     """A stand-in that answers in a way; yields what calibrates by it, and the server."""
 
     @contextmanager
-    def answered(answer: Any = None, seconds: float = 0.0) -> Iterator[tuple[Calibrate, StandIn]]:
-        with standing_in(tmp_path, answer or answering(), seconds=seconds) as (endpoint, server):
+    def answered(answer: Any = None) -> Iterator[tuple[Calibrate, StandIn]]:
+        with standing_in(tmp_path, answer or answering()) as (endpoint, server):
             yield lambda arms=JSON_ARMS: calibrated(models, endpoint, arms), server
 
     return answered

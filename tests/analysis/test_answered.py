@@ -1,6 +1,5 @@
 """Which models answered: in journals and records, in the report, and what `strict_model` makes of it."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from parley import paths
 from parley.analysis.answered import MAX_LINES, Answered, answered, answered_as, answered_warnings
 from parley.analysis.summarize import summarize
 from parley.errors import EngineError, JournalError
-from parley.files import checked_line, parse_line
 from parley.play.journal import journaled
-from parley.play.record import CHECK_KEY, checksum, read_record, read_summary
+from parley.play.record import read_record, read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.report.page import report
@@ -87,7 +85,7 @@ def first_record(study: Study) -> Path:
     return next(study.simulations()).record("small")
 
 
-def test_each_reply_says_which_model_answered_and_older_records_are_read(study: Study, server: StandInService) -> None:
+def test_each_reply_says_which_model_answered(study: Study, server: StandInService) -> None:
     naming(server, SERVED, fingerprints=("fp_1",))
     played(study)
     record = first_record(study)
@@ -99,16 +97,6 @@ def test_each_reply_says_which_model_answered_and_older_records_are_read(study: 
     assert replay(record).difference is None
     assert warned(study) == []
     assert answered_as(told_by_records(study)) == {}
-    # As it was written before replies named their model.
-    metadata = dict(table.schema.metadata)
-    meta = {key: value for key, value in json.loads(metadata[b"parley"]).items() if key != "rows"}
-    metadata[b"parley"] = json.dumps({**meta, "format": 2}).encode()
-    metadata[CHECK_KEY] = checksum(metadata)
-    older = table.drop(["served_model", "system_fingerprint", "id", "simulation_seed"])
-    older = older.rename_columns([{"request_seed": "seed"}.get(name, name) for name in older.column_names])
-    pq.write_table(older.replace_schema_metadata(metadata), record, compression="zstd", write_page_checksum=True)
-    assert {entry.served_model for entry in read_record(record)[1]} == {None}
-    assert replay(record).difference is None
 
 
 def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: StandInService) -> None:
@@ -128,29 +116,16 @@ def test_names_are_cleaned_and_bounded(study_factory: StudyFactory, server: Stan
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
 
 
-def test_a_plain_alias_is_a_fact_and_no_warning(study: Study, server: StandInService) -> None:
-    naming(server, DATED)
-    assert not any("warning" in line for line in played(study))
-    assert warned(study) == []
-    number = sum(len(read_record(s.record("small"))[1]) for s in study.simulations())
-    assert answered_as(told_by_records(study)) == {"theirs": f"; answered as {DATED} ({number} replies)"}
-
-
-def test_the_report_warns_of_other_models_and_of_changes(
-    study_factory: StudyFactory, server: StandInService, monkeypatch: pytest.MonkeyPatch
+def test_other_models_and_changes_are_warned_of_in_the_report(
+    study: Study, server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("parley.report.page._figures", lambda study: ())
-    title, html = "models that answered", {}
-    for named in (False, True):
-        study = make(study_factory, server, n=(3, 4) if named else (5,))
-        if named:
-            naming(server, DATED, "<i>else", fingerprints=("fp_1", "fp_2", "fp_1"))
-        said = played(study)
-        summarize(study)
-        html[named] = report(study).read_text()
-    assert title not in html[False]  # by a service that names no model
-    assert title in html[True]
-    assert "<i>else" not in html[True]
+    naming(server, DATED, "<i>else", fingerprints=("fp_1", "fp_2", "fp_1"))
+    said = played(study)
+    summarize(study)
+    page = report(study).read_text()
+    assert "models that answered" in page
+    assert "<i>else" not in page
     assert sum("warning" in line and SERVED in line and line.endswith("<i>else") for line in said) == 4
     other, three, four, fingerprints = warned(study)
     for part in (f"asked for {SERVED}", "answered as <i>else (", "in 2 of 2 conditions"):
@@ -184,19 +159,3 @@ def test_who_becomes_strict_is_told_of_the_replies_that_are_there(
         played(study)
     with pytest.raises(JournalError, match=f"{OTHER}, .*strict_model .*{SERVED}"):
         played(make(study_factory, server, strict=True))
-
-
-def test_an_older_journal_is_gone_on_from(study: Study, server: StandInService) -> None:
-    breaking_off(server)
-    with pytest.raises(EngineError):
-        played(study)
-    journal = paths.journal(first_record(study))
-    lines = [parse_line(line) for line in journal.read_bytes().splitlines(keepends=True)]
-    later = ("served_model", "system_fingerprint")
-    journal.write_bytes(
-        b"".join(checked_line({k: v for k, v in (line or {}).items() if k not in later}) for line in lines)
-    )
-    assert "served_model" not in journal.read_text()
-    assert len(journaled(journal)) == len(lines) - 1 > 0
-    naming(server, SERVED)
-    assert f"going on from the journal: {len(lines) - 1} replies" in played(study)

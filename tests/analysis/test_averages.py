@@ -5,44 +5,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from parley import paths
-from parley.analysis import summarize as module
 from parley.analysis.stats import wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
-from parley.games.evidence import GameColumns, Measure
-from parley.games.registry import GAMES
-from parley.games.stag_hunt.game import StagHuntGame
-from parley.play.record import read_summary, read_trace
-from support.hunting import HUNTERS, hunt
+from parley.games.evidence import Measure
+from parley.play.record import read_summary
 from support.measured import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
 Series = Mapping[str, Sequence[tuple[int, float]]]
-AXES = ["model", "n", "b", "prompt"]
 COLUMNS = {
     "rounds": ["measure", "round", "simulations", "playing", "mean", "low", "high"],
     "thresholds": ["share", "threshold", "simulations", "mean", "low", "high"],
     "players": ["quantity", "player", "simulations", "mean", "low", "high"],
 }
-
-
-def test_rounds_have_the_means_of_the_traces(study_factory: StudyFactory) -> None:
-    grid = {"model": ["majority", "random"], "n": 4}
-    study = played(measured(study_factory(grid, seeds=3, parameters={"max_rounds": 3})))
-    table = read_table("small", "rounds")
-    assert list(table.columns) == [*AXES, *COLUMNS["rounds"]]
-    assert set(table["measure"]) == {"agreed", "stopping"}  # in no trace: unheard; not declared: undeclared
-    for condition in study.conditions:
-        records = [s.record("small") for s in study.simulations() if s.condition is condition]
-        shares = [entry["honest_share"] for record in records for entry in read_trace(record) if entry["round"] == 2]
-        here = table[(table["model"] == condition.axes["model"]) & (table["measure"] == "agreed")]
-        (row,) = here[here["round"] == 2].to_dict("records")
-        assert (row["simulations"], row["mean"]) == (len(shares), pytest.approx(sum(shares) / len(shares)))
-        limits = wilson_of_mean(row["mean"], len(shares))
-        assert (row["low"], row["high"]) == pytest.approx(tuple(map(float, limits)))
 
 
 def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_factory: StudyFactory) -> None:
@@ -82,46 +59,7 @@ def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_
         assert here["low"].to_list() == pytest.approx(expected)
 
 
-def test_the_measures_that_a_finished_game_keeps_are_declared() -> None:
-    carried = {m.name for game in GAMES.values() for m in game.evidence.measures if m.carried}
-    # Values and answers stay. Who changes an answer in a round, or what a round earns, does not.
-    assert carried == {"agreement", "accuracy", "participation", "confidence"}
-
-
-def test_a_game_that_measures_nothing_has_empty_tables_and_reads_no_trace(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Plain(MeasuredEvidence):
-        measures = ()
-        columns = GameColumns()
-
-    def refuse(path: object) -> None:
-        raise AssertionError("a trace was read")
-
-    monkeypatch.setattr(module, "read_trace", refuse)
-    played(measured(study_factory(seeds=2), Plain()))
-    for suffix, read in ((".parquet", pd.read_parquet), (".csv", pd.read_csv)):
-        for name, columns in COLUMNS.items():
-            table = read(paths.table("small", name, suffix))
-            assert (list(table.columns), len(table)) == ([*AXES, *columns], 0), name
-        assert len(read(paths.table("small", "turns", suffix))) == 0
-
-
 # By threshold
-
-
-def test_shares_of_archetypes_move_with_the_threshold(study_factory: StudyFactory) -> None:
-    played(study_factory(HUNTERS, game="stag_hunt", seeds=3, parameters={"rounds": 3}))
-    table = read_table("small", "thresholds")
-    assert list(table.columns) == [*AXES, *COLUMNS["thresholds"]]
-    assert set(table["b"]) == {1}  # nobody is betrayed without a betrayer
-    assert len(table) == 2 * 3 * 11
-    row = table[(table["model"] == "grim_trigger") & (table["share"] == "defection_prone")].iloc[0]
-    assert (row["threshold"], row["simulations"], row["mean"]) == (0.5, 3, 1.0)
-    assert (row["low"], row["high"]) == pytest.approx(wilson_interval(3, 3))
-    loyal = table[(table["model"] == "always_stag") & (table["share"] == "cooperation_persistent")]
-    assert set(loyal["mean"]) == {1.0}
-    assert loyal["threshold"].to_list() == pytest.approx([0.5 + 0.05 * step for step in range(11)])
 
 
 class ParityEvidence(MeasuredEvidence):
@@ -170,21 +108,6 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
 
 
 # By what plays the agents
-
-
-def test_shares_of_agents_are_those_of_the_whole_simulation_taken_apart() -> None:
-    # agent_2 betrays in round 1. Then agent_1 hunts three stags, agent_3 none, agent_4 one, agent_5 does nothing.
-    of = hunt("hbhhh", "shsss", "sshs-", "sshh-", "sshh-").of
-    found = StagHuntGame.evidence.of_agents(of)
-    assert {agent: [kind for kind, share in shares.items() if share] for agent, shares in found.items()} == {
-        "agent_1": ["kept_hunting", "cooperation_persistent"],
-        "agent_3": ["hare_for_good", "defection_prone"],
-        "agent_4": ["unclassified"],
-        "agent_5": ["unclassified"],
-    }
-    for name in ("kept_hunting", "cooperation_persistent", "defection_prone", "unclassified"):
-        assert of[name] == sum(shares[name] for shares in found.values()) / 4
-    assert StagHuntGame.evidence.of_agents(hunt("hh", "ss").of) == {}
 
 
 def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFactory) -> None:

@@ -13,15 +13,13 @@ import scipy.stats
 from parley.analysis.endings import (
     ANY,
     ending_table,
-    incidences,
     log_rank,
     median_interval,
     paired_log_rank,
-    resampled_medians,
     times_table,
     ways_to_end,
 )
-from parley.analysis.stats import censored_median, wilson_interval
+from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 
@@ -90,28 +88,6 @@ def made(random: np.random.Generator, n: int) -> tuple[Any, Any]:
     return np.minimum(time, deadline), np.where(time <= deadline, way, 0)
 
 
-def test_the_interval_is_as_wide_as_the_bootstrap_says() -> None:
-    random = np.random.default_rng(3)
-    time, way = made(random, 400)
-    first = incidences(time, way, 2)[0]
-    again = []
-    for _ in range(400):
-        chosen = random.integers(0, 400, 400)
-        curve = incidences(time[chosen], way[chosen], 2)[0]
-        again.append(curve.share[np.searchsorted(curve.times, 6)])
-    at = int(np.searchsorted(first.times, 6))
-    assert (first.high - first.low)[at] == pytest.approx(2 * 1.96 * np.std(again), rel=0.1)
-
-
-def test_limits_hold_where_nobody_is_left_or_nothing_happened() -> None:
-    # The standard error is not defined where all that are left end: those at risk are the size.
-    [curve] = incidences([1, 2, 3, 3], [1, 0, 1, 1], 1)
-    assert curve.share.tolist() == pytest.approx([0.25, 0.25, 1])
-    assert (curve.low[-1], curve.high[-1]) == pytest.approx(wilson_interval(2, 2))
-    [never] = incidences([5, 5, 5], [0, 0, 0], 1)
-    assert (never.share[0], never.low[0], never.high[0]) == pytest.approx((0, *wilson_interval(0, 3)))
-
-
 def test_what_a_condition_or_a_game_cannot_have_has_no_rows() -> None:
     table = ending_table(rows("2v 8-", "3v 3i"), ["n"], ConsensusGame, {(0,): frozenset({INVALID})})
     assert set(table[table["n"] == 0]["ending"]) == {VALID, ANY}
@@ -119,8 +95,6 @@ def test_what_a_condition_or_a_game_cannot_have_has_no_rows() -> None:
     never = rows("8- 8- 8-", "8- 8- 8-")  # games that always last their time
     assert ways_to_end(never, ConsensusGame) == []
     assert ending_table(never, ["n"], StagHuntGame).empty
-    assert times_table(never, ["n"], StagHuntGame).empty
-    assert "incidence" in ending_table(never.iloc[:0], ["n"], ConsensusGame)
 
 
 # Medians
@@ -133,15 +107,6 @@ def test_the_interval_of_the_median_by_hand() -> None:
     low, high = median_interval([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], [True] * 8 + [False] * 2)
     assert (low, math.isnan(high)) == (2, True)
     assert np.isnan([median_interval([8] * 9, [False] * 9), median_interval([], [])]).all()
-
-
-def test_resampled_medians_with_equal_weights_are_the_median_or_infinite() -> None:
-    for seed in range(5):
-        time, way = made(np.random.default_rng(seed), 51)
-        [median] = resampled_medians(time.astype(float), way > 0, np.ones((1, 51)))
-        assert median == censored_median(time.tolist(), (way > 0).tolist()), seed
-    assert resampled_medians(np.array([3.0, 9, 9]), np.array([True, False, False]), np.ones((1, 3))) == [np.inf]
-    assert resampled_medians(np.array([9.0]), np.array([False]), np.ones((2, 1))).tolist() == [np.inf, np.inf]
 
 
 # Conditions that differ in one axis
@@ -202,19 +167,6 @@ def test_a_half_of_the_time_is_found() -> None:
     assert row["ratio_high"] <= 0.5
     assert row["high"] < 0
     assert row["p"] < 1e-6
-
-
-def test_other_seeds_are_no_pairs_and_say_less() -> None:
-    games = [" ".join(f"{round_}v" for round_ in range(start, start + 40)) for start in (10, 12)]
-    found = {}
-    for first in (0, 40):
-        second = rows(games[1], seeds=range(first, first + 40)).assign(n=1)
-        row = times(pd.concat([rows(games[0]), second]))[ANY]
-        found[row["test"], row["pairs"]] = row["high"] - row["low"]
-    assert list(found) == [("paired log-rank", 40), ("log-rank", 0)]
-    paired, apart = found.values()
-    assert paired == 0  # each game takes two rounds more
-    assert apart > 5
 
 
 def test_a_way_to_end_is_compared_among_those_that_ended_so() -> None:

@@ -11,8 +11,8 @@ from parley.analysis.margins import CLUSTERED, STRATIFIED, margin_table
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import PaperRate
-from support.alike import AXES, PAPER, VALID, condition, paper
-from support.measured import MeasuredGame, played
+from support.alike import AXES, VALID, condition
+from support.measured import played
 from support.studies import StudyFactory
 
 
@@ -46,16 +46,6 @@ def test_a_rate_is_the_mean_of_the_rates_of_conditions_by_hand() -> None:
     assert (q["pairs"], q["only_from"], q["only_value"], q["test"]) == (15, 7, 1, CLUSTERED)
 
 
-def test_each_value_is_compared_with_the_first_in_the_combinations_that_have_both() -> None:
-    table = margins(
-        condition("yyyyy", n=4), condition("yynnn", n=8), condition("nnnnn", n=16),
-        condition("nnnnn", n=4, prompt="q"), condition("nnnnn", n=8, prompt="q"),
-    )  # fmt: skip
-    assert along(table, "n", 4, 8, 16, columns="rate left_out") == [[0.5, 0.2, 0], [0, 0, 0]]
-    compared = along(table, "n", 8, 16, columns="rate_from rate_value difference conditions")
-    assert compared == [[0.5, 1], [0.2, 0], [-0.3, -1], [2, 1]]  # q has no n=16
-
-
 def test_a_difference_is_of_the_seeds_that_both_have() -> None:
     table = margins(condition("yyyyn" + "n" * 45), condition("yynnn", n=8))
     row, four = of(table, "n", 8), of(table, "n", 4)
@@ -82,19 +72,6 @@ def test_along_b_honest_agents_are_alike_as_in_figures() -> None:
     assert list(table[(table["axis"] == "n") & (table["what"] == VALID)]["value"]) == ["4", "8"]
 
 
-def test_along_b_games_without_byzantine_agents_stand_beside_each_adversary() -> None:
-    table = margins(
-        condition("yyyyn", n=5, byzantine="none"),
-        condition("yynnn", n=5, b=1, byzantine="random"),
-        condition("ynnnn", n=5, b=1, byzantine="silent"),
-        axes=[*AXES, "byzantine"],
-    )
-    assert along(table, "b", 0, 1, columns="rate conditions simulations") == [[0.8, 0.3], [1, 2], [5, 10]]
-    assert (of(table, "b", 1)["pairs"], of(table, "b", 1)["difference"]) == (10, -0.5)
-    assert along(table, "byzantine", "random", "silent", columns="rate") == [[0.4, 0.2]]
-    assert "none" not in set(table["value"])
-
-
 def test_values_that_share_no_combination_are_compared_with_what_links_them_or_not_at_all() -> None:
     table = margins(condition("yyyyy", n=4), condition("yynnn", n=8, prompt="q"))
     assert list(table["axis"].unique()) == [""]
@@ -114,15 +91,6 @@ def test_an_outcome_that_cannot_be_leaves_its_conditions_out() -> None:
     assert [len(table[(table["axis"] == "n") & (table["what"] == what)]) for what in (VALID, "no_consensus")] == [0, 2]
     empty = pd.DataFrame(columns=[*AXES, "seed", "outcome"])
     assert margin_table(empty, AXES, ConsensusGame).empty
-
-
-def test_indicators_have_margins_among_the_simulations_that_have_an_answer() -> None:
-    answers = [True, False, None, True, True, False, True]
-    rows = [{"n": n, "seed": s, "outcome": VALID, "unanimous": a} for n in (4, 8) for s, a in enumerate(answers)]
-    table = margin_table(pd.DataFrame(rows), ["n"], MeasuredGame)
-    row = of(table, "n", 8, "unanimous")
-    assert (row["kind"], row["rate"], row["simulations"], row["pairs"]) == ("indicator", round(4 / 6, 12), 6, 6)
-    assert "unanswered" not in set(table["what"])  # which no simulation has
 
 
 def test_without_shared_seeds_the_test_is_cochran_mantel_haenszel() -> None:
@@ -158,31 +126,6 @@ def test_the_papers_rates_stand_beside_those_of_the_same_conditions() -> None:
     assert (row["rate"], row["paper"], row["source"], row["conditions"]) == (0.4, 0.674, "section 4.1", 2)
     assert of(table, "")["paper"] == 0.5
     assert table["paper"].notna().sum() == 2
-
-
-@pytest.mark.slow
-def test_what_section_4_1_says_is_found() -> None:
-    """Studies with the paper's rates: means are theirs, and 95% of the intervals hold them."""
-    where = [{"b": 0}, {"b": 0, "model": "14b"}, {"b": 0, "model": "8b"}, {"b": 0, "n": 4}, {"b": 0, "n": 16}]
-    mean, studies = float(np.mean(list(PAPER.values()))), 16
-    truths = {
-        ("", "b=0"): mean, ("", "b=0, model=14b"): 0.6725, ("", "b=0, model=8b"): 0.158,
-        ("", "b=0, n=4"): mean + 0.05, ("", "b=0, n=16"): mean - 0.05,
-        ("model", "8b"): 0.158, ("prompt", "none"): 0.476, ("n", "16"): 0.36525, ("b", "3"): 0.591 - 0.36,
-    }  # fmt: skip
-    changes = {("model", "8b"): 0.158 - 0.6725, ("prompt", "none"): 0.1215, ("n", "16"): -0.1, ("b", "3"): -0.36}
-    named = [PaperRate(what=VALID, where=each, rate=0) for each in where]
-    inside, found = 0, []
-    for seed in range(studies):
-        table = margin_table(paper(np.random.default_rng(seed)), AXES, ConsensusGame, paper=named)
-        table = table[table["what"] == VALID].set_index(["axis", "value"])
-        found.append([table.loc[key, "rate"] for key in truths])
-        for prefix, values in (("", truths), ("difference_", changes)):
-            limits = [table.loc[key, [f"{prefix}low", f"{prefix}high"]] for key in values]
-            inside += sum(low <= truth <= high for (low, high), truth in zip(limits, values.values(), strict=True))
-    assert np.mean(found, axis=0) == pytest.approx(list(truths.values()), abs=0.05)
-    # Three standard deviations of a study's share of its 13 intervals, which go together.
-    assert 0.89 < inside / (studies * (len(truths) + len(changes))) < 0.995
 
 
 @pytest.mark.slow

@@ -1,12 +1,9 @@
 """The table `noise`: how much a condition differs from itself."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-import parley
 from parley.analysis.noise import band, noise_table, spread_of
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
@@ -63,12 +60,3 @@ def test_tables_show_the_first_repeat_and_noise_all(study_factory: StudyFactory)
     written = read_table("again", "noise")
     assert set(written["pairs"]) == {6}
     assert written["spread"].max() > 0
-    results = parley.load("again.yaml").results()
-    assert (len(results.simulations), len(results.table("noise"))) == (6, len(written))
-    Path("results/again/tables/simulations.parquet").unlink()
-    for stamp in Path("results/again/tables").glob("plan-*"):
-        stamp.unlink()
-    from_records = parley.load("again.yaml").results()
-    assert "made from the records" in repr(from_records)
-    pd.testing.assert_frame_equal(from_records.table("noise"), written)
-    assert len(from_records.simulations) == 6

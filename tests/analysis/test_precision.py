@@ -52,20 +52,6 @@ def test_certain_conditions_stop_first(study_factory: StudyFactory) -> None:
     assert precision(study).unplayed == 1
 
 
-def test_what_is_played_again_gets_the_seeds_of_the_first_time(study_factory: StudyFactory) -> None:
-    study = study_factory({"model": "majority"}, seeds=GROWING, repeats=2)
-    first, again = study.conditions
-    assert numbers(play(study, again)) == [4, 4]  # it decides nothing
-    found = play(study, first)
-    assert found.may_grow
-    study = grown(study, found)
-    first, again = study.conditions
-    found = play(study, first)
-    assert (numbers(found), found.narrow, found.unplayed, found.may_grow) == ([8, 8], 1, 1, False)
-    found = play(study, again)
-    assert (found.narrow, found.unplayed) == (2, 0)
-
-
 def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFactory) -> None:
     seeds = GROWING | {"until": {"outcome": "valid_consensus", "width": 0.1}}
     study = study_factory({"model": "majority"}, seeds=seeds)
@@ -74,9 +60,6 @@ def test_what_is_never_precise_enough_stops_at_its_most(study_factory: StudyFact
         found = play(study)
         study = grown(study, found)
     assert (found.exhausted, found.may_grow) == (1, False)
-    assert "1 with all their seeds" in found.line(study)
-    last = precision(study_factory({"model": "stubborn"}, seeds=GROWING | {"to": 4}))
-    assert (last.unplayed, last.may_grow) == (1, False)
 
 
 def test_a_width_that_cannot_be_reached_is_said_with_the_number(study_factory: StudyFactory) -> None:

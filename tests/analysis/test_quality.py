@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 from parley.analysis.quality import quality_table
-from parley.analysis.simulations import simulation_row
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from support.studies import StudyFactory
 
@@ -39,13 +37,6 @@ def line(*points: tuple[float, float]) -> dict[str, Any]:
     assert quality_table(rows, ["n"], StagHuntGame).empty  # which has no initial value
     table = quality_table(rows, ["n"], ConsensusGame)
     return table.iloc[0].to_dict() if len(table) else {}
-
-
-def test_the_line_by_hand() -> None:
-    # Means 2 and 3; sums of squares 2 and of products 2, so slope 1; two residuals of 1/1000 about y = x + 1.
-    row = line((1, 2), (2, 3), (3, 4), (2, 3 + 1e-3), (2, 3 - 1e-3))
-    assert (row["simulations"], row["slope"], row["bias"]) == (5, pytest.approx(1), pytest.approx(1))
-    assert row["residual"] == pytest.approx(1e-3 * math.sqrt(2 / 3))
 
 
 def test_the_line_by_other_means() -> None:
@@ -112,14 +103,3 @@ def test_rules_of_known_quality(study_factory: StudyFactory) -> None:
     pulled = quality.loc[("Highest", 1)]
     assert pulled[["slope", "intercept"]].tolist() == pytest.approx([0, 50])
     assert math.isnan(pulled["slope_low"])
-    quantities = read_table("small", "quantities").set_index(["model", "b", "quantity"])["mean"]
-    assert quantities["Average", 0, "distance_to_mean"] < 0.45
-    assert quantities["Middle", 0, "distance_to_median"] == 0
-    assert quantities["Highest", 0, "value_position"] == 1
-    assert quantities["First", 0, "value_position"] == pytest.approx(0.5, abs=0.22)
-    assert "value_shift" in set(read_table("small", "contrasts")["what"])
-    # They are not in the records, and old records have them.
-    simulation = next(study.simulations())
-    summary = read_summary(simulation.record("small"))
-    assert "value_shift" not in summary.outcome["metrics"]
-    assert simulation_row(simulation, summary)["value_position"] is not None

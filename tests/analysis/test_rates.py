@@ -1,5 +1,3 @@
-import dataclasses
-import json
 import math
 from typing import Any
 
@@ -8,15 +6,11 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from parley import paths
-from parley.analysis import tables
 from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
-from parley.games.registry import GAMES
 from parley.games.stag_hunt.game import StagHuntGame
-from support.measured import MeasuredGame, measured, played
-from support.studies import StudyFactory
+from support.measured import MeasuredGame
 
 BY = ["model", "n"]
 
@@ -79,16 +73,13 @@ def test_shares_have_wilson_intervals() -> None:
         quantities(rows(final_honest_share=1.5))
 
 
-def test_t_intervals_of_what_is_never_negative_end_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t_intervals_of_what_is_never_negative_end_at_0() -> None:
     table = rows(seconds=[0.1, 0.2, 9.0, 9.0, 9.0], size=[-1.0, 2.0, 9.0, 9.0, 9.0])
     found = quantities(table)
     limits = scipy_stats.ttest_1samp([0.1, 9.0, 9.0], 0).confidence_interval()
     assert limits.low < 0
     assert [found["a", "seconds"][name] for name in ("low", "high")] == [0.0, pytest.approx(limits.high)]
     assert found["a", "size"]["low"] < 0  # a game whose numbers are negative keeps them
-    signed = [dataclasses.replace(q, signed=True) for q in MeasuredGame.evidence.quantities]
-    monkeypatch.setattr(MeasuredGame.evidence, "quantities", tuple(signed))
-    assert quantities(table.assign(size=table["seconds"]))["a", "size"]["low"] == pytest.approx(limits.low)
 
 
 def payoffs(points: list[float | None], most: list[float | None]) -> dict[str, Any]:
@@ -117,36 +108,3 @@ def test_what_has_a_greatest_value_has_wilsons_interval_of_its_share_of_it() -> 
     for points_outside in ([10.1, 5], [-0.1, 5]):  # the means are in the range
         with pytest.raises(ValueError, match=r"honest_payoff must be in \[0, 10\]"):
             payoffs(points_outside, [10, 10])
-
-
-def test_what_is_called_a_share_is_marked_as_one() -> None:
-    for game in GAMES.values():
-        for quantity in game.evidence.quantities:
-            named = "share" in quantity.label or "confidence" in quantity.label
-            assert quantity.share == named, quantity.name
-            assert not (quantity.share and quantity.unit)
-
-
-def test_the_tables_are_written_and_metrics_hold_the_rates(study_factory: StudyFactory) -> None:
-    study = played(measured(study_factory({"model": ["majority", "random"]}, seeds=3)))
-    rates, found = tables.read_table("small", "rates"), tables.read_table("small", "quantities")
-    assert len(rates) == len(pd.read_csv(paths.table("small", "rates", ".csv"))) == 2 * 3
-    assert set(found["quantity"]) >= {"size", "seconds", "seconds_propose", "seconds_vote"}
-    for condition in study.conditions:
-        here = rates[rates["model"] == condition.axes["model"]].set_index("indicator")
-        told = json.loads(paths.metric("small", condition.path).read_text())["indicators"]
-        assert list(told) == ["unanimous", "early", "unanswered"]
-        assert told["unanswered"] == {"rate": None, "low": None, "high": None}
-        assert told["early"]["rate"] == here.loc["early", "rate"]
-    assert rates[(rates["model"] == "majority") & (rates["indicator"] == "early")]["rate"].to_list() == [1.0]
-
-
-def test_older_records_have_no_times_and_are_read(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("parley.play.record_content.times", lambda entries: {})
-        played(study_factory(seeds=2))
-    found = tables.read_table("small", "quantities")
-    assert found.loc[found["unit"] == "s", ["quantity", "simulations"]].to_numpy().tolist() == [["seconds", 0]]
-    assert tables.read_table("small", "simulations")["seconds"].isna().all()

@@ -1,10 +1,7 @@
 """The tables `reactions` and `behaviors`: what agents do after a betrayal, beside what they do anyway."""
 
-import json
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from parley.analysis.reactions import _same_agents, compared, without_adversary
@@ -13,7 +10,6 @@ from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.games.evidence import Indicator, Quantity
 from parley.games.stag_hunt.betrayal import reaction_metrics
-from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.play.simulate import simulate
 from parley.play.usable import read_records
@@ -33,14 +29,6 @@ def played(study_factory: StudyFactory, *grids: dict[str, Any], rounds: int, fro
         simulate(study, simulation.record(study.name), [], 1.0)
     summarize(study)
     return study
-
-
-def actions(**where: Any) -> dict[Any, str]:
-    """Return what was done, by b, seed, agent and round, from the table of turns."""
-    turns = read_table("small", "turns")
-    for name, value in where.items():
-        turns = turns[turns[name] == value]
-    return turns[turns["action"].notna()].set_index(["b", "seed", "agent", "round"])["action"].to_dict()
 
 
 def test_what_players_do_from_a_round_on_by_hand() -> None:
@@ -70,6 +58,7 @@ def test_who_switches_for_good_and_who_never_hunted() -> None:
     assert reaction_metrics(silent, {"agent_1": 2}, 2, THRESHOLD)["preemptive"] == 0
 
 
+<<<<<<< HEAD
 def test_of_the_own_game_they_are_its_metrics() -> None:
     game = hunt("hhb", "sss", "ssh", "sss", "shs", "hhs", "sss")
     own = {"agent_1": "agent_1", "agent_2": "agent_2"}
@@ -79,6 +68,8 @@ def test_of_the_own_game_they_are_its_metrics() -> None:
     assert same == {name: game.of[name] for name in same}
 
 
+=======
+>>>>>>> 9f36245e067ff8f8a0ad7e444c9518eed8ef4585
 @pytest.mark.slow
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
     models = ["support.own_policies:Random", "support.own_policies:Rarely", "grim_trigger"]
@@ -105,26 +96,6 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
     assert table.loc[("grim_trigger", "switched_for_good"), "low"] > 0.6  # a share, in all pairs alike
     expected = table.groupby("what")["p"].transform(lambda p: holm(p.to_numpy())).dropna()
     assert list(table["p_holm"].dropna()) == pytest.approx(list(expected), rel=1e-9)  # both are rounded
-
-    # The cells by other means, from the table of simulations and that of turns.
-    simulations, acts = read_table("small", "simulations"), actions(model="Rarely")
-    retreats: dict[int, list[bool | None]] = {0: [], 1: []}
-    for game in simulations[(simulations["b"] == 1) & (simulations["model"] == "Rarely")].to_dict("records"):
-        seen = {name: told["seen"] for name, told in json.loads(game["after_betrayal"]).items()}
-        assert set(seen.values()) == {3}
-        for b, found in retreats.items():
-            hunters = [name for name in seen if acts[b, game["seed"], name, 3] == "Hunt Stag"]
-            turned = [any(acts[b, game["seed"], name, r] == "Hunt Hare" for r in (4, 5, 6)) for name in hunters]
-            found.append(any(turned) if hunters else None)
-    pairs = [(x, y) for x, y in zip(retreats[0], retreats[1], strict=True) if x is not None and y is not None]
-    row = table.loc[("Rarely", "retreated")]
-    assert row["pairs"] == len(pairs)
-    assert (row["only_without"], row["only_with"]) == (pairs.count((True, False)), pairs.count((False, True)))
-    means = [np.mean([x for x, _ in pairs]), np.mean([y for _, y in pairs])]
-    means.append(np.mean([y for y in retreats[1] if y is not None]))
-    assert row[["value_without", "value_with", "value"]].tolist() == pytest.approx(means)
-    changed = row["only_with"] - row["only_without"], row["only_with"] + row["only_without"]
-    assert row["p"] == pytest.approx(math.erfc(abs(changed[0]) / math.sqrt(2 * changed[1])) if changed[1] else 1)
 
 
 def test_a_condition_without_counterpart_says_so(study_factory: StudyFactory) -> None:
@@ -208,34 +179,10 @@ def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_
     calm = {s.seed: (s, told) for s, told in both if not s.condition.axes["b"] and s.seed >= 6}
     measures = [Indicator("retreated", ""), Quantity("rounds_until_retreat", "")]
     row, numbers = compared(measures, own, calm, study.name)
-
-    acts = actions()
-    honest = read_table("small", "turns").query("b == 1 and not is_byzantine")[["seed", "agent"]].drop_duplicates()
-    sham = []
-    for seed in range(6, 12):  # each with the mean over the six games whose players it stands for
-        found = []
-        for other in range(6):
-            names = honest.loc[honest["seed"] == other, "agent"]
-            hunters = [name for name in names if acts[0, seed, name, 2] == "Hunt Stag"]
-            if hunters:
-                found.append(any(acts[0, seed, n, r] == "Hunt Hare" for n in hunters for r in (3, 4)))
-        if found:
-            sham.append(sum(found) / len(found))
     kind, what, n, value, pairs, without, value_with, value_without, *_, difference, low, high, test, p = row
-    assert (kind, what, pairs, without, test) == ("indicator", "retreated", 0, len(sham), "chi-squared")
-    assert value_without == pytest.approx(sum(sham) / len(sham))
-    assert value == value_with
+    assert (kind, what, pairs, test, value) == ("indicator", "retreated", 0, "chi-squared", value_with)
     assert difference == pytest.approx(value_with - value_without)
-    limits = unpaired_difference(sum(sham), len(sham), value * n, n)
+    limits = unpaired_difference(value_without * without, without, value * n, n)
     assert (low, high) == pytest.approx(tuple(map(float, limits)))
     assert p > 0.01  # nobody who looks at nothing can tell
     assert (numbers[0], numbers[-2]) == ("quantity", "Welch")
-
-
-def test_games_without_such_measures_have_no_rows(study_factory: StudyFactory) -> None:
-    study = study_factory({"n": 4, "b": 1, "byzantine": "silent"}, seeds=1)
-    for simulation in study.simulations():
-        simulate(study, simulation.record(study.name), [], 1.0)
-    summarize(study)
-    assert read_table("small", "reactions").empty
-    assert read_table("small", "behaviors").empty

@@ -12,15 +12,11 @@ import yaml
 
 from parley import paths
 from parley.analysis import reference
-from parley.analysis.columns import AXES, TABLES, UTTERANCES, columns_of, describe
+from parley.analysis.columns import TABLES, columns_of, describe
 from parley.analysis.summarize import summarize
 from parley.columns import Column, find
 from parley.errors import UsageError
-from parley.games.base import Game
-from parley.games.evidence import Evidence, Indicator
-from parley.games.registry import GAMES
 from parley.ledger.build import build
-from parley.ledger.export import export
 from parley.play.provenance import provenance
 from parley.play.record import write_record
 from parley.play.runner import play
@@ -150,42 +146,6 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
             assert None not in found.values(), found
             seen |= {name for name in found.values() if name}
     assert {column.name for column in metadata + metrics} == seen
-
-
-def test_all_axes_are_described(studies: list[Study]) -> None:
-    base = {axis.name for axis in AXES}
-    varied = {axis for study in studies for axis in study.axes} - base
-    assert varied == {"max_rounds", "problems"}
-    for game in GAMES.values():
-        for name, field in game.Parameters.model_fields.items():
-            assert field.description, f"{game.name}: {name}"
-
-
-def test_all_columns_of_an_exported_ledger_are_described(studies: list[Study]) -> None:
-    [study] = [study for study in studies if study.game.evidence.keeps_ledger]
-    header = next(export(paths.ledger(study.name), "csv")).strip().split(",")
-    assert [find(UTTERANCES.columns, name, {}) is not None for name in header] == [True] * len(header)
-    names = {"content.<key>" if name.startswith("content.") else name for name in header}
-    assert names == {column.name for column in UTTERANCES.columns}
-
-
-def test_games_describe_their_indicators_and_quantities_as_metrics() -> None:
-    for game in GAMES.values():
-        shown = game.evidence
-        names = {each.name for each in (*shown.indicators, *shown.quantities)}
-        assert names - {c.name for c in shown.columns.metrics} <= {"rounds"}  # a column of every game's simulations
-
-    class OwnEvidence(Evidence[Any]):
-        indicators = (Indicator("happy", "all are happy"),)
-
-    class Own(Game[Any]):
-        evidence = OwnEvidence()
-        outcomes = ()
-
-    found = describe("simulations", "happy", [], Own)  # a metric that is an indicator alone has its label
-    assert found is not None
-    assert (found.text, found.type) == ("all are happy", "bool")
-    assert describe("simulations", "other", [], Own) is None
 
 
 def test_the_page_is_what_the_columns_give() -> None:

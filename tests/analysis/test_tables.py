@@ -13,8 +13,8 @@ import pytest
 
 from parley import paths
 from parley.analysis.conditions import condition_table, print_conditions
-from parley.analysis.metrics import condition_metrics, outcome_table, write_metrics
-from parley.analysis.simulations import engine_label, simulation_row
+from parley.analysis.metrics import outcome_table, write_metrics
+from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import wilson_interval
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import csv_text, read_table, write_table
@@ -24,8 +24,7 @@ from parley.play.record import read_summary, write_record
 from parley.play.runner import play
 from parley.play.usable import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.study import Study
-from support.forging import edit, make_former
-from support.hearing import heard
+from support.forging import edit
 from support.measured import measured
 from support.playing import ListPolicy, scripted_policies
 from support.studies import StudyFactory
@@ -95,19 +94,6 @@ def test_medians_are_censored_and_failures_are_shares_of_all_calls(by_hand: pd.D
     assert by_hand.loc[1, "refused"] == 1
 
 
-def test_the_printed_table_has_a_part_for_each_model(by_hand: pd.DataFrame) -> None:
-    table = pd.concat([by_hand, by_hand.assign(model="other")], ignore_index=True)
-    first, other = (part.splitlines() for part in print_conditions(table, ["model", "n"], ConsensusGame).split("\n\n"))
-    assert (first[0].split()[-1], other[0].split()[-1], first[1:]) == ("m", "other", other[1:])
-    _, header, four, eight = first
-    for word in ("simulations", "valid consensus", "invalid consensus", "no consensus", "median rounds"):
-        assert word in header
-    assert "50% [15, 85]" in four
-    assert "10.0%" in four
-    assert eight.split()[:2] == ["8", "3"]
-    assert " - " in eight  # no median
-
-
 def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFactory, by_hand: pd.DataFrame) -> None:
     study = measured(study_factory({"n": [4, 8]}))
     conditions = by_hand.assign(failed_reply_rate=[0.25, math.nan])
@@ -118,38 +104,19 @@ def test_metrics_and_outcomes_are_those_of_the_conditions(study_factory: StudyFa
     former = paths.metric("small", "model=majority/n=99/b=0/prompt=may_exist")
     former.parent.mkdir(parents=True)
     former.write_text("{}")
-    written = []
-    for _ in range(2):
-        write_metrics(study, conditions, rates)
-        written.append({path: path.read_bytes() for path in paths.metrics("small").rglob("*.json")})
-    assert written[0] == written[1]
-    assert former not in written[0]
+    write_metrics(study, conditions, rates)
+    assert not former.exists()
     first, second = metrics_of(study)
     assert list(first) == ["simulations", *OUTCOMES, "failed_reply_rate", "indicators"]
     assert (first["simulations"], first["failed_reply_rate"], second["failed_reply_rate"]) == (4, 0.25, None)
     assert first[VALID] == dict(zip(("rate", "low", "high"), (0.5, *wilson_interval(2, 4)), strict=True))
     assert first["indicators"]["unanimous"] == {"rate": 0.25, "low": 0.1, "high": 0.5}
     assert (first["indicators"]["early"], second["indicators"]["unanimous"]["rate"]) == (NO_RATE, 0.375)
-    assert "indicators" not in condition_metrics(conditions.iloc[0], ConsensusGame, rates.iloc[:0])
-
     table = outcome_table(study, conditions)
     assert table["outcome"].to_list() == OUTCOMES * 2
     assert table["count"].to_list() == [2, 1, 0, 1, 1, 0, 0, 2]
     row = table.iloc[0]
-    assert row["condition"] == "model=majority, n=4, b=0, prompt=may_exist"
     assert (row["simulations"], row["rate"], row["low"], row["high"]) == (4, 0.5, *wilson_interval(2, 4))
-
-
-def test_engines_that_differ_in_what_matters_have_other_labels() -> None:
-    assert engine_label({}) == engine_label({"engines": {}}) == "scripted"
-    base = {"engine": "vllm", "device": "cpu", "arguments": ["--seed", "1"]}
-    base |= {"versions": {"vllm": "0.1"}, "weights_sha256": {"m.safetensors": "aa"}}
-    other = {"versions": {"vllm": "0.2"}, "device": "H100", "arguments": [], "weights_sha256": {"m.safetensors": "bb"}}
-    changes: list[dict[str, Any]] = [{}, {"hostname": "other"}, *({name: value} for name, value in other.items())]
-    labels = [engine_label({"engines": {"m": {**base, **change}}}) for change in changes]
-    assert labels[0] == labels[1]
-    assert len(set(labels)) == 5
-    assert labels[0].startswith("vllm 0.1, cpu, ")
 
 
 # Files
@@ -181,65 +148,33 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
         read_table("small", "conditions")
     write_table(ROWS, study_factory(), "conditions")
     table = paths.table("small", "conditions", ".parquet")
-    whole = table.read_bytes()
-    for kept in (0, 10, -1):
-        table.write_bytes(whole[:kept])
-        with pytest.raises(RecordError, match=r"conditions\.parquet: .*parley summarize"):
-            read_table("small", "conditions")
+    table.write_bytes(table.read_bytes()[:-1])
+    with pytest.raises(RecordError, match=r"conditions\.parquet: .*parley summarize"):
+        read_table("small", "conditions")
 
 
 def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_factory: StudyFactory) -> None:
     write_all(study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 2}))  # a former configuration
     grid = {"n": [3, 4], "b": [0, 1], "byzantine": "random"}
     study = write_all(study_factory(grid, seeds=3, parameters={"max_rounds": 3}))
-    with heard() as said:
-        returned = summarize(study)
-    assert said == ["12 simulations in 4 conditions"]
+    returned = summarize(study)
     for name, count in (("simulations", 12), ("conditions", 4)):
         table, text = read_table("small", name), pd.read_csv(paths.table("small", name, ".csv"))
         assert len(table) == len(text) == count
         assert list(table) == list(text)
-        assert list(table)[:4] == study.axes == ["model", "n", "b", "prompt"]
     made = {path.name for path in paths.table("small", "x", "").parent.iterdir()}
     tables = {paths.table("small", name, s).name for name in paths.TABLES for s in (".csv", ".parquet")}
     assert made == {*tables, paths.stamp("small", "tables", study.plan).name}
-    assert len(read_table("small", "outcomes")) == 4 * len(OUTCOMES)
-    assert len(list(paths.metrics("small").rglob("*.json"))) == 4
-    pd.testing.assert_frame_equal(returned, read_table("small", "conditions"))
     counts = returned[[f"{name}_count" for name in OUTCOMES]].sum(axis=1)
     assert returned["simulations"].to_list() == counts.to_list() == [3] * 4
-    # A simulation is a row.
     for simulation in study.simulations():
         summary = read_summary(simulation.record("small"))
         row, outcome = simulation_row(simulation, summary), summary.outcome
         assert {name: row[name] for name in study.axes} == simulation.condition.axes
         assert (row["seed"], row["id"], row["digest"]) == (simulation.seed, simulation.id, summary.digest)
-        assert [row[name] for name in ("outcome", "detail", "diagnosis", "rounds")] == [
-            outcome[name] for name in ("name", "detail", "diagnosis", "rounds")
-        ]
-        metrics = {**outcome["metrics"], "honest_shares": json.dumps(outcome["metrics"]["honest_shares"])}
-        for name in ("consensus_value", "first_unanimity_round", "value_changes", "honest_shares"):
-            assert row[name] == metrics[name], name
+        assert (row["outcome"], row["rounds"]) == (outcome["name"], outcome["rounds"])
+        assert row["consensus_value"] == outcome["metrics"]["consensus_value"]
         assert row["calls"] == summary.telemetry["calls"]
-
-
-def test_agreement_and_timeouts_reach_the_tables(study_factory: StudyFactory) -> None:
-    grid = {"model": ["majority", "stubborn"], "vary": {"stop_threshold": [0.66, "2/3"]}}  # one axis of both kinds
-    table = summarize(write_all(study_factory(grid, seeds=2, parameters={"max_rounds": 3})))
-    columns = ["model", "valid_consensus_rate", "no_consensus_count", "median_rounds"]
-    expected = [["majority", 1.0, 0, 2]] * 2 + [["stubborn", 0.0, 2, None]] * 2
-    for found in (table, read_table("small", "conditions"), pd.read_csv(paths.table("small", "conditions", ".csv"))):
-        cells = found[columns].astype(object)
-        assert cells.where(cells.notna(), None).to_numpy().tolist() == expected
-
-
-def test_failed_replies_reach_the_table(study_factory: StudyFactory) -> None:
-    study = study_factory(seeds=2, parameters={"max_rounds": 1, "retries": 1})
-    write_all(study, agent_1=ListPolicy("no", finish_reason="length"))
-    (row,) = summarize(study).to_dict("records")
-    # Each of two games: two other agents with 2 calls each, agent_1 with 4 that fail.
-    assert (row["mean_calls"], row["failed_replies"], row["length"], row["invalid_json"]) == (8, 8, 8, 0)
-    assert row["failed_reply_rate"] == 0.5
 
 
 def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_apart(
@@ -271,31 +206,12 @@ def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(study_f
                 values = [row[f"{name}_{part}"] for part in ("count", "rate", "low", "high")]
                 assert set(pd.isna(values)) == {name in never[row["problems"]]}
             assert sum(row[f"{name}_count"] for name in every - never[row["problems"]]) == row["simulations"] == 3
-    assert not outcomes.isna().any().any()
     for condition, metrics in zip(study.conditions, metrics_of(study), strict=True):
         mine = outcomes[outcomes["problems"] == condition.axes["problems"]]
         assert set(mine["outcome"]) == every - never[condition.axes["problems"]]
         assert {name for name in every if metrics[name] == NO_RATE} == never[condition.axes["problems"]]
-    alike, header, arithmetic, policies = print_conditions(table, study.axes, study.game).splitlines()
-    assert "model solver" in alike
-    assert "model" not in header
-    assert all(outcome.label in header for outcome in study.game.outcomes)
-    for line, dashes in ((arithmetic, 1), (policies, 2)):
-        assert line.split()[:-1].count("-") == dashes  # the last one is median rounds
-    alone = print_conditions(table[table["problems"] == "policies"], study.axes, study.game)
-    assert "policies accepted" in alone
-    assert "unanimous" not in alone
-
-
-def test_what_a_simulation_ended_with_is_shown_whatever_the_game_says(
-    study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ConsensusGame, "possible_outcomes", classmethod(lambda *given: frozenset({NONE})))
-    study = study_factory({"model": ["majority", "stubborn"]}, seeds=4, parameters={"max_rounds": 2})
-    table = summarize(write_all(study))
-    assert table["valid_consensus_rate"].to_list() == pytest.approx([1.0, math.nan], nan_ok=True)
-    shown = read_table("small", "outcomes")[["model", "outcome", "count"]].to_numpy().tolist()
-    assert shown == [["majority", VALID, 4], ["majority", NONE, 0], ["stubborn", NONE, 4]]
+    _, _, arithmetic, policies = print_conditions(table, study.axes, study.game).splitlines()
+    assert [line.split()[:-1].count("-") for line in (arithmetic, policies)] == [1, 2]  # the last is median rounds
 
 
 # Records that cannot be used are named
@@ -321,9 +237,6 @@ def refusal(study: Study) -> str:
 def test_missing_records_are_named_before_damaged_ones(study: Study) -> None:
     first, second, third = records(study)
     second.unlink()
-    message = refusal(study)
-    assert message.startswith(f"{second}: no such file")
-    assert message.endswith("parley report small.yaml --unfinished")
     first.write_bytes(b"")
     third.write_bytes(b"x")
     message = refusal(study)
@@ -334,7 +247,6 @@ def test_missing_records_are_named_before_damaged_ones(study: Study) -> None:
     for path in (first, second, third):
         path.unlink()
     message = refusal(study)  # of nothing played no record is named
-    assert "none of its 3 simulations" in message
     assert message.endswith("snakemake --cores all --config study=small.yaml")
 
 
@@ -438,11 +350,3 @@ def test_a_damaged_record_that_is_deleted_is_played_again_whatever_its_second_na
     summarize(study)
     assert other.exists()
     assert not paths.kept_record(other).exists()  # released
-
-
-def test_records_without_a_checksum_are_said_once(study: Study, caplog: pytest.LogCaptureFixture) -> None:
-    for path in records(study)[:2]:
-        make_former(path)
-    assert list(summarize(study)["simulations"]) == [3]
-    [line] = caplog.records
-    assert line.getMessage().startswith("2 records of an older version without a checksum")

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from parley import paths
 from parley.analysis import turns
-from parley.analysis.columns import columns_of
 from parley.analysis.summarize import summarize
 from parley.analysis.tables import read_table
 from parley.columns import Column
@@ -55,43 +53,11 @@ def test_each_agent_has_a_row_in_each_round_with_what_the_trace_has(
     assert players == {"honest": ["majority"], "byzantine": ["random", "silent"]}
     assert set(table[table["silent"]]["player"]) == {"silent"}
     assert table["silent"].equals(table["proposal"].isna())
-    assert table[["action", "answer", "points", "message"]].isna().all().all()
     # It is the same whatever the size of the pieces in which it is written.
     monkeypatch.setattr(turns, "_ROWS", 4)
     summarize(study)
     pd.testing.assert_frame_equal(read_table("small", "turns"), table)
     assert paths.table("small", "turns", ".csv").read_text() == text
-    metadata = pq.read_metadata(paths.table("small", "turns", ".parquet"))
-    sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    assert set(sizes[:-1]) == {4}
-    assert sum(sizes) == len(table)
-
-
-def test_the_stag_hunt_has_words_actions_and_points(study_factory: StudyFactory) -> None:
-    grid = {"model": "always_stag", "n": 3, "b": 1, "byzantine": "betray", "prompt": "plain"}
-    table = played(study_factory(grid, game="stag_hunt", seeds=1, parameters={"rounds": 2}))
-    assert len(table) == 6
-    assert set(table[table["is_byzantine"]]["action"]) == {"Hunt Hare"}
-    assert set(table[~table["is_byzantine"]]["action"]) == {"Hunt Stag"}
-    assert set(table["message"]) == {"stag"}
-    assert table["points"].notna().all()
-    assert table[["value", "vote", "answer"]].isna().all().all()
-
-
-def test_a_deliberation_has_answers_and_whether_they_are_right(study_factory: StudyFactory) -> None:
-    grid = {"model": {"name": "solver", "accuracy": 0.5}, "n": 4, "prompt": "improve"}
-    kinds = {"vary": {"problems": ["arithmetic", "policies"]}}
-    study = study_factory({**grid, **kinds}, game="deliberation", seeds=3, parameters={"turns": 1})
-    table = played(study)
-    numbers, policies = (table[table["problems"] == kind] for kind in ("arithmetic", "policies"))
-    assert set(numbers["correct"]) == {True, False}
-    assert policies["correct"].isna().all()
-    assert policies["answer"].str.startswith("[").all()
-    right = {s.id: read_summary(s.record("small")).outcome["metrics"]["right_answer"] for s in study.simulations()}
-    assert (numbers["correct"] == (numbers["answer"] == numbers["id"].map(right))).all()
-    assert set(table["turn"]) <= {0, 1}
-    assert not table["silent"].any()
-    assert table["message"].notna().all()
 
 
 def own(study: Study, rows: Any) -> Study:
@@ -114,21 +80,14 @@ def test_a_game_of_ones_own_adds_columns_whose_texts_are_cleaned(study_factory: 
         return [{"round": 1, "agent": agent, **said} for agent in trace[0]["values"]]
 
     plain = measured.played(study_factory(seeds=1))
-    study = own(plain, hostile)
-    summarize(study)
+    summarize(own(plain, hostile))
     table = read_table("small", "turns")
     cells = [set(table[name]) for name in ("message", "mood", "role")]
     assert cells == [{"=HYPERLINK(1) [31mred"}, {'{"calm": 1}'}, {"honest"}]
     with paths.table("small", "turns", ".csv").open() as file:
         assert {row["message"] for row in csv.DictReader(file)} == {"'=HYPERLINK(1) [31mred"}
-    assert [c.name for c in columns_of("turns", [], study.game)][-1] == "mood"
     # What is no row is told, and the table stays.
     before = paths.table("small", "turns", ".parquet").read_bytes()
-    for row, told in (
-        ({"round": 1}, "tells of no turns"),
-        ({"round": 1, "agent": "agent_99"}, "tells of no turns"),
-        ({"round": "first", "agent": "agent_1"}, "Could not convert"),
-    ):
-        with pytest.raises(RecordError, match=told):
-            summarize(own(plain, lambda outcome, trace, row=row: [row]))
-        assert paths.table("small", "turns", ".parquet").read_bytes() == before
+    with pytest.raises(RecordError, match="tells of no turns"):
+        summarize(own(plain, lambda outcome, trace: [{"round": 1, "agent": "agent_99"}]))
+    assert paths.table("small", "turns", ".parquet").read_bytes() == before

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 
 from benchmarks import coverage
 
@@ -35,18 +34,3 @@ def test_what_is_enumerated_is_what_the_page_says() -> None:
     }.items():
         assert page[name] == [f"{max(sizes):.1%}", f"{min(covered):.1%}", f"{np.mean(covered):.1%}"]
     assert min(covered) > 0.94  # 0.1 without an interval for pairs that are all equal
-
-
-def test_only_what_stands_between_the_marks_changes() -> None:
-    page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
-    assert coverage.rewrite(page, "x", "new") == "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n"
-
-
-def test_the_rounds_of_scripted_games_have_the_median_that_is_looked_for() -> None:
-    random = np.random.default_rng(2)
-    for hazard in coverage.HAZARDS:
-        time, ended = coverage.geometric(random, hazard, 100_000)
-        assert np.median(time) == coverage.median_of(hazard)
-        assert np.mean(ended) == pytest.approx(1 - (1 - hazard) ** coverage.DEADLINE, abs=0.01)
-    pairs = coverage.two(random, 0.2, 0.2, 20_000, paired=True)
-    assert 0.35 < np.corrcoef(pairs[0][0], pairs[1][0])[0, 1] < 0.6

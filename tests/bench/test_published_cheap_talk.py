@@ -64,8 +64,3 @@ def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
     assert all(line in page for line in lines if line.startswith("|"))
     assert "Which claims hold" in page  # what stands between the tables stays
     assert Path("results/published-games/beside-the-paper.png").stat().st_size > 10_000
-
-
-def test_a_page_without_a_place_for_a_table_is_named() -> None:
-    with pytest.raises(ValueError, match="has no place for the table: add the lines"):
-        published_cheap_talk._with_table("# A page\n", "claims", "| a |\n")

@@ -1,8 +1,7 @@
 """What the arms of a calibration ask, and what they read."""
 
 import itertools
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +15,7 @@ from parley.games.problems.sources import Arithmetic
 from parley.games.replies import FreeText, read_reply
 from parley.play.journal import Entry
 from parley.play.runner import Exchange
-from parley.policies import REPLY_FORMATS, Ask
+from parley.policies import REPLY_FORMATS
 
 PROBLEM = Problem("eighteen", "number", "What is nine times two?", "18")
 ARMS = all_arms(STYLES, REPLY_FORMATS)
@@ -50,14 +49,6 @@ def test_questions_are_those_whose_answer_every_game_can_say() -> None:
             source_of(text)
 
 
-def test_the_plain_arm_asks_the_question_and_nothing_else() -> None:
-    ask = Arm("plain").ask(PROBLEM, 3)
-    [message] = ask.messages
-    assert message["role"] == "user"
-    assert message["content"] == f"{PROBLEM.question}\n\nThink step by step, then end with: The answer is N."
-    assert (ask.agent, ask.phase, ask.reply_format) == ("question_3", "plain", "free")
-
-
 def test_deliberation_asks_what_its_game_asks_first() -> None:
     styles = {"deliberation_cot": (1, "Think step by step"), "deliberation_zero_shot": (0, "in one sentence")}
     for (game, (share, style)), form in itertools.product(styles.items(), REPLY_FORMATS):
@@ -70,44 +61,13 @@ def test_deliberation_asks_what_its_game_asks_first() -> None:
         assert style in ask.user, (game, form)
 
 
-def test_other_games_ask_the_question_in_the_form_of_their_first_reply() -> None:
-    begins = {
-        ("consensus", "json"): 'Respond with JSON only:\n{\n  "internal_strategy"',
-        ("consensus", "text"): "Reply in plain text.",
-        ("stag_hunt", "json"): 'Reply with JSON that has two keys: "reasoning"',
-        ("stag_hunt", "text"): "Reply in plain text.",
-    }
-    for game, form in itertools.product(("consensus", "stag_hunt"), REPLY_FORMATS):
-        ask = Arm(game, form).ask(PROBLEM, 0)  # type: ignore[arg-type]
-        question, told, rest = (text for text in ask.user.split("\n", 3) if text)
-        assert (question, ask.system) == (PROBLEM.question, "")
-        assert told.endswith("is your answer to this question.")
-        assert rest.startswith(begins.get((game, form), "Answer in your own words.")), (game, form)
-        assert bool(ask.follow_up) == (form == "two_steps")
-
-
-def test_all_arms_ask_at_one_temperature_and_have_names_of_their_own() -> None:
-    assert len({arm.name for arm in ARMS}) == len(ARMS) == 12
-    asks = [arm.ask(PROBLEM, 0) for arm in ARMS]
-    assert {ask.sampling.temperature for ask in asks} == {0.7}
-    assert [ask.reply_format for ask in asks] == [arm.reply_format or "free" for arm in ARMS]
-
-
-@dataclass(frozen=True)
-class _Changed(Arm):
-    """An arm that asks otherwise in one respect."""
-
-    change: tuple[str, Any] = ("user", "Well?")
-
-    def ask(self, problem: Problem, number: int) -> Ask:
-        return replace(super().ask(problem, number), **dict([self.change]))
-
-
-def test_the_digest_of_prompts_follows_from_each_part_of_an_ask() -> None:
-    before = prompts_digest(PROBLEM, ARMS)
+def test_the_digest_of_prompts_follows_from_each_part_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, ask = prompts_digest(PROBLEM, ARMS), Arm.ask
     assert prompts_digest(PROBLEM, ARMS) == before
-    for change in (("user", "Well?"), ("system", "You are."), ("follow_up", "And?"), ("reply_model", FreeText)):
-        assert prompts_digest(PROBLEM, [*ARMS[:-1], _Changed("stag_hunt", "two_steps", change)]) != before, change
+    for change in ({"user": "Well?"}, {"system": "You are."}, {"follow_up": "And?"}, {"reply_model": FreeText}):
+        with monkeypatch.context() as patch:
+            patch.setattr(Arm, "ask", lambda *given, change=change: replace(ask(*given), **change))
+            assert prompts_digest(PROBLEM, ARMS) != before, change
 
 
 def test_a_first_step_that_failed_has_no_answer() -> None:

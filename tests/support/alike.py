@@ -44,20 +44,3 @@ class Drawn:
     def rows(self) -> pd.DataFrame:
         """All simulations."""
         return pd.DataFrame(self._rows)
-
-
-# The rates of section 4.1 of "Can AI Agents Agree?", by model and prompt; what n changes, and each Byzantine agent.
-PAPER = {("14b", "may"): 0.591, ("14b", "none"): 0.754, ("8b", "may"): 0.118, ("8b", "none"): 0.198}
-BY_N = {4: 0.05, 8: 0.0, 16: -0.05}
-BY_B = -0.12
-
-
-def paper(random: np.random.Generator, seeds: int = 50, alike: float = 0.3) -> pd.DataFrame:
-    """Return simulations of the paper's two grids with its rates."""
-    drawn = Drawn(random, seeds, alike)
-    for (model, prompt), rate in PAPER.items():
-        for n, change in BY_N.items():
-            drawn.play(rate + change, model=model, n=n, prompt=prompt)
-    for b in (1, 2, 3, 4):
-        drawn.play(PAPER["14b", "may"] + BY_B * b, seeds // 2, model="14b", n=8 + b, b=b, prompt="may")
-    return drawn.rows

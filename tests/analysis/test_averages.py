@@ -78,6 +78,7 @@ def group(count: int, policy: str, role: str = "honest", **given: Any) -> dict[s
     return {"role": role, "count": count, "policy": {"name": policy, **given} if given else policy}
 
 
+@pytest.mark.slow
 def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_unit(
     study_factory: StudyFactory,
 ) -> None:
@@ -110,6 +111,7 @@ def test_n_counts_the_simulations_that_have_the_share_and_a_simulation_is_the_un
 # By what plays the agents
 
 
+@pytest.mark.slow
 def test_each_player_of_a_population_has_its_own_shares(study_factory: StudyFactory) -> None:
     groups = [group(2, "grim_trigger"), group(1, "always_stag"), group(1, "grim_trigger")]
     betrayer = group(1, "betray", "byzantine", from_round=2)

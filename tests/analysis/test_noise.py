@@ -46,6 +46,7 @@ def test_the_band_holds_the_placebo_in_95_percent_of_cases() -> None:
     assert 8 <= outside <= 34  # of 400: 20 expected, three standard deviations either way
 
 
+@pytest.mark.slow
 def test_tables_show_the_first_repeat_and_noise_all(study_factory: StudyFactory) -> None:
     parts = {}
     for name, more in (("once", {}), ("again", {"repeats": 2})):

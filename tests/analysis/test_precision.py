@@ -31,6 +31,7 @@ def numbers(found: Precision) -> list[int]:
     return list(found.numbers.values())
 
 
+@pytest.mark.slow
 def test_certain_conditions_stop_first(study_factory: StudyFactory) -> None:
     # A majority always agrees: 8 of 8 are 0.32 wide, 4 of 4 0.49. Half of the other one's seeds end one way.
     study = study_factory({"model": "majority"}, {"model": "stubborn"}, seeds=GROWING)
@@ -94,6 +95,7 @@ def test_anytime_by_hand_and_as_the_mixture_of_the_likelihood_ratio() -> None:
         assert limits[0] <= low < high <= limits[1]
 
 
+@pytest.mark.slow
 def test_anytime_holds_at_all_times_and_wilson_does_not() -> None:
     random = np.random.default_rng(3)
     missed = dict.fromkeys((anytime_interval, rule.wilson_interval), 0)

@@ -98,6 +98,7 @@ def dotted(found: dict[str, Any], before: str = "") -> Iterator[str]:
             yield before + key
 
 
+@pytest.mark.slow
 def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_described_is_there(
     studies: list[Study],
 ) -> None:

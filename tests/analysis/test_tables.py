@@ -194,6 +194,7 @@ def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_ap
 # Outcomes that a condition cannot have
 
 
+@pytest.mark.slow
 def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(study_factory: StudyFactory) -> None:
     grid = {"model": "solver", "prompt": "improve", "vary": {"problems": ["arithmetic", "policies"]}}
     study = write_all(study_factory(grid, game="deliberation", seeds=3))
@@ -307,6 +308,7 @@ def test_damaged_records_are_named_and_left_out_and_strictly_end_it(
     assert read_table("small", "manifest").to_numpy().tolist() == expected
 
 
+@pytest.mark.slow
 def test_each_condition_keeps_its_own_numbers_where_records_are_damaged(study_factory: StudyFactory) -> None:
     study = write_all(study_factory({"n": 4, "b": [0, 1, 2], "byzantine": "silent"}, seeds=2))
     bad = [records(study)[place] for place in (0, 1, 4)]  # the first of b=0, and all of b=1
@@ -320,6 +322,7 @@ def test_each_condition_keeps_its_own_numbers_where_records_are_damaged(study_fa
     assert set(records(usable_part(study))) == set(records(study)) - set(bad)
 
 
+@pytest.mark.slow
 def test_tables_are_made_anew_once_a_record_is_mended(study: Study) -> None:
     bad, stamp = records(study)[1], paths.stamp("small", "tables", study.plan)
     whole = bad.read_bytes()

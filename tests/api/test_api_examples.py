@@ -25,6 +25,7 @@ def public() -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{member}", value) for member, value in vars(found).items() if member[0] != "_")
 
 
+@pytest.mark.slow
 def test_an_example_of_each_is_there_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_demo(tmp_path)
     monkeypatch.chdir(tmp_path)

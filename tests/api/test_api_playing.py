@@ -23,6 +23,7 @@ def study(root: Path) -> parley.Study:
     return parley.load("demo", root)
 
 
+@pytest.mark.slow
 def test_games_are_played_and_replayed_inside_a_running_loop(root: Path, study: parley.Study) -> None:
     async def cell() -> list[parley.Played]:
         first = await study.play(model="stubborn", n=3, seed=1)

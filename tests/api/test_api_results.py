@@ -26,6 +26,7 @@ def remove(record: parley.Record) -> None:
 # Results
 
 
+@pytest.mark.slow
 def test_without_results_it_says_what_to_run(root: Path, tmp_path: Path) -> None:
     write_study(tmp_path)
     told = f"no results yet in {tmp_path}/results/demo; run in {tmp_path}: snakemake --cores all --config study=demo"
@@ -35,6 +36,7 @@ def test_without_results_it_says_what_to_run(root: Path, tmp_path: Path) -> None
         parley.load(root / "config" / "demo.yaml").results()
 
 
+@pytest.mark.slow
 def test_tables_in_memory_are_those_that_are_written(root: Path, loose: Path) -> None:
     before = files_in(loose)
     written, made = (parley.load("demo", folder).results() for folder in (root, loose))
@@ -56,6 +58,7 @@ def test_tables_in_memory_are_those_that_are_written(root: Path, loose: Path) ->
     assert "mine" not in set(made.table("contrasts")["kind"])
 
 
+@pytest.mark.slow
 def test_an_unfinished_study_has_the_results_that_are_there(loose: Path) -> None:
     before = parley.load("demo", loose).results().records
     first, *_ = before
@@ -128,6 +131,7 @@ def test_the_levels_have_a_row_each(results: parley.Results) -> None:
         assert set(own["n"]) == {record.axes["n"]}
 
 
+@pytest.mark.slow
 def test_a_part_of_a_frame_is_what_the_whole_has(root: Path, loose: Path) -> None:
     columns = {"attempts": ["agent", "model", "text"], "rounds": ["n", "agreement"]}
     for folder in (root, loose):

@@ -23,6 +23,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("parley.cli.plan_text.draw_power", lambda *_: [])
 
 
+@pytest.mark.slow
 def test_questions_are_planned_with_a_figure_and_the_same_bytes(parley: Parley, study_factory: StudyFactory) -> None:
     study_factory(GRID, questions=[{**ASKED, "expected": [0.591, 0.754]}])
     ran = parley("plan", "small.yaml")
@@ -62,6 +63,7 @@ def test_two_outcomes_and_two_sides_are_planned_and_frozen(parley: Parley, study
     assert parley("plan", "small.yaml").out.splitlines()[-1].endswith("questions changed: between")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_records_of_the_study_and_of_another_are_a_pilot(parley: Parley, study_factory: StudyFactory) -> None:
     grids = {"other": GRID, "larger": {"n": 8, "seeds": 2}}

@@ -66,6 +66,7 @@ def test_expand_lists_conditions_and_records(parley: Parley, study: list[str]) -
     assert parley("expand", "small", "--paths").out.splitlines() == study
 
 
+@pytest.mark.slow
 def test_a_study_is_simulated_summarized_and_replayed(parley: Parley, study: list[str]) -> None:
     error = one_line_error(parley("summarize", "small.yaml"), 1)
     assert "none of its 4 simulations is played; run: snakemake --cores all --config study=small.yaml" in error

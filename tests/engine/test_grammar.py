@@ -37,6 +37,7 @@ def test_servers_of_ours_get_a_grammar_with_bounded_white_space_and_services_ope
             assert constraint(replace(first_ask(), reply_format=written), of_service) == {}
 
 
+@pytest.mark.slow
 def test_white_space_is_allowed_and_bounded() -> None:
     xgrammar = pytest.importorskip("xgrammar")
     from xgrammar.testing import _is_grammar_accept_string

@@ -123,6 +123,7 @@ def mapped(study: Study, of: str = "honest_payoff", **changes: Any) -> Figure:
     return pages_of(study, "payoff_map", of=(of,), **changes)[0]
 
 
+@pytest.mark.slow
 def test_a_map_of_payoffs_has_means_and_wilson_intervals(twice: Study) -> None:
     figure = mapped(twice)
     assert names(figure) == (["grim_trigger", "always_stag"], ["0", "1", "2"])

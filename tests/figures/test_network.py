@@ -65,6 +65,7 @@ def test_the_first_round_the_last_and_those_in_between_that_change_are_shown() -
 # Where agents stand
 
 
+@pytest.mark.slow
 def test_agents_stand_apart_in_any_network_and_twice_in_the_same_place() -> None:
     for graph in (
         *(nx.empty_graph(1), nx.path_graph(20), nx.complete_graph(9), nx.cycle_graph(100)),

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import parley
 from parley.games.evidence import Evidence
 from parley.games.registry import GAMES
@@ -11,6 +13,7 @@ SOURCE = Path(parley.__file__).parent
 TOLD_BY = {"trajectories": "trajectory", "timeline": "timeline", "network": "timeline", "sweep": "sweep"}
 
 
+@pytest.mark.slow
 def test_no_shared_module_asks_which_game_is_played() -> None:
     asking = []
     for file in SOURCE.rglob("*.py"):

@@ -117,6 +117,7 @@ def test_another_study_of_that_name_is_left_alone(raw: Path) -> None:
     assert not records()
 
 
+@pytest.mark.slow
 def test_tables_and_report_show_them_as_imported_beside_conditions_of_our_own(study: Study) -> None:
     content = yaml.safe_load(study.file.read_text())
     own = {"model": "grim_trigger", "n": 3, "b": 1, "byzantine": ["betray"], "prompt": "plain", "seeds": 2}

@@ -146,6 +146,7 @@ def test_records_without_the_columns_are_read_and_replay(make: Make, server: Sta
 # Commands that ask again
 
 
+@pytest.mark.slow
 def test_verify_asks_as_the_record_says(make: Make, server: StandInService, parley: Parley) -> None:
     dialect = {"preset": "vllm", "schema_lengths": False, "reasoning_effort": "low", "reasoning_tokens": 500}
     record = play(make(dialect))

@@ -58,6 +58,7 @@ def page(study: Study) -> str:
 # What it holds
 
 
+@pytest.mark.slow
 def test_a_report_is_written_where_paths_says_and_is_reproducible(tiny: Study, home: Path, html: str) -> None:
     assert report.report(tiny) == paths.report("tiny")
     assert paths.report("tiny").read_text() == html

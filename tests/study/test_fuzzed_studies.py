@@ -183,6 +183,7 @@ HUGE_GRIDS = {
 }
 
 
+@pytest.mark.slow
 def test_files_that_explode_are_refused_at_once(folder: Path) -> None:
     for kind, bomb in BOMBS.items():
         assert loaded_or_refused(bomb, GOOD_MODELS).startswith("study.yaml"), kind

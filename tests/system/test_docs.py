@@ -89,6 +89,7 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_file_and_a_heading() -> None:
     broken = {str(page.relative_to(REPOSITORY)): broken_links(page) for page in PAGES}
     assert {page: links for page, links in broken.items() if links} == {}

@@ -57,6 +57,7 @@ SENT = {
 }
 
 
+@pytest.mark.slow
 def test_a_refused_key_is_named_in_one_line_with_the_dialect_that_would_do(
     server: StandInService, pauses: list[float]
 ) -> None:

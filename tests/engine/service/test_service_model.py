@@ -31,6 +31,7 @@ def records(study: Study) -> list[Path]:
     return [simulation.record("small") for simulation in study.simulations()]
 
 
+@pytest.mark.slow
 def test_all_that_was_played_is_used_without_the_key_and_nothing_says_where_the_service_is(
     study: Study, server: StandInService, parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:

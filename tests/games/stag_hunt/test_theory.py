@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from parley.play.runner import Play, play
 from parley.study import Study
 from support.playing import scripted_policies
@@ -60,6 +62,7 @@ def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory) -> None:
             distrusting |= {peer for name in distrusting for peer in peers[name]}
 
 
+@pytest.mark.slow
 def test_players_that_answer_to_success_come_back(study_factory: StudyFactory) -> None:
     """The positive control: a betrayal costs win-stay, lose-shift a hunt and one round of hares, where all are needed.
 

@@ -13,6 +13,7 @@ import scipy.stats
 from parley.analysis.endings import (
     ANY,
     ending_table,
+    incidences,
     log_rank,
     median_interval,
     paired_log_rank,
@@ -86,6 +87,19 @@ def made(random: np.random.Generator, n: int) -> tuple[Any, Any]:
     time, way = random.geometric(0.15, n), random.integers(1, 3, n)
     deadline = random.integers(2, 15, n)
     return np.minimum(time, deadline), np.where(time <= deadline, way, 0)
+
+
+def test_the_interval_is_as_wide_as_the_bootstrap_says() -> None:
+    random = np.random.default_rng(3)
+    time, way = made(random, 400)
+    first = incidences(time, way, 2)[0]
+    again = []
+    for _ in range(400):
+        chosen = random.integers(0, 400, 400)
+        curve = incidences(time[chosen], way[chosen], 2)[0]
+        again.append(curve.share[np.searchsorted(curve.times, 6)])
+    at = int(np.searchsorted(first.times, 6))
+    assert (first.high - first.low)[at] == pytest.approx(2 * 1.96 * np.std(again), rel=0.1)
 
 
 def test_what_a_condition_or_a_game_cannot_have_has_no_rows() -> None:

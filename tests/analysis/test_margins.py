@@ -72,6 +72,19 @@ def test_along_b_honest_agents_are_alike_as_in_figures() -> None:
     assert list(table[(table["axis"] == "n") & (table["what"] == VALID)]["value"]) == ["4", "8"]
 
 
+def test_along_b_games_without_byzantine_agents_stand_beside_each_adversary() -> None:
+    table = margins(
+        condition("yyyyn", n=5, byzantine="none"),
+        condition("yynnn", n=5, b=1, byzantine="random"),
+        condition("ynnnn", n=5, b=1, byzantine="silent"),
+        axes=[*AXES, "byzantine"],
+    )
+    assert along(table, "b", 0, 1, columns="rate conditions simulations") == [[0.8, 0.3], [1, 2], [5, 10]]
+    assert (of(table, "b", 1)["pairs"], of(table, "b", 1)["difference"]) == (10, -0.5)
+    assert along(table, "byzantine", "random", "silent", columns="rate") == [[0.4, 0.2]]
+    assert "none" not in set(table["value"])
+
+
 def test_values_that_share_no_combination_are_compared_with_what_links_them_or_not_at_all() -> None:
     table = margins(condition("yyyyy", n=4), condition("yynnn", n=8, prompt="q"))
     assert list(table["axis"].unique()) == [""]

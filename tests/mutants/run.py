@@ -173,6 +173,12 @@ def chosen(tests: dict[str, str], mutant: dict[str, Any], source: str) -> list[s
     return [path for path in sorted(scores, key=lambda path: -scores[path]) if scores[path] > 2][:MAX_FILES]
 
 
+def nearest(folder: Path, place: str) -> str:
+    """Return a path among the tests; of a file that has another name now its folder; "" for a folder that is gone."""
+    found = place if (folder / place).exists() else os.path.dirname(place)
+    return found if found != "tests" and (folder / found).exists() else "tests" * (place == "tests")
+
+
 def alone(copy: Copy, mutant: dict[str, Any], arguments: Sequence[str], seconds: float) -> str:
     """Return the first test that fails with a mutant, or hangs; "" for none."""
     with copy.mutated([mutant]):
@@ -248,7 +254,7 @@ def main() -> None:
         left = [m for m, test in tried if not test or test in broken]
         for by, places, marks in [*ROUNDS[:2], *ROUNDS[2:] * (not given.fast)]:
             rooms = [place for m in left for place in (f"tests/{m['room']}", *m.get("tests", []))]
-            there = [place for place in dict.fromkeys(places or rooms) if (copy.folder / place).exists()]
+            there = dict.fromkeys(filter(None, (nearest(copy.folder, place) for place in places or rooms)))
             began = time.monotonic()
             found = together(copy, left, [*there, "-m", marks], given.limit) if left and there else {}
             for m in left:

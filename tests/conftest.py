@@ -18,10 +18,7 @@ settings.register_profile("parley", derandomize=True, deadline=None)
 settings.load_profile("parley")
 
 pytest.register_assert_rewrite("support")
-pytest_plugins = [
-    *("support.answering", "support.commands", "support.exports", "support.studies", "support.watching"),
-    "support.workflows",
-]
+pytest_plugins = ["support.answering", "support.commands", "support.exports", "support.studies", "support.workflows"]
 
 
 # Which tests may start processes, so that `make test-fast` runs no other

@@ -18,7 +18,7 @@ from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study
 from support.answering import SERVED, StandInService, as_recorded, service
-from support.hearing import heard
+from support.commands import heard
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.slow

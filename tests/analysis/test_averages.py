@@ -11,7 +11,7 @@ from parley.analysis.stats import wilson_interval, wilson_of_mean
 from parley.analysis.tables import read_table
 from parley.games.evidence import Measure
 from parley.play.record import read_summary
-from support.measured import MeasuredEvidence, measured, played
+from support.figures import MeasuredEvidence, measured, played
 from support.studies import StudyFactory
 
 Series = Mapping[str, Sequence[tuple[int, float]]]

@@ -11,7 +11,7 @@ from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean,
 from parley.games.consensus.game import ConsensusGame
 from parley.study import load_study
 from support import REPOSITORY
-from support.measured import MeasuredGame
+from support.figures import MeasuredGame
 
 BY = ["model", "n", "b", "prompt"]
 WON, LOST = "valid_consensus", "no_consensus"

@@ -14,7 +14,7 @@ from parley.analysis.effects import _gee, design, effect_table, separated_rates
 from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import Effects
-from support.alike import AXES, VALID, Drawn, condition
+from support.studies import AXES, VALID, Drawn, condition
 
 
 def effects(rows: pd.DataFrame, *interactions: tuple[str, str]) -> pd.DataFrame:

@@ -11,9 +11,8 @@ from parley.analysis.margins import CLUSTERED, STRATIFIED, margin_table
 from parley.analysis.tables import read_table
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import PaperRate
-from support.alike import AXES, VALID, condition
-from support.measured import played
-from support.studies import StudyFactory
+from support.figures import played
+from support.studies import AXES, VALID, StudyFactory, condition
 
 
 def margins(*conditions: list[dict[str, Any]], axes: list[str] = AXES, **more: Any) -> pd.DataFrame:

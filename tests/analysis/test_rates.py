@@ -10,7 +10,7 @@ from parley.analysis.rates import quantity_table, rate_table
 from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from support.measured import MeasuredGame
+from support.figures import MeasuredGame
 
 BY = ["model", "n"]
 

@@ -14,7 +14,7 @@ from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.play.simulate import simulate
 from parley.play.usable import read_records
 from parley.study import Study
-from support.hunting import hunt
+from support.playing import hunt
 from support.studies import StudyFactory
 
 SEEDS = 24

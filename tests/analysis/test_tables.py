@@ -24,9 +24,9 @@ from parley.play.record import read_summary, write_record
 from parley.play.runner import play
 from parley.play.usable import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.study import Study
-from support.forging import edit
-from support.measured import measured
+from support.figures import measured
 from support.playing import ListPolicy, scripted_policies
+from support.records import edit
 from support.studies import StudyFactory
 
 OUTCOMES = [outcome.name for outcome in ConsensusGame.outcomes]

@@ -20,14 +20,14 @@ from parley.games.evidence import GameColumns
 from parley.games.registry import GAMES
 from parley.play.record import read_summary, read_trace
 from parley.study import Study
-from support import measured
+from support import figures
 from support.studies import StudyFactory
 
 COMMON = ["seed", "id", "round", "agent", "role", "is_byzantine", "player", "silent", "message"]
 
 
 def played(study: Study) -> pd.DataFrame:
-    measured.played(study)
+    figures.played(study)
     return read_table(study.name, "turns")
 
 
@@ -79,7 +79,7 @@ def test_a_game_of_ones_own_adds_columns_whose_texts_are_cleaned(study_factory: 
     def hostile(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
         return [{"round": 1, "agent": agent, **said} for agent in trace[0]["values"]]
 
-    plain = measured.played(study_factory(seeds=1))
+    plain = figures.played(study_factory(seeds=1))
     summarize(own(plain, hostile))
     table = read_table("small", "turns")
     cells = [set(table[name]) for name in ("message", "mood", "role")]

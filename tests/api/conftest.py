@@ -7,7 +7,7 @@ import pytest
 
 import parley
 from parley.study import load_study
-from support.demo_study import MIXED, play_study, summarize_study, write_study
+from support.studies import MIXED, play_study, summarize_study, write_study
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 import parley
 from parley import paths
 from parley.errors import UsageError
-from support.demo_study import make_demo, with_model
-from support.forging import forge
+from support.records import forge
+from support.studies import make_demo, with_model
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\nand a second line " + 60 * "x"
 

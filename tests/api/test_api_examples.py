@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import parley
-from support.demo_study import make_demo
+from support.studies import make_demo
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -10,7 +10,7 @@ import pytest
 import parley
 from parley.ledger.build import build
 from parley.study import Study
-from support.demo_study import play_study, summarize_study, write_study
+from support.studies import play_study, summarize_study, write_study
 
 AGENTS = {"n": 4, "b": [0, 1]}
 SOLVERS = {"model": {"name": "solver", "accuracy": 0.6}, "byzantine": "stubborn", "prompt": "improve"}

@@ -13,7 +13,7 @@ import pytest
 import parley
 from parley.errors import UsageError
 from support.answering import standing_in
-from support.demo_study import files_in, with_model
+from support.studies import files_in, with_model
 
 # Playing
 

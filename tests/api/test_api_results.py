@@ -12,8 +12,8 @@ import parley
 from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.play.record_content import SCHEMA
-from support.demo_study import files_in, write_study
-from support.forging import edit, make_former
+from support.records import edit, make_former
+from support.studies import files_in, write_study
 
 LEVELS: Any = ("attempts", "rounds", "simulations", "conditions")
 

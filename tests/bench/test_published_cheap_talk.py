@@ -9,7 +9,7 @@ from benchmarks import published_cheap_talk
 from parley.analysis.summarize import summarize
 from parley.imports.write import import_games
 from parley.study import load_study
-from support.imported import cheap_talk, write_cheap_talk
+from support.records import cheap_talk, write_cheap_talk
 
 PAGE = Path(__file__).parents[2] / published_cheap_talk.PAGE
 NAMES = [f"Agent_{k}" for k in (1, 2, 3, 4)]

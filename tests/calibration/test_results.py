@@ -22,8 +22,8 @@ from parley.report.page import report
 from parley.study import Study, load_study
 from parley.study.frozen import write_frozen
 from support.answering import record_with_model, standing_in
-from support.calibrating import answering
 from support.commands import Parley
+from support.replies import answering
 from support.studies import MODELS, StudyFactory
 
 CONSENSUS = Arm("consensus", "json")

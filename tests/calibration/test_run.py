@@ -20,7 +20,7 @@ from parley.errors import EngineError, RecordError, UsageError
 from parley.games.problems.sources import Arithmetic
 from parley.policies import REPLY_FORMATS
 from support.answering import SERVED, StandIn, completion, service, standing_in
-from support.calibrating import RIGHT, answering, question_of
+from support.replies import RIGHT, answering, question_of
 from support.studies import MODELS
 
 NUMBER = 12

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from parley import paths
-from support.chains import AGENTS, chain, forged, ordinary, session, write_chain
 from support.commands import Parley, one_line_error
-from support.council import recorded_study
+from support.playing import recorded_study
+from support.records import AGENTS, chain, forged, ordinary, session, write_chain
 from support.studies import StudyFactory
 
 HOSTILE = "\x1b[2J\x07\u202e\u2028line\nblock 9: fine\r=1+1"

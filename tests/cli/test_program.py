@@ -12,7 +12,7 @@ from parley.engine import supervisor
 from parley.errors import EngineError
 from parley.play.record import read_summary
 from support.commands import Parley, one_line_error
-from support.forging import forge
+from support.records import forge
 from support.studies import MODELS, StudyFactory
 
 

@@ -8,8 +8,8 @@ from parley import paths
 from parley.study import Study
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
+from support.pages import index_of, small_played
 from support.studies import StudyFactory
-from support.viewed import index_of, small_played
 
 
 @pytest.fixture

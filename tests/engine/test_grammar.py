@@ -16,7 +16,7 @@ from parley.policies import REPLY_FORMATS
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
 from parley.study.condition import Condition, Player, PlayerGroup
 from support.answering import first_ask
-from support.answering_in_format import MODELS
+from support.replies import MODELS
 
 OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
 SERVICE = ModelEntry.model_validate({"source": {"url": "http://127.0.0.1:1/v1", "served": "x"}})

@@ -22,8 +22,8 @@ from parley.imports.write import import_games
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.exports import read_beside
-from support.imported import reply_lines, write_lines
 from support.pages import with_pictures
+from support.records import reply_lines, write_lines
 from support.studies import make_study
 
 beside_this_one = pytest.mark.rare  # needs the second environment (`make exports`)

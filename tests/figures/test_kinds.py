@@ -20,9 +20,9 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.evidence import EFFECTS
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study.margins import Effects
-from support.alike import AXES, Drawn
 from support.figures import data, pages_of, panels_of, played, study_of, text_of, ticks
-from support.hunting import HUNTERS, hunt
+from support.playing import HUNTERS, hunt
+from support.studies import AXES, Drawn
 
 # When games ended and how, and what they agreed on by what they began with
 

@@ -28,7 +28,7 @@ from parley.figures.power import _power
 from parley.figures.style import _STYLE, own_style
 from parley.study import Study, load_study
 from support.figures import played, text_of
-from support.hunting import HUNTERS
+from support.playing import HUNTERS
 
 pytestmark = pytest.mark.slow
 # Root mean square of the difference in levels of 256: one mark that is missing makes 1 or more.

@@ -11,7 +11,7 @@ from parley.analysis.attacked import with_undisturbed
 from parley.figures.map import interval_text, rate_map
 from parley.figures.style import own_style
 from parley.study import Study
-from support import hunting
+from support import playing
 from support.figures import pages_of, played, study_of, text_of, ticks
 
 SHORT = {"max_rounds": 2}
@@ -110,7 +110,7 @@ def test_undisturbed_games_stand_beside_every_adversary_of_their_group() -> None
 
 # Maps of a quantity
 
-HUNTERS = {**hunting.HUNTERS, "n": 4}
+HUNTERS = {**playing.HUNTERS, "n": 4}
 
 
 @pytest.fixture(scope="module")

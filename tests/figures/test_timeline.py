@@ -11,7 +11,7 @@ from parley.games.evidence import Mark, State, Timeline, TimelineCell
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.study import Study
 from support.figures import panels_of, recorded, study_of, text_of
-from support.hunting import HUNTERS, Hunted, hunt
+from support.playing import HUNTERS, Hunted, hunt
 
 
 def told(hunted: Hunted) -> Timeline:

@@ -12,10 +12,8 @@ from parley.play.runner import Play, play
 from parley.policies import REPLY_FORMATS, Policy
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.policies.reply_text import labels_first
-from support.answering_in_format import FREELY, Answering
-from support.deliberating import CHOICES, new_deliberation
-from support.hunting import new_hunt
-from support.playing import new_consensus
+from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
+from support.replies import FREELY, Answering
 
 ID = "b" * 64
 

@@ -16,8 +16,8 @@ from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, act_mo
 from parley.games.stag_hunt.state import one_word
 from parley.policies.parsing import parse_reply
 from parley.policies.reply_text import read_text
-from support.answering_in_format import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
-from support.deliberating import CARDS, EIGHTEEN
+from support.playing import CARDS, EIGHTEEN
+from support.replies import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
 
 
 def values(model: type[BaseModel], text: str) -> dict[str, Any]:

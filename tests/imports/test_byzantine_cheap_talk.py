@@ -11,7 +11,7 @@ from parley.errors import UsageError
 from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.check import check, played
 from parley.imports.games import NO_GAME, UNREADABLE, Defect, ImportedGame
-from support.imported import cheap_talk, write_cheap_talk
+from support.records import cheap_talk, write_cheap_talk
 
 STAR = {"experiment": "byzantine_star", "topology": "star"}
 RING = {

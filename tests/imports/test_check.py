@@ -8,7 +8,7 @@ from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.check import check, played
 from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, TWICE, UNASKED
 from parley.imports.jsonl import FORMAT as JSONL
-from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
+from support.records import cheap_talk, reply_lines, write_cheap_talk, write_lines
 
 GAME = cheap_talk(["ssh", "shh", "hhh"], adversary=3)
 

@@ -14,7 +14,7 @@ from parley.imports.jsonl import FORMAT
 from parley.imports.schema import NAME, schema
 from parley.study.schema import text
 from support import REPOSITORY
-from support.imported import reply_lines, write_lines
+from support.records import reply_lines, write_lines
 
 
 def one(file: Path) -> Any:

@@ -21,8 +21,7 @@ from parley.play.simulate import simulate
 from parley.report.page import report
 from parley.study import Study, load_study
 from support.commands import Parley, one_line_error
-from support.forging import forge
-from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
+from support.records import cheap_talk, forge, reply_lines, write_cheap_talk, write_lines
 
 pytestmark = pytest.mark.usefixtures("folder")
 

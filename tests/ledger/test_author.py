@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from parley import paths
 from parley.errors import RecordError, UsageError
 from parley.ledger.author import check_signature, sign_head
-from support.chains import chain, ordinary, session, write_chain
+from support.records import chain, ordinary, session, write_chain
 
 
 def keys(folder: Path, name: str = "author", form: PrivateFormat = PrivateFormat.PKCS8) -> tuple[Path, Path]:

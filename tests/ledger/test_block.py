@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from parley.identity import canonical_json
 from parley.ledger.block import Block, block_hash, genesis, leaf_hash, make_block, meets, merkle_root, sign_session
 from parley.ledger.signing import AgentKey
-from support.chains import AGENTS, GAME, SIMULATIONS, chain, ordinary, session
+from support.records import AGENTS, GAME, SIMULATIONS, chain, ordinary, session
 
 
 def block_of(**changes: object) -> Block:

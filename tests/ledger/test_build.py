@@ -18,7 +18,7 @@ from parley.ledger.build import build, check_against_records, check_study
 from parley.play.record import read_summary, read_trace
 from parley.play.simulate import simulate
 from parley.study import Study
-from support.council import CouncilGame, recorded_study
+from support.playing import CouncilGame, recorded_study
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.usefixtures("council")

@@ -20,8 +20,8 @@ from parley.ledger.block import block_hash
 from parley.ledger.check import ChainChecker, block_line, check_chain
 from parley.ledger.order import Order
 from parley.ledger.signing import AgentKey
-from support.chains import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
-from support.deliberating import CHOICES, deliberate, new_deliberation
+from support.playing import CHOICES, deliberate, new_deliberation
+from support.records import AGENTS, SIMULATIONS, Block, chain, changed, forged, ordinary, problem, session, write_chain
 
 CHAIN = ordinary()
 # Short, so that every byte can be changed: two simulations, one of which hangs first.

@@ -9,7 +9,7 @@ from parley.games.network.graph import Network
 from parley.identity import canonical_json
 from parley.ledger.block import sign_session
 from parley.ledger.gossip import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic
-from support.chains import GAME, SIMULATIONS, session
+from support.records import GAME, SIMULATIONS, session
 
 PATH4 = Network.of_edges(4, [(0, 1), (1, 2), (2, 3)])
 RING5 = Network.of_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])

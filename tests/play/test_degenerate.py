@@ -27,9 +27,7 @@ from parley.policies import Ask, Completion
 from parley.policies.parsing import parse_reply
 from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
-from support.deliberating import CHOICES, new_deliberation
-from support.hunting import new_hunt
-from support.playing import ListPolicy, new_consensus, play_of
+from support.playing import CHOICES, ListPolicy, new_consensus, new_deliberation, new_hunt, play_of
 from support.studies import StudyFactory
 
 PROPOSAL = {

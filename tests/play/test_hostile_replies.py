@@ -26,8 +26,8 @@ from parley.policies import FAILURE_CLASSES, Ask, Completion
 from parley.policies.parsing import parse_reply
 from parley.report.page import report
 from parley.text import one_line, valid_unicode
-from support.hearing import heard
-from support.hostile import Hostility, new_games, play_parameters, reply_kinds
+from support.commands import heard
+from support.replies import Hostility, new_games, play_parameters, reply_kinds
 from support.studies import StudyFactory
 
 REPLIES = 3_000

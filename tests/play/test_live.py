@@ -21,8 +21,8 @@ from parley.play.record import write_record
 from parley.play.runner import play_async
 from parley.policies import Ask
 from parley.study.condition import Simulation
+from support.commands import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched
 from support.studies import StudyFactory
-from support.watching import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched
 
 
 def run(screen: LiveScreen, stop_after: int | None = None) -> None:

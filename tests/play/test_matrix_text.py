@@ -14,9 +14,9 @@ from parley.play.board import Board
 from parley.play.matrix import Cell, Matrix, Row
 from parley.play.matrix_text import _blocks, _clean, final_lines, outcome_words, screen_lines
 from parley.play.runner import play_async
-from support.hostile import TEXTS
+from support.commands import RudePolicy, watched
+from support.replies import TEXTS
 from support.studies import StudyFactory
-from support.watching import RudePolicy, watched
 
 WIDE = ["東京都庁舎", "👩‍👩‍👧", "👍🏽", "e\u0301\u0301\u0301", "❤\ufe0f", "[red]x[/red]", "x" * 200]
 

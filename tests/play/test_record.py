@@ -27,8 +27,8 @@ from parley.play.usable import left_out_of_tables
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study
 from parley.study.condition import Simulation
-from support.forging import edit, forge, make_former
 from support.playing import ListPolicy, play_of
+from support.records import edit, forge, make_former
 from support.studies import StudyFactory
 
 

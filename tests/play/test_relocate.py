@@ -19,7 +19,7 @@ from parley.play.simulate import simulate
 from parley.progress.status import status
 from parley.study import Study
 from parley.workflow.prune import former
-from support.hearing import heard
+from support.commands import heard
 from support.studies import StudyFactory
 
 ENTRY = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}

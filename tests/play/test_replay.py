@@ -12,9 +12,9 @@ from parley.games.registry import GAMES
 from parley.play.record import read_summary, write_record
 from parley.play.replay import replay
 from support.answering import record_with_model
-from support.answering_in_format import Answering
-from support.forging import Meta, Rows, forge
 from support.playing import ListPolicy, play_of
+from support.records import Meta, Rows, forge
+from support.replies import Answering
 from support.studies import StudyFactory
 
 Replayed = Callable[..., str | None]

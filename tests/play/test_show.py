@@ -18,7 +18,7 @@ from parley.study import load_study
 from parley.study.condition import Simulation
 from support.answering import record_with_model
 from support.commands import Parley, one_line_error
-from support.forging import forge, make_former
+from support.records import forge, make_former
 from support.studies import StudyFactory
 
 # Back to a study

@@ -14,7 +14,7 @@ from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study
 from parley.study.condition import Simulation
 from support.answering import ENGINE, record_with_model, standing_in
-from support.hearing import heard
+from support.commands import heard
 from support.playing import RULES
 from support.studies import StudyFactory
 

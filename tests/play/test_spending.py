@@ -25,8 +25,7 @@ from parley.play.spending import spending_line, spent_line
 from parley.progress.status import status
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded, completion, service
-from support.commands import Parley
-from support.hearing import heard
+from support.commands import Parley, heard
 from support.studies import StudyFactory
 
 PRICE = {"prompt": 2.0, "completion": 8.0, "cached": 1.0}

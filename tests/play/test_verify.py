@@ -25,11 +25,10 @@ from support.answering import (
     schema_of,
     standing_in,
 )
-from support.answering_in_format import FREELY, Answering
-from support.commands import Parley, one_line_error
-from support.forging import forge
-from support.hearing import heard
+from support.commands import Parley, heard, one_line_error
 from support.playing import play_of
+from support.records import forge
+from support.replies import FREELY, Answering
 from support.studies import StudyFactory
 
 MODELS = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}, "chat_template_kwargs": {"thinking": False}}}

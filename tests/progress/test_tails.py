@@ -4,7 +4,7 @@ from pathlib import Path
 from parley.play.journal import Entry, Journal
 from parley.play.simulate import simulate
 from parley.progress.tails import JobLog, JournalTail, Tail, last_words
-from support.hearing import heard
+from support.commands import heard
 from support.studies import StudyFactory
 
 

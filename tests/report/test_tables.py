@@ -13,7 +13,7 @@ from parley.report.endings import time_rows
 from parley.report.margins import effect_rows, margin_rows
 from parley.report.reactions import behavior_rows, reaction_rows
 from parley.study.margins import Effects, PaperRate
-from support.alike import AXES, VALID, Drawn
+from support.studies import AXES, VALID, Drawn
 
 # Endings
 

@@ -1,12 +1,27 @@
 """Running `parley` in this process."""
 
+import io
+import logging
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from parley.cli import program as cli
+from parley.games.base import Game
+from parley.games.registry import GAMES
+from parley.games.replies import FIRST_STEP
+from parley.policies import Ask, Completion
+from parley.study.condition import Simulation
+from parley.text.logs import log_line, logged_to
+from support.replies import TEXTS, Hostility, play_parameters, reply_kinds
+from support.studies import StudyFactory
 
 
 @dataclass(frozen=True)
@@ -44,3 +59,81 @@ def one_line_error(ran: Ran, status: int) -> str:
     assert ran.err.count("\n") == 1
     assert "Traceback" not in ran.err
     return ran.err
+
+
+# Hear what the library says while it works, as the command line would print it
+
+
+class _Heard(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(log_line(record))
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect the lines that the library says while the context lasts."""
+    handler = _Heard()
+    with logged_to(handler):
+        yield handler.lines
+
+
+# Games to be watched: agents that mostly reply as asked, with hostile texts; a terminal that keeps what is drawn
+
+
+ALTERNATE, BACK = "\x1b[?1049h", "\x1b[?1049l"
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+_COLORS = re.compile("\x1b\\[[0-9;]*m")
+
+
+@cache
+def _kinds(game: type[Game]) -> dict[tuple[str, str], tuple[type[BaseModel], list[dict[str, Any]]]]:
+    return reply_kinds(game)
+
+
+class RudePolicy:
+    """Replies as asked, with hostile texts where texts are; each fifth reply is no reply at all."""
+
+    def __init__(self, game: type[Game]) -> None:
+        self._game = game
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        if ask.reply_format == "free":
+            return Completion(TEXTS[seed % len(TEXTS)], "stop", 10, 5, None)
+        model, proper = _kinds(self._game)[ask.role, ask.phase.removesuffix(FIRST_STEP)]
+        text = "\x1b[2J[red]no[/red]" if seed % 5 == 0 else Hostility(model, proper, seed).polite()
+        return Completion(text, "stop", 10, 5, None)
+
+
+def watched(make: StudyFactory, name: str, seed: int = 1) -> Simulation:
+    """Return a simulation of a game with Byzantine agents."""
+    game = GAMES[name]
+    grid = {"model": "tiny", "n": 5, "b": 2, "prompt": next(iter(game.prompts))}
+    study = make(grid, game=name, parameters=play_parameters(game))
+    return Simulation(study.conditions[0], seed)
+
+
+class Terminal(io.StringIO):
+    """A terminal of so many columns and lines."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def after(self) -> list[str]:
+        """The lines that stay when the screen is left, without colors."""
+        return _COLORS.sub("", self.getvalue().rpartition(BACK)[2].replace(SHOW, "")).splitlines()
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal of 80 columns and 24 lines."""
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return Terminal()

@@ -1,15 +1,28 @@
 """Small games and the policies that play them; `support.playthrough` plays games by hand."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from parley.games.base import Game, Group, Seat
+from parley.games.base import Game, Group, Outcome, Seat
+from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
+from parley.games.deliberation.game import DeliberationGame
+from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.evidence import Session, Utterance
+from parley.games.network.graph import Network
+from parley.games.problems.problem import Problem
+from parley.games.stag_hunt.game import StagHuntGame
+from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.identity import stream
 from parley.play.runner import Play, play
-from parley.policies import Ask, Completion, Policy
-from parley.policies.kinds import Rule, ScriptedPolicy
+from parley.play.simulate import simulate
+from parley.policies import Ask, Completion, Policy, Reply
+from parley.policies.kinds import BY_MODEL, ChosenPolicy, Rule, ScriptedPolicy
+from parley.policies.parsing import parse_reply
+from parley.study import Study
 from parley.study.condition import Player, Simulation
 
 INITIAL = [20, 42, 18, 16, 5, 32, 25, 47]  # what seed 0 deals to the first eight honest agents
@@ -78,3 +91,202 @@ def play_of(simulation: Simulation, failing: Policy | None = None) -> Play:
     if failing is not None:
         policies["agent_1"] = failing
     return play(simulation.id, game, policies)
+
+
+# Driving deliberations by hand: plain lists of answers play a game
+
+
+EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")
+CARDS = Problem("cards", "cards", "Which cards must be turned over?", "7,A", ("A", "K", "4", "7"))
+CHOICES = Problem(
+    "library", "policies", "What should the library do?", None, ("Open on Sundays", "Buy more books", "Lend tools")
+)
+
+
+@dataclass(frozen=True)
+class Deliberated:
+    """What was asked, turn by turn, and how it ended."""
+
+    turns: list[list[Ask]]
+    outcome: Outcome
+
+    def ask(self, turn: int, agent: int) -> Ask:
+        """Return what `agent_<agent>` was asked in a turn."""
+        [found] = [ask for ask in self.turns[turn] if ask.agent == f"agent_{agent}"]
+        return found
+
+
+def new_deliberation(
+    roles: str = "hhh",
+    problem: Problem = EIGHTEEN,
+    seed: int = 0,
+    prompt: str = "improve",
+    network: Network | None = None,
+    policies: Mapping[str, ChosenPolicy] | None = None,
+    **parameters: Any,
+) -> DeliberationGame:
+    """Return a game of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
+    seats = tuple(
+        Seat(f"agent_{place + 1}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
+        for place, letter in enumerate(roles)
+    )
+    rng = stream("game", "deliberation", seed)
+    return DeliberationGame(DeliberationParameters(**parameters), seats, prompt, rng, network, problem.as_json())
+
+
+def answering(ask: Ask, said: Any, milliseconds: int = 0) -> Reply:
+    """Return the reply to an ask; None for a silent agent, a list for policies, else the answer as text."""
+    if said is None:
+        return Reply(None, "invalid_json", "no JSON", milliseconds)
+    key = "policies" if isinstance(said, list) else "answer"
+    reply = parse_reply(json.dumps({"argument": f"Because of {said}.", key: said}), "stop", ask.reply_model)
+    assert reply.failure is None, reply.detail
+    return Reply(reply.value, milliseconds=milliseconds)
+
+
+def deliberate(game: DeliberationGame, *turns: Sequence[Any], milliseconds: int = 0) -> Deliberated:
+    """Play a game in which agent k says `turns[t][k - 1]` in turn t; what nobody asks for is an error."""
+    playing, asked = game.play(), []
+    asks = next(playing)
+    for said in turns:
+        asked.append(asks)
+        by_name = {f"agent_{place + 1}": answer for place, answer in enumerate(said)}
+        try:
+            asks = playing.send([answering(ask, by_name[ask.agent], milliseconds) for ask in asks])
+        except StopIteration as end:
+            assert len(asked) == len(turns), "it ended before all was said"
+            return Deliberated(asked, end.value)
+    raise AssertionError(f"still going after {len(turns)} turns")
+
+
+# Driving stag hunts by hand: plain words and actions play a game
+
+
+HUNTERS: dict[str, Any] = {
+    "model": ["grim_trigger", "always_stag"],
+    "n": 3,
+    "b": [0, 1],
+    "byzantine": {"name": "betray", "from_round": 2},
+    "prompt": "plain",
+}  # a grid of scripted players
+ACTIONS = {"s": "Hunt Stag", "h": "Hunt Hare"}
+
+
+@dataclass(frozen=True)
+class Hunted:
+    """What was asked, phase by phase, and how it ended."""
+
+    phases: list[list[Ask]]
+    outcome: Outcome
+
+    @property
+    def of(self) -> Mapping[str, Any]:
+        """The metrics."""
+        return self.outcome.metrics
+
+    def ask(self, number: int, phase: str, player: int) -> Ask:
+        """Return what `agent_<player>` was asked in a round and phase."""
+        asks = [ask for asks in self.phases for ask in asks]
+        [found] = [a for a in asks if (a.round, a.phase, a.agent) == (number, phase, f"agent_{player}")]
+        return found
+
+
+def new_hunt(
+    roles: str = "hhhh",
+    network: Network | None = None,
+    policies: Mapping[str, ChosenPolicy] | None = None,
+    seed: int = 0,
+    **parameters: Any,
+) -> StagHuntGame:
+    """Return a game of agent_1, agent_2, ... with these roles; `policies` says by role what plays them."""
+    seats = tuple(
+        Seat(f"agent_{place + 1}", ROLES[letter], (policies or {}).get(ROLES[letter], BY_MODEL))
+        for place, letter in enumerate(roles)
+    )
+    rng = stream("game", "stag_hunt", seed)
+    return StagHuntGame(StagHuntParameters(**parameters), seats, "plain", rng, network)
+
+
+def _reply(ask: Ask, field: str, said: str | None) -> Reply:
+    if said is None:
+        return Reply(None, "invalid_json", "no JSON")
+    reply = parse_reply(json.dumps({"reasoning": "Because.", field: said}), "stop", ask.reply_model)
+    assert reply.failure is None, reply.detail
+    return reply
+
+
+def hunt(roles: str, *actions: str, words: Sequence[Sequence[str | None]] | None = None, **given: Any) -> Hunted:
+    """Play a game in which player k does `actions[r][k - 1]` in round r + 1: s(tag), h(are) or - (no usable reply).
+
+    It broadcasts `words[r][k - 1]`, "stag" if there are no words, None for no usable reply.
+    """
+    game = new_hunt(roles, rounds=len(actions), **given)
+    playing, phases = game.play(), []
+    asks = next(playing)
+    while True:
+        phases.append(asks)
+        number = asks[0].round - 1
+        if asks[0].phase == "signal":
+            said = ["stag"] * len(roles) if words is None else words[number]
+            by_place = [(ask, "word", said[int(ask.agent[6:]) - 1]) for ask in asks]
+        else:
+            done = [actions[number][int(ask.agent[6:]) - 1] for ask in asks]
+            by_place = [(ask, "action", ACTIONS.get(letter)) for ask, letter in zip(asks, done, strict=True)]
+        try:
+            asks = playing.send([_reply(*each) for each in by_place])
+        except StopIteration as end:
+            return Hunted(phases, end.value)
+
+
+def letters(played: Play) -> list[str]:
+    """Return the actions of a game, a text for each round, in the order of the names."""
+    short = {"Hunt Stag": "s", "Hunt Hare": "h", None: "-"}
+    return ["".join(short[action] for action in entry["actions"].values()) for entry in played.outcome.trace]
+
+
+# A small game that keeps a ledger, for the tests: the consensus game, whose proposals are what is said
+
+
+FIRST_ROUNDS = 2
+
+
+class CouncilEvidence(ConsensusEvidence):
+    keeps_ledger = True
+
+    def transcript(self, outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Sequence[Session]:
+        agents = tuple(trace[0]["proposals"])
+        sessions = [_session(outcome, trace[:FIRST_ROUNDS], agents)]
+        if trace[FIRST_ROUNDS:]:
+            sessions.append(_session(outcome, trace[FIRST_ROUNDS:], agents[:-1]))
+        return sessions
+
+
+class CouncilGame(ConsensusGame):
+    """The consensus game with a transcript."""
+
+    name = "council"
+    evidence = CouncilEvidence()
+
+
+def _session(outcome: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], agents: tuple[str, ...]) -> Session:
+    said = [
+        Utterance(row["round"], agent, {"value": row["proposals"][agent], "text": f'I say "{agent}"'})
+        for row in rounds
+        for agent in agents
+    ]
+    stopped = bool(rounds[-1]["stopped"])
+    verdict = {"value": rounds[-1]["values"][agents[0]], "outcome": outcome["name"]} if stopped else {}
+    return Session({"problem": "a number"}, agents, {"rounds": FIRST_ROUNDS}, tuple(said), stopped, verdict)
+
+
+def recorded_study(make: Callable[..., Study], **content: Any) -> Study:
+    """Return a study of the game that `make` (the fixture `study_factory`) writes, all of it played.
+
+    Three agents of which one is adversarial, on two networks, two seeds; some deliberations hang, some do not.
+    """
+    grid = {"honest": 3, "b": [0, 1], "byzantine": "random", "vary": {"topology": ["complete", "ring"]}}
+    parameters = {"max_rounds": 4, **content.pop("parameters", {})}
+    study = make(grid, game=CouncilGame.name, seeds=2, parameters=parameters, **content)
+    for simulation in study.simulations():
+        simulate(study, simulation.record(study.name), [], 0.0)
+    return study

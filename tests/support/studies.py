@@ -1,19 +1,29 @@
 """Small scripted studies in a folder of their own."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+import scipy
 import yaml
 
+from parley import paths
+from parley.analysis.stats import Floats
 from parley.analysis.summarize import summarize
 from parley.games.registry import GAMES
-from parley.play.simulate import simulate
+from parley.play import record, show
+from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study, load_study
 from parley.study import study as parley_study
-from support.council import CouncilGame
+from parley.study.condition import SCRIPTED
+from support.answering import record_with_model
+from support.playing import CouncilGame
 
 MODELS = {
     "models": {
@@ -102,3 +112,130 @@ RANDOM = {"role": "byzantine", "count": 1, "policy": "random"}
 def grouped(make: StudyFactory, *groups: dict[str, Any], **content: Any) -> Study:
     """Return the study of one grid of groups."""
     return make({"groups": list(groups), "model": None, "n": None}, **content)
+
+
+# Simulations with known rates whose conditions share seeds, as rows of the table of simulations
+
+
+VALID = "valid_consensus"
+AXES = ["model", "n", "b", "prompt"]
+
+
+def condition(letters: Iterable[str], first: int = 0, **axes: Any) -> list[dict[str, Any]]:
+    """Return simulations of one condition, y for a valid consensus and n for none, of seeds from `first` on."""
+    return [
+        {"model": "a", "n": 4, "b": 0, "prompt": "p", **axes, "seed": seed}
+        | {"outcome": VALID if letter == "y" else "no_consensus"}
+        for seed, letter in enumerate(letters, first)
+    ]
+
+
+class Drawn:
+    """Conditions that are drawn one after the other: simulations of a seed share a normal number.
+
+    `alike` is the correlation between simulations of a seed, on the scale of normal numbers.
+    """
+
+    def __init__(self, random: np.random.Generator, seeds: int, alike: float) -> None:
+        self._random, self._alike = random, alike
+        self._shared: Floats = random.normal(size=seeds)
+        self._rows: list[dict[str, Any]] = []
+
+    def play(self, rate: float, seeds: int | None = None, **axes: Any) -> None:
+        """Add a condition that ends well at this rate."""
+        shared = self._shared[:seeds]
+        level = np.sqrt(self._alike) * shared + np.sqrt(1 - self._alike) * self._random.normal(size=shared.size)
+        well = level < scipy.stats.norm.ppf(rate)
+        self._rows += condition(("y" if each else "n" for each in well), **axes)
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """All simulations."""
+        return pd.DataFrame(self._rows)
+
+
+# A small scripted study with its results, in a folder as users have them
+
+
+CONTENT: dict[str, Any] = {
+    "game": "consensus",
+    "title": "A majority among adversaries",
+    "seeds": 3,
+    "parameters": {"max_rounds": 8},
+    "grids": [
+        {"model": "majority", "honest": 4, "b": [0, 1], "byzantine": "random", "prompt": "may_exist"},
+    ],
+}
+DEMO_MODELS = {"models": {"tiny": {"source": {"repo": "owner/tiny", "revision": "a" * 40}}}}
+
+
+def write_study(root: Path, name: str = "demo", **changes: Any) -> Path:
+    """Write a study file and a models file into config/ below `root`; return the study file."""
+    file = root / "config" / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(CONTENT | changes), encoding="utf-8")
+    (file.parent / "models.yaml").write_text(yaml.safe_dump(DEMO_MODELS), encoding="utf-8")
+    return file
+
+
+def play_study(root: Path, name: str = "demo") -> Study:
+    """Play a study of scripted policies, in `root` as the workflow does."""
+    with chdir(root):
+        study = load_study(paths.study_file(name))
+        simulate_shard(study, SCRIPTED, 0)
+    return study
+
+
+def summarize_study(root: Path, study: Study) -> None:
+    """Write the tables of a study."""
+    with chdir(root):
+        summarize(study)
+
+
+def make_demo(root: Path, **changes: Any) -> None:
+    """Write, play and summarize the study `demo` below `root`."""
+    write_study(root, **changes)
+    summarize_study(root, play_study(root))
+
+
+MIXED: dict[str, Any] = {
+    "grids": [
+        {"model": ["majority", "stubborn"], "n": [3, 4], "b": 0, "prompt": "may_exist"},
+        {"model": "majority", "n": 5, "b": 1, "byzantine": ["random", "silent"], "prompt": "may_exist"},
+    ],
+    "parameters": {"max_rounds": 2},
+}
+
+
+def files_in(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def with_model(folder: Path) -> Path:
+    """Make a record that a model played, and return the models file."""
+    grid = {"model": "tiny", "n": 3, "b": 0, "prompt": "may_exist"}
+    write_study(folder, grids=[grid], seeds=1)
+    with chdir(folder):
+        study = load_study(paths.study_file("demo"))
+        for simulation in study.simulations():
+            record_with_model(simulation, simulation.record("demo"))
+    return folder / "config" / "models.yaml"
+
+
+# All that a study keeps, as text
+
+
+def everything(study: Study) -> Iterator[tuple[str, str]]:
+    """Yield name and content of all results, decompressed."""
+    for simulation in study.simulations():
+        path = simulation.record(study.name)
+        rows = pq.read_table(path, partitioning=None)
+        metadata = {key.decode(): value.decode() for key, value in rows.schema.metadata.items()}
+        yield f"{path} metadata", json.dumps(metadata)
+        yield f"{path} rows", json.dumps(rows.to_pylist(), default=str)
+        yield f"{path} as it is", path.read_bytes().decode("latin-1")
+        summary = record.read_summary(path)
+        yield f"{path} shown", show.summary_text(path, summary) + show.study_text(show.study_files(path, summary))
+    for path in paths.results(study.name).rglob("*.*"):
+        if path.suffix in (".csv", ".html", ".svg"):
+            yield str(path), path.read_text()

@@ -14,8 +14,7 @@ from parley.errors import JournalError
 from parley.files import hold_lock, sync_folder, try_lock
 from parley.play.journal import Entry, Journal
 from support import REPOSITORY
-from support.mortal import End, Nursery
-from support.worlds import Undisturbed, World, finish
+from support.mortal import End, Nursery, Undisturbed, World, finish
 
 PAGE = 4096
 

@@ -19,7 +19,7 @@ from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.study import Study
 from support.answering import schema_of
-from support.hearing import heard
+from support.commands import heard
 from support.studies import StudyFactory
 
 DRIP = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 1000

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from parley import paths
 from parley.play.record import read_summary
 from parley.study import load_study
-from support.mortal import Life, Nursery
-from support.worlds import Key, Undisturbed, World, finish
+from support.mortal import Key, Life, Nursery, Undisturbed, World, finish
 
 pytestmark = pytest.mark.rare
 

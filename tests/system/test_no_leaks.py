@@ -18,7 +18,7 @@ from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import standing_in
 from support.exports import run_beside
-from support.leaks import everything
+from support.studies import everything
 
 PERSON, HOST, SECRET = "zaphod", "heart-of-gold", "hf_Wg7t42secret"
 MODEL = "tuned"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from parley.cli.options import log_to_stderr, print_log
 from parley.text import logs
 from parley.text.logs import every, limited_logger, logged_to, own_log
-from support.hearing import heard
+from support.commands import heard
 
 log = limited_logger("parley.of_this_test")
 

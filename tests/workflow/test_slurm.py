@@ -7,7 +7,7 @@ import pytest
 
 from parley.errors import ParleyError
 from parley.workflow.slurm import group_name, job_line, jobs_of, wait_for_former_jobs
-from support.hearing import heard
+from support.commands import heard
 
 GROUP = group_name("demo", "tiny", 11)
 LISTED = (

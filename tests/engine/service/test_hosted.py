@@ -13,7 +13,7 @@ from parley.engine.service.backoff import pause, retry_after
 from support.answering import StandInService, as_recorded
 from support.answering import ask as ask_service
 from support.answering import error as error_of_service
-from support.hearing import heard
+from support.commands import heard
 
 BUSY = {"error": {"message": "slow down", "type": "tokens", "code": "rate_limit_exceeded"}}
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from parley.engine.service import hosted
 from parley.policies import Completion
 from support.answering import SERVED, asking, one_line_refusal
-from support.hearing import heard
+from support.commands import heard
 
 TEXT = '{"decision": "stop"}'
 PROPER = {

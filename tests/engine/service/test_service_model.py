@@ -13,8 +13,7 @@ from parley.play.record import read_summary
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, completion
 from support.commands import Parley, one_line_error
-from support.leaks import everything
-from support.studies import StudyFactory
+from support.studies import StudyFactory, everything
 
 
 def make(study_factory: StudyFactory, url: str, **grid: Any) -> Study:

@@ -14,9 +14,9 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.state import ConsensusView
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
-from support.hostile import TEXTS
 from support.playing import new_consensus
 from support.playthrough import by_hand
+from support.replies import TEXTS
 
 TOPOLOGIES: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(["complete", "path", "star"]),

@@ -9,7 +9,7 @@ import pytest
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
 from parley.games.stag_hunt.evidence import StagHuntEvidence
-from support.hunting import hunt
+from support.playing import hunt
 
 Words = Sequence[Sequence[str | None]] | None
 EVIDENCE = StagHuntEvidence()

@@ -8,7 +8,7 @@ from parley.errors import UsageError
 from parley.games.base import Group, new_game
 from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
-from support.hunting import hunt
+from support.playing import hunt
 from support.studies import StudyFactory
 
 PAPER: dict[str, Any] = {"rules": "published"}

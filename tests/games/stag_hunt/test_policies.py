@@ -10,7 +10,7 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.games.stag_hunt.parameters import StagHuntParameters
 from parley.games.stag_hunt.policies import POLICIES
 from parley.policies.kinds import ChosenPolicy
-from support.hunting import letters, new_hunt
+from support.playing import letters, new_hunt
 from support.playthrough import by_hand
 
 LISTENERS = ("grim_trigger", "tit_for_tat", "win_stay_lose_shift")

@@ -15,8 +15,8 @@ from parley.policies import Ask, Reply
 from parley.study import load_study
 from parley.study.prompt_sent import asked
 from support import REPOSITORY
-from support.hostile import TEXTS
-from support.hunting import Hunted, hunt, new_hunt
+from support.playing import Hunted, hunt, new_hunt
+from support.replies import TEXTS
 
 PROMPTS = StagHuntGame.prompts
 SWITCHES = ("count_told", "links_told", "nudge", "hides", "payoff_note")

@@ -14,12 +14,10 @@ from parley.report.view.index import index_content, read_rows
 from parley.report.view.matrix import AGAIN, FAILED
 from parley.study import Study, load_study
 from support.answering import record_with_model
-from support.answering_in_format import FREELY, Answering
-from support.forging import edit, forge
-from support.hostile import TEXTS
-from support.hunting import HUNTERS
-from support.imported import cheap_talk, reply_lines, write_cheap_talk, write_lines
 from support.pages import Json, data_of, recorded
+from support.playing import HUNTERS
+from support.records import cheap_talk, edit, forge, reply_lines, write_cheap_talk, write_lines
+from support.replies import FREELY, TEXTS, Answering
 from support.studies import StudyFactory
 
 

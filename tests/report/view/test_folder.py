@@ -9,10 +9,9 @@ from parley.play.simulate import simulate
 from parley.report.view import chosen as view_chosen
 from parley.report.view.chosen import chosen
 from parley.study import Study
-from support.demo_study import files_in
-from support.forging import forge
 from support.pages import games_of, index_of, small_played, unpacked, written
-from support.studies import StudyFactory
+from support.records import forge
+from support.studies import StudyFactory, files_in
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from parley.report.view.index import Known, index_content, read_rows
 from parley.study import Study
 from parley.view_links import simulations_link
 from support import REPOSITORY
-from support.forging import edit
 from support.pages import Json, recorded
+from support.records import edit
 from support.studies import StudyFactory
 
 

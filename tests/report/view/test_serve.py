@@ -11,8 +11,8 @@ from parley.play.simulate import simulate
 from parley.report.view.chosen import chosen
 from parley.report.view.serve import ServedView, ViewServer
 from parley.study import Study
-from support.forging import forge
 from support.pages import games_of, index_of, unpacked
+from support.records import forge
 from support.studies import StudyFactory
 
 

@@ -13,8 +13,8 @@ from parley.report.view.index import index_content, read_rows
 from parley.report.view.packing import exact
 from parley.report.view.writing import data_js, page_html
 from support.figures import study_of
-from support.hostile import TEXTS
 from support.pages import Json, Page, index_of, small_played, unpacked
+from support.replies import TEXTS
 
 ODD = "[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.models import share_models
+from support.workflows import share_models
 
 
 @pytest.fixture

@@ -20,15 +20,14 @@ from parley.play.recorded_asks import read_recorded
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from support.commands import Parley, Ran
-from support.forging import forge
-from support.models import MODEL, PARLEY, serve, share_models, write
-from support.workflows import real_snakemake
+from support.records import forge
+from support.workflows import MODEL, PARLEY, real_snakemake, serve, share_models, write_real
 
 pytestmark = [pytest.mark.model, pytest.mark.usefixtures("own_core")]
 
 
 def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:
-    study = write(
+    study = write_real(
         folder,
         {"model": "smollm2-135m", "honest": 2, "b": [0, 1], "prompt": "may_exist"},
         {"model": "majority", "n": 3, "prompt": "none_exist"},
@@ -97,7 +96,7 @@ def test_an_engine_killed_in_mid_game_loses_nothing(folder: Path, engine: Path) 
     shutil.copy(engine / "models.yaml", folder)
     victim = serve()
     # A threshold that every agent has to meet and rounds enough that the game lasts until the engine is killed.
-    study = write(
+    study = write_real(
         folder,
         {"model": "smollm2-135m", "n": 4, "b": 1, "prompt": "may_exist"},
         parameters={"max_rounds": 3, "stop_threshold": 1},
@@ -140,7 +139,7 @@ def test_an_engine_that_dies_while_loading_is_quoted(folder: Path) -> None:
     (broken / "model.safetensors").write_bytes(b"")
     models = {"models": {"broken": {"source": {"folder": "broken"}}}}
     (folder / "models.yaml").write_text(yaml.safe_dump(models))
-    study = write(folder, {"model": "broken", "n": 2, "prompt": "may_exist"})
+    study = write_real(folder, {"model": "broken", "n": 2, "prompt": "may_exist"})
     server = serve("broken")
     waiting = playing(next(study.simulations()).record("real"), Path("endpoint.json"))
     output, _ = waiting.communicate(timeout=120)
@@ -187,7 +186,7 @@ def test_deterministic_replies_are_given_again_and_altered_ones_found(
         "propose": {"temperature": 0.5, "max_tokens": 32},
         "vote": {"temperature": 0.3, "max_tokens": 12},
     }
-    study = write(folder, {"model": MODEL, "n": 2, "prompt": "none_exist"}, parameters=parameters)
+    study = write_real(folder, {"model": MODEL, "n": 2, "prompt": "none_exist"}, parameters=parameters)
     record = next(study.simulations()).record("real")
     endpoint = engine / "endpoint.json"
     simulate(study, record, [endpoint], 120.0)

@@ -14,7 +14,7 @@ from parley.errors import UsageError
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from support import REPOSITORY
-from support.models import serve, write
+from support.workflows import serve, write_real
 
 MODEL = "gemma3-270m"
 MODELS_FILE = REPOSITORY / "config" / "models.yaml"
@@ -39,7 +39,7 @@ def test_the_second_model_answers_in_english_and_plays(folder: Path) -> None:
     entry = yaml.safe_load(MODELS_FILE.read_text())["models"][MODEL]
     # float32, whose likeliest words are those of transformers; bfloat16 takes others where two are nearly as likely.
     Path("models.yaml").write_text(yaml.safe_dump({"models": {MODEL: {**entry, "deterministic": True}}}))
-    study = write(folder, {"model": MODEL, "n": 3, "prompt": "none_exist"})
+    study = write_real(folder, {"model": MODEL, "n": 3, "prompt": "none_exist"})
     record = next(study.simulations()).record("real")
     engine = serve(MODEL)
     try:

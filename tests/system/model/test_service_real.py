@@ -23,8 +23,7 @@ from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.play.simulate import simulate
 from parley.play.spending import budget_line, spending_line
-from support.models import write
-from support.workflows import real_snakemake
+from support.workflows import real_snakemake, write_real
 
 pytestmark = [pytest.mark.model, pytest.mark.rare]
 KEY, VARIABLE, SERVED = "sk-3b8d1f06a97c", "SERVICE_API_KEY", "smollm2"
@@ -87,8 +86,8 @@ def test_a_study_asks_a_service_with_a_key_through_the_workflow(
     Path("models.yaml").write_text(yaml.safe_dump({"models": {"theirs": entry}}))
     parameters = {"max_rounds": 1, "retries": 0, "propose": {"temperature": 0.5, "max_tokens": 60}}
     grid = {"model": "theirs", "n": 2, "prompt": "none_exist"}
-    little = write(folder, grid, parameters=parameters, seeds=2, budget={"tokens": 100})
-    study = write(folder, grid, parameters=parameters, seeds=2, budget={"tokens": 100_000, "cost": 1})
+    little = write_real(folder, grid, parameters=parameters, seeds=2, budget={"tokens": 100})
+    study = write_real(folder, grid, parameters=parameters, seeds=2, budget={"tokens": 100_000, "cost": 1})
     records = [simulation.record("real") for simulation in study.simulations()]
 
     monkeypatch.setenv(VARIABLE, KEY[::-1])

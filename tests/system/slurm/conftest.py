@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from support import REPOSITORY
-from support.cluster import cluster, jobs
-from support.models import share_models
-from support.on_slurm import OWN_CODE, sockets
+from support.cluster import OWN_CODE, cluster, jobs, sockets
+from support.workflows import share_models
 
 
 @pytest.fixture(scope="module")

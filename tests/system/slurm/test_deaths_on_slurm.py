@@ -16,7 +16,7 @@ from parley.play.record import read_summary
 from parley.play.replay import replay
 from parley.study import Study
 from support import REPOSITORY
-from support.on_slurm import (
+from support.cluster import (
     LONG,
     WITHOUT_SLURM,
     all_begun,

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from parley import paths
-from support.cluster import jobs
-from support.on_slurm import (
+from support.cluster import (
     COMMAND,
     HERE,
     LONG,
@@ -24,6 +23,7 @@ from support.on_slurm import (
     digests,
     finish,
     job_fields,
+    jobs,
     journal_lines,
     output,
     records,

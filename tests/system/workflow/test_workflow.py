@@ -19,8 +19,8 @@ from parley.play.record import read_summary
 from parley.study import Study, load_study
 from support import REPOSITORY
 from support.answering import SERVED, service
-from support.forging import edit
 from support.preloaded import preloaded_environment, programs
+from support.records import edit
 from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, planned_for_slurm, snakemake, write
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from parley.report.view.chosen import chosen
 from parley.report.view.folder import write_view
 from parley.study import Study
 from support.answering import record_with_model, standing_in
-from support.calibrating import answering
+from support.replies import answering
 from support.studies import StudyFactory
 from support.workflows import jobs, snakemake
 

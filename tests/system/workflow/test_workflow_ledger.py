@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 STARTED_WITH = """
 import sys
 sys.path.insert(0, {tests!r})
-from support.council import CouncilGame
+from support.playing import CouncilGame
 from parley.games.registry import GAMES
 GAMES[CouncilGame.name] = CouncilGame
 """

@@ -15,10 +15,9 @@ from parley.play.record import read_summary
 from parley.play.simulate import simulate, simulate_shard
 from parley.study import Study, load_study
 from parley.study.study import SCRIPTED_SHARD
-from support.hearing import heard
-from support.models import PARLEY
+from support.commands import heard
 from support.studies import StudyFactory
-from support.workflows import jobs, snakemake
+from support.workflows import PARLEY, jobs, snakemake
 
 pytestmark = pytest.mark.slow
 

@@ -2,16 +2,25 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
+from parley.calibration.arms import questions
 from parley.games.base import Game, Group, new_game
+from parley.games.consensus.parameters import ByzantineVote, HonestVote, proposal_model, turn_model
+from parley.games.deliberation.parameters import reply_model
+from parley.games.problems.sources import Arithmetic
+from parley.games.stag_hunt.parameters import act_model, signal_model
+from parley.policies import Ask, Completion
 from parley.policies.kinds import Rule
 from parley.policies.parsing import parse_reply
+from support.answering import completion, schema_of
+from support.playing import CARDS, CHOICES
 
 # Texts that would forge a line, a speaker, a header or a template, or tell a terminal or a page to do something.
 TEXTS = [
@@ -192,3 +201,94 @@ class Hostility:
         reply = self._proper_reply()
         key = self._rng.choice(list(reply))
         return json.dumps({**reply, self._rng.choice([key, "k" * 10**6]): self._rng.choice(["x", "\x1b"]) * 10**6})
+
+
+# A policy that answers in the format of each ask, as a model would that plays well
+
+
+# Models of all kinds of replies, with short fields.
+REASONED = reply_model("cot", "number", (), 60, 40)
+ZERO_SHOT = reply_model("zero_shot", "number", (), 60, 40)
+POLICIES = reply_model("cot", "policies", CHOICES.options, 60, 40)
+PROPOSAL = proposal_model("honest", 0, 50, 400, 30)
+BYZANTINE = proposal_model("byzantine", 0, 50, 400, 30)
+TURN = turn_model("byzantine", -5, 5, 400, 30)
+MODELS = [REASONED, ZERO_SHOT, POLICIES, PROPOSAL, BYZANTINE, TURN, HonestVote, ByzantineVote]
+MODELS += [signal_model(600), act_model(600), reply_model("zero_shot", "cards", CARDS.options, 60, 40)]
+
+FREELY = "I thought about it.\nThat is all."
+
+
+class Answering:
+    """Answers in the format of each ask, and keeps what it was asked."""
+
+    def __init__(self, free: str = FREELY, finish: Mapping[str, str] | None = None) -> None:
+        self.asks: list[Ask] = []
+        self._free = free
+        self._finish = finish or {}
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        self.asks.append(ask)
+        text = self._free if ask.reply_format == "free" else self.said(ask)
+        return Completion(text, self._finish.get(ask.phase, "stop"), 1, 1, 0)
+
+    def said(self, ask: Ask) -> str:
+        """Return a proper reply to an ask."""
+        known: dict[str, Any] = {
+            "internal_strategy": FREELY,
+            "value": 7,
+            "public_reasoning": "seven",
+            "vote": "continue",
+            "decision": "continue",
+            "argument": FREELY,
+            "answer": "18",
+            "policies": ["Lend tools", "Buy more books"],
+            "reasoning": FREELY,
+            "word": "stag",
+            "action": "Hunt Stag",
+        }
+        fields = {name: known[name] for name in ask.reply_model.model_fields}
+        if ask.reply_format == "json":
+            return json.dumps(fields)
+        labels = {"value": "Value", "public_reasoning": "Public", "vote": "Vote", "decision": "Decision"}
+        labels |= {"answer": "Answer", "word": "Word", "action": "Action"}
+        lines = [f"{labels[name]}: {value}" for name, value in fields.items() if name in labels]
+        lines += [f"Policy: {policy}" for policy in fields.get("policies", [])]
+        first = next(iter(fields)) in ("answer", "policies")
+        return "\n".join([*lines, FREELY] if first else [FREELY, *lines])
+
+
+# A stand-in for an engine that answers the questions of calibrations, in whatever form it is asked
+
+
+RIGHT = {problem.question: problem.answer or "" for problem in questions(Arithmetic(), 30)}
+_WORDS = "I worked it out, and then I checked it."
+
+
+def question_of(body: dict[str, Any]) -> str:
+    """Return the question that a request asks."""
+    said = "\n".join(message["content"] for message in body["messages"])
+    return next(question for question in RIGHT if question in said)
+
+
+def reply_of(body: dict[str, Any], answer: str) -> str:
+    """Return a reply that gives an answer in the form that the request asks for."""
+    told = body["messages"][-1]["content"]
+    if found := re.search('begins with "(Answer|Value|Word):"', told):
+        label = found[1]
+        lines = [f"{label}: {answer}", *([f"Public: {_WORDS}"] if label == "Value" else [])]
+        before = "Start with one line" in told
+        return "\n".join([*lines, _WORDS] if before else [_WORDS, *lines])
+    if "structured_outputs" not in body:
+        return f"{_WORDS} The answer is {answer}."
+    names = schema_of(body)["properties"]
+    return json.dumps(
+        {name: int(answer) if name == "value" else answer if name in ("answer", "word") else _WORDS for name in names}
+    )
+
+
+def answering(
+    change: Callable[[dict[str, Any], str], str] = lambda body, answer: answer,
+) -> Callable[[dict[str, Any]], Any]:
+    """Return what a stand-in answers: the right answers, as `change` makes them of a request and its right answer."""
+    return lambda body: completion(reply_of(body, change(body, RIGHT[question_of(body)])))

@@ -1,0 +1,242 @@
+"""Records that somebody changed: with intent, so that all checksums are right again, or without."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parley import paths
+from parley.games.evidence import Session, Utterance
+from parley.ledger.block import SignedUtterance, block_hash, genesis, make_block, meets, sign_session, utterances_root
+from parley.ledger.check import ChainChecker, block_line, head_line
+from parley.play import record
+from parley.play.record_content import SCHEMA
+from support.playing import ACTIONS
+
+Rows = Callable[[list[dict[str, Any]]], Any]
+Meta = Callable[[dict[str, Any]], Any]
+FORMER = [
+    pa.field("seed", pa.int64(), nullable=False) if column.name == "request_seed" else column
+    for column in SCHEMA
+    if column.name not in ("id", "simulation_seed", "model", "system_fingerprint")
+]
+
+
+def forge(path: Path, rows: Rows | None = None, meta: Meta | None = None) -> Path:
+    """Change the rows or the metadata of a record, and make its checksums anew."""
+    table = pq.read_table(path, partitioning=None)
+    found = table.to_pylist()
+    described, trace = (json.loads(table.schema.metadata[key]) for key in (b"parley", b"parley_trace"))
+    if rows is not None:
+        rows(found)
+    if meta is not None:
+        meta(described)
+    schema = table.schema.remove_metadata()
+    path.write_bytes(record.packed(pa.Table.from_pylist(found, schema=schema), described, trace))
+    return path
+
+
+def edit(path: Path, rows: Rows) -> Path:
+    """Change the rows of a record with another program, which keeps the metadata as it is."""
+    table = pq.read_table(path, partitioning=None)
+    found = table.to_pylist()
+    rows(found)
+    pq.write_table(pa.Table.from_pylist(found, schema=table.schema), path)
+    return path
+
+
+def make_former(path: Path) -> Path:
+    """Make a record of the version before: no checksum of the rows, no identity in them, and `seed`."""
+    table = pq.read_table(path, partitioning=None)
+    described = json.loads(table.schema.metadata[b"parley"])
+    del described["rows"]
+    metadata = {**table.schema.metadata, b"parley": json.dumps({**described, "format": 2}).encode()}
+    metadata[record.CHECK_KEY] = record.checksum(metadata)
+    names = ["seed" if name == "request_seed" else name for name in table.column_names]
+    rows = table.rename_columns(names).select([column.name for column in FORMER])
+    rows = pa.Table.from_pylist(rows.to_pylist(), schema=pa.schema(FORMER))
+    pq.write_table(rows.replace_schema_metadata(metadata), path, compression="zstd", write_page_checksum=True)
+    return path
+
+
+# Games of our own making in the formats that can be imported: words "stag", actions as letters, a round a text
+
+
+FAMILIES = ("Mixtral", "Qwen", "Llama", "DeepSeek")
+Change = Callable[[dict[str, Any]], object]
+
+
+def payoffs(actions: Sequence[str]) -> list[int]:
+    """Return what the published game pays for the actions of a round, as letters."""
+    return [3 if action == "h" else 0 if "h" in actions else 10 for action in actions]
+
+
+def cheap_talk(rounds: Sequence[str], adversary: int | None = None, **meta: Any) -> dict[str, Any]:
+    """Return the content of a results.json; `adversary` is the number of an agent, from 1."""
+    names = [f"Agent_{place + 1}" for place in range(len(rounds[0]))]
+    agents = [{"name": n, "model": f"org/{f}-1", "model_family": f} for n, f in zip(names, FAMILIES, strict=False)]
+    data: list[dict[str, Any]] = []
+    for number, letters in enumerate(rounds, 1):
+        words = dict.fromkeys(names, "stag")
+        choices = {name: ACTIONS[letter] for name, letter in zip(names, letters, strict=True)}
+
+        def decided(actions: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                agent["name"]: {
+                    "reasoning": "so",
+                    "action": actions[agent["name"]],
+                    "model_family": agent["model_family"],
+                }
+                for agent in agents
+            }
+
+        said = {name: {"type": "communicate", "word": word} for name, word in words.items()}
+        did = {name: {"choice": choice} for name, choice in choices.items()}
+        data.append(
+            {"round": number, "stage": "communication", "communications": words, "full_decisions": decided(said)}
+        )
+        data.append(
+            {
+                "round": number,
+                "communications": words,
+                "choices": choices,
+                "payoffs": dict(zip(names, payoffs(letters), strict=True)),
+                "full_decisions": decided(did),
+            }
+        )
+    chosen = {} if adversary is None else {"adversary_agents": [f"Agent_{adversary}"]}
+    about = {"experiment": "byzantine_cheap_talk", "rounds": len(rounds), "agents": agents, **chosen, **meta}
+    return {"rounds_data": data, "metadata": about}
+
+
+def write_cheap_talk(folder: Path, trial: int, content: Mapping[str, Any], change: Change | None = None) -> Path:
+    """Write a game as the published code lays it out; `change` damages it."""
+    file = folder / f"trial_{trial:02d}" / "results.json"
+    file.parent.mkdir(parents=True)
+    copy = json.loads(json.dumps(content)) | {"trial": trial}
+    if change is not None:
+        change(copy)
+    file.write_text(json.dumps(copy), encoding="utf-8")
+    return file
+
+
+def reply_lines(rounds: Sequence[str], key: str = "one", prompts: bool = True, **of_game: Any) -> list[dict[str, Any]]:
+    """Return the lines of a game in the plain format; the last agent is Byzantine where `byzantine` is given."""
+    lines: list[dict[str, Any]] = []
+    for number, letters in enumerate(rounds, 1):
+        for phase in ("signal", "act"):
+            for place, letter in enumerate(letters):
+                said = {"word": "stag"} if phase == "signal" else {"action": ACTIONS[letter]}
+                line: dict[str, Any] = {
+                    **{"id": key, "round": number, "phase": phase, "agent": f"agent_{place + 1}"},
+                    "text": json.dumps({"reasoning": "so", **said}),
+                    **({"system": "You hunt.", "user": f"Round {number}: {phase}?"} if prompts else {}),
+                    **({"points": payoffs(letters)[place]} if phase == "act" else {}),
+                }
+                if number == 1 and phase == "signal":
+                    line |= {"player": f"model-{place + 1}", "model": f"org/model-{place + 1}"}
+                    if "byzantine" in of_game and place == len(letters) - 1:
+                        line["role"] = "byzantine"
+                lines.append(line)
+    lines[0] |= {"parameters": {"rounds": len(rounds)}, **of_game}
+    return lines
+
+
+def write_lines(file: Path, *games: Sequence[Mapping[str, Any]]) -> Path:
+    """Write games into a file of the plain format."""
+    file.write_text("".join(f"{json.dumps(line)}\n" for game in games for line in game), encoding="utf-8")
+    return file
+
+
+# Chains of sessions that tests make up, and what an attacker can do to them
+
+
+Block = dict[str, Any]
+SIMULATIONS = [hashlib.sha256(b"%d" % number).hexdigest() for number in range(4)]
+GAME = "council"
+AGENTS = ("agent_1", "agent_2", "agent_3")
+
+
+def session(
+    rounds: Iterable[int] = (1,), agreed: bool = True, agents: Sequence[str] = AGENTS, **changes: Any
+) -> Session:
+    """Return a session in which each agent says something in each round."""
+    said = [
+        Utterance(number, agent, {"answer": number, "why": f"{agent}: é"}) for number in rounds for agent in agents
+    ]
+    parts: dict[str, Any] = {
+        "subject": {"problem": 7},
+        "parameters": {"turns": 2},
+        "verdict": {"answer": 42},
+        **changes,
+    }
+    return Session(agents=tuple(agents), utterances=tuple(said), agreed=agreed, **parts)
+
+
+def chain(*simulations: Sequence[Session], difficulty: int = 0, game: str = GAME) -> list[bytes]:
+    """Return the lines of a chain: for each simulation its sessions, in order."""
+    lines: list[bytes] = []
+    previous = genesis(difficulty)
+    for simulation, sessions in zip(SIMULATIONS, simulations, strict=False):
+        for number, one in enumerate(sessions):
+            block = make_block(sign_session(game, simulation, number, one), len(lines), previous, difficulty)
+            previous = block["hash"]
+            lines.append(block_line(block))
+    return lines
+
+
+def ordinary(difficulty: int = 0) -> list[bytes]:
+    """Return a chain of four blocks: agreed at once; hung, then agreed without agent_3; agreed after two rounds."""
+    return chain(
+        [session()],
+        [session(agreed=False), session((2,), agents=AGENTS[:2])],
+        [session((1, 2))],
+        difficulty=difficulty,
+    )
+
+
+def problem(lines: Iterable[bytes]) -> str:
+    """Return what is wrong with the lines of a chain; "" if nothing is."""
+    checker = ChainChecker()
+    try:
+        for line in lines:
+            checker.add(line)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def changed(lines: Sequence[bytes], height: int, change: Callable[[Block], object]) -> list[bytes]:
+    """Return the lines with one block changed, written canonically, and no hash computed again."""
+    block = json.loads(lines[height])
+    change(block)
+    return [*lines[:height], block_line(block), *lines[height + 1 :]]
+
+
+def forged(lines: Sequence[bytes], height: int, change: Callable[[Block], object]) -> list[bytes]:
+    """Return the lines with one block changed, and all roots, nonces, hashes and heights from there on made to fit."""
+    blocks = [json.loads(line) for line in lines]
+    change(blocks[height])
+    for number, block in enumerate(blocks[height:], height):
+        if number:
+            block["previous"] = blocks[number - 1]["hash"]
+        utterances = [SignedUtterance.model_construct(**said) for said in block["utterances"]]
+        block["merkle_root"] = utterances_root(block["simulation"], block["session"], utterances)
+        block["nonce"] = 0
+        while not meets(block_hash(block), block["difficulty"]):
+            block["nonce"] += 1
+        block["hash"] = block_hash(block)
+    return [*map(block_line, blocks)]
+
+
+def write_chain(path: Path, lines: Sequence[bytes], head: bool = True) -> Path:
+    """Write a chain, and its head beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(lines))
+    if head:
+        paths.ledger_head(path).write_bytes(head_line(len(lines), json.loads(lines[-1])["hash"]))
+    return path

@@ -221,7 +221,19 @@ WITHOUT_SLURM = pytest.mark.skipif(
 )
 # What this cluster lacks (accounting), and less patience than a real one needs.
 HERE = ["--slurm-status-command", "squeue", "--slurm-no-account", "--slurm-init-seconds-before-status-checks", "3"]
-IMPATIENT = [sys.executable, str(REPOSITORY / "tests" / "support" / "impatient.py")]
+# Snakemake, which asks SLURM for its jobs every second: its plugin waits 10 s longer after each question.
+_ASKING = """
+import asyncio, sys
+from snakemake.cli import main
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+async def sleep(executor):
+    await asyncio.sleep(1)
+
+RemoteExecutor.sleep = sleep
+sys.exit(main())
+"""
+IMPATIENT = [sys.executable, "-c", _ASKING]
 COMMAND = [*IMPATIENT, *SNAKEMAKE[3:], *PROFILE, "--profile", "slurm", *HERE]
 
 

@@ -13,7 +13,7 @@ import parley
 from support import REPOSITORY
 
 _MARK = REPOSITORY / ".venv-exports" / ".installed"
-_READER = REPOSITORY / "tests" / "support" / "read_exports.py"
+_READER = REPOSITORY / "tests" / "export" / "read_exports.py"
 
 
 @pytest.fixture(scope="session")

@@ -16,14 +16,15 @@ def test_transformers_reads_the_asked_shape_and_a_tokenizer_like_real_ones(
     from transformers import AutoConfig, AutoTokenizer
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    make_model(tmp_path, SHAPES["qwen3-8b"])
-    config = AutoConfig.from_pretrained(tmp_path, local_files_only=True)
+    folder = tmp_path / "model"
+    make_model(folder, SHAPES["qwen3-8b"])
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
     assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (36, 4096, 12_288)
     assert (config.num_attention_heads, config.num_key_value_heads, config.head_dim) == (32, 8, 128)
     assert (config.vocab_size, config.tie_word_embeddings) == (151_936, False)
     assert SHAPES["qwen3-8b"].parameters == pytest.approx(8.19e9, rel=0.001)  # Qwen3-8B's model card: 8.2B
 
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     text = "\n".join(prompt_texts())
     tokens = tokenizer.encode(text)
     assert 3.5 < len(text) / len(tokens) < 4.5

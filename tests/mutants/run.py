@@ -33,7 +33,7 @@ import pytest
 import yaml
 
 HERE = Path(__file__).resolve().parent
-FAST, SLOW = "not slow and not model and not slurm", "slow and not model and not slurm"
+FAST, SLOW = "not slow and not model and not rare", "(slow or rare) and not model"
 OPTIONS = [
     "-q",
     *(f"-pno:{name}" for name in ("cacheprovider", "xdist", "xdist.looponfail", "pytest_cov", "hydra_pytest")),

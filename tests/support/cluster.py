@@ -27,7 +27,6 @@ from parley import paths
 from parley.play.record import read_summary
 from parley.play.simulate import simulate
 from parley.study import Study, load_study
-from support import REPOSITORY
 from support.workflows import PROFILE, SNAKEMAKE
 
 DAEMONS = ("munged", "slurmctld", "slurmd")

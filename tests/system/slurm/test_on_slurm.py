@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -117,7 +118,7 @@ def test_the_command_as_a_job_of_its_own_gives_way_to_a_new_one_and_is_stopped_b
     """`slurm/main.sh`, as the documentation has it submitted; here it needs the options of this cluster."""
     study = write(LONG, seeds=1, parameters={"max_rounds": 100})
     Path("logs/slurm").mkdir(parents=True)
-    programs = {"snakemake": " ".join([*COMMAND[:4], *PROFILE, *HERE])}
+    programs = {"snakemake": shlex.join([*COMMAND[:5], *PROFILE, *HERE])}
     # The plugin forgets SLURM_CONF inside of a job; other clusters need none.
     for name in ("sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo", "srun"):
         programs[name] = f"env SLURM_CONF={os.environ['SLURM_CONF']} {shutil.which(name)}"

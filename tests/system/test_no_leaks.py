@@ -91,7 +91,7 @@ def told(tmp_path: Path, *texts: str) -> list[str]:
     return [word for word in words for text in texts if word in text]
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_exports_name_no_person_host_folder_or_secret(study: Study, beside: Path, tmp_path: Path) -> None:
     play(study, tmp_path)
     summarize(study)

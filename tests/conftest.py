@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -57,6 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_note_starts)
+    # A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("progress") and not _worker():
         config.pluginmanager.register(Progress(), "parley-progress")
 
@@ -66,7 +69,8 @@ def _worker() -> str:
 
 
 def _weight(item: pytest.Item) -> float:
-    return next((seconds for name, seconds in SECONDS.items() if item.get_closest_marker(name)), 0.02)
+    seconds = next((seconds for name, seconds in SECONDS.items() if item.get_closest_marker(name)), 0.02)
+    return seconds * (4 if item.path.parent.name == "workflow" and seconds > 1 else 1)  # whole runs of Snakemake
 
 
 @pytest.hookimpl(trylast=True)  # after those are gone that -m leaves out

@@ -15,6 +15,8 @@ INSTALLER ?= uv
 MINUTES ?= 10
 # Processes that share the tests without an engine (not pytest's `auto`, which counts the cores of the machine, not ours).
 WORKERS ?= $(shell nproc)
+# One more where many tests wait: for Snakemake, for SLURM.
+WAITING := $(shell expr $(WORKERS) + 1)
 # The tools find each other, and Snakemake's jobs find parley, without an activated environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
@@ -69,11 +71,11 @@ second-model: ## The same as make model NAME=gemma3-270m, 0.8 GB, under Google's
 
 # Tests are dealt out by files, which share what is set up once; the longest files come first (tests/conftest.py).
 test: setup ## Run the tests: 10 minutes on two cores; some of them on the real model
-	pytest -m "not rare" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --progress
+	pytest -m "not rare" -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # Two clusters at once: these tests mostly wait.
 test-slow: setup exports ## Run the rare tests: kill plans, full disks, SLURM (slurm-wlm, munge), the browser, remotes
-	pytest -m rare -n $(WORKERS) --dist loadfile --no-loadscope-reorder --progress
+	pytest -m rare -n $(WAITING) --dist loadfile --no-loadscope-reorder --progress
 
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
 # those that have become slow.

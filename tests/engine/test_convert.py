@@ -7,11 +7,11 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-import torch
 from safetensors import safe_open
 
 from parley.engine.convert import convert
 
+torch = pytest.importorskip("torch")
 # What torch warns of when compressed-tensors imports its fx package.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")]
 

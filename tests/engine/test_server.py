@@ -8,6 +8,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 from parley.engine import hardware, server
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
 
 H100 = (hardware.Gpu("NVIDIA H100", "550", (9, 0)),)
 
@@ -83,6 +86,7 @@ def engine_provenance(folder: Path, **keys: object) -> dict[str, Any]:
     return server.engine_provenance("tiny", entry(**keys), marker)
 
 
+@needs_torch
 def test_provenance_of_a_cpu_engine(tmp_path: Path, build: Callable[[bool], None]) -> None:
     build(True)
     found = engine_provenance(tmp_path, deterministic=True)
@@ -104,6 +108,7 @@ def test_provenance_of_a_gpu_engine(
     assert "Tesla T4 has compute capability 7.5" in found["deterministic"]["warning"]
 
 
+@needs_torch
 def test_arguments_in_provenance_name_no_folders(tmp_path: Path) -> None:
     args = {"chat-template": "/home/alice/t/x.jinja", "speculative-config": '{"model": "/home/alice/draft"}'}
     found = engine_provenance(tmp_path, server_args={"download-dir": "/home/alice"}, engine_args=args)["arguments"]

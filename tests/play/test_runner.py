@@ -1,11 +1,9 @@
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from parley.identity import request_seed
-from parley.play.journal import Journal
 from parley.play.runner import Exchange, Play, play
 from parley.policies import Ask, Completion, Policy
 from parley.policies.kinds import ScriptedPolicy
@@ -156,17 +154,3 @@ def test_the_digest_covers_no_times_and_no_token_counts() -> None:
     assert fast.digest == slow.digest
     assert fast.exchanges[0].entry.prompt_tokens != slow.exchanges[0].entry.prompt_tokens
     assert slow.exchanges[0].entry.seconds >= 0.002
-
-
-def test_the_replies_of_a_phase_are_on_disk_before_the_game_uses_them(tmp_path: Path) -> None:
-    synced: list[int] = []
-
-    class Synced(Journal):
-        def sync(self) -> None:
-            super().sync()
-            synced.append(len(self.path.read_bytes().splitlines()) - 1)
-
-    game = new_consensus("hhh", max_rounds=1)
-    with Synced(tmp_path / "j", ID) as journal:
-        play(ID, game, {seat.name: MAJORITY for seat in game.seats}, journal)
-    assert synced == [3, 6]  # the proposals, then the votes

@@ -87,7 +87,7 @@ def _log(log: Any) -> dict[str, Any]:
 
 def _sample(sample: Any) -> dict[str, Any]:
     return {
-        **{"id": sample.id, "uuid": sample.uuid, "metadata": sample.metadata},
+        **{"id": sample.id, "epoch": sample.epoch, "uuid": sample.uuid, "metadata": sample.metadata},
         "scores": {name: score.value for name, score in sample.scores.items()},
         "messages": [message.text for message in sample.messages if message.role == "assistant"],
         "models": [_model(event) for event in sample.events if event.event == "model"],

@@ -59,6 +59,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         lines[0]["text"] = "no JSON \u202e</script>"
         import_games("jsonl", write_lines(Path("games.jsonl"), lines), "theirs", True, *THEIRS)
         summarize(load_study(Path("config/theirs.yaml")))
+        make_study("[{model: random, n: 3, prompt: may_exist}]", name="again", extra="repeats: 2\n")
         yield folder
 
 
@@ -79,7 +80,7 @@ def found(crate: Path, home: Path, beside: Path) -> Any:
     file = Path("wrong/ro-crate-metadata.json")
     file.write_text(file.read_text().replace('"instrument"', '"tool"'))
     return read_beside(
-        beside, home, {"inspect_reads": ["tiny", "broken", "theirs"], "crate_is_valid": [crate, "wrong"]}
+        beside, home, {"inspect_reads": ["tiny", "broken", "theirs", "again"], "crate_is_valid": [crate, "wrong"]}
     )
 
 
@@ -89,6 +90,12 @@ def read(found: Any) -> Any:
 
 
 # inspect_ai
+
+
+@beside_this_one
+def test_each_repeat_of_a_seed_is_an_epoch_of_its_sample(read: Any) -> None:
+    samples = [(sample["id"], sample["epoch"]) for log in read["again"]["logs"] for sample in log["samples"]]
+    assert sorted(samples) == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
 @beside_this_one

@@ -67,6 +67,13 @@ def test_indicators_stand_side_by_side_along_x_with_their_intervals(study: Study
     assert not panels[0].texts  # no numbers beside the bars: the tables have them
 
 
+def test_conditions_that_differ_in_any_axis_are_never_pooled(study: Study) -> None:
+    both = [answered(unanimous=rate).assign(prompt=prompt) for prompt, rate in (("p", 0.2), ("q", 0.9))]
+    panels = panels_of(rated(study, pd.concat(both)))
+    assert len(panels) == 4
+    assert sorted(rate for ax in panels for rate in points_at(ax, 0)) == pytest.approx([0.2, 0.2, 0.9, 0.9])
+
+
 def test_an_indicator_that_a_condition_lacks_leaves_its_place(study: Study) -> None:
     table = answered(unanimous=0.5, early=0.25)
     gone = (table["n"] == 8) & (table["model"] == "a")

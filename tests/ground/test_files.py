@@ -1,4 +1,5 @@
 import os
+from operator import methodcaller
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ def test_a_file_is_replaced_as_a_whole_and_its_folders_are_made(tmp_path: Path) 
     assert seen == [b"a longer old content"] * 2  # who reads meanwhile reads the whole of one
     assert path.read_bytes() == b"new"
     assert os.listdir(path.parent) == ["x.bin"]
+
+
+def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, done = tmp_path / "record", []
+    sync, rename = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append(os.fstat(fd).st_size), sync(fd)))
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append("renamed"), rename(*names)))
+    write_atomically(path, methodcaller("write", b"whole"))
+    assert done[:2] == [5, "renamed"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, OSError(28, "No space left on device")])

@@ -6,7 +6,7 @@ import pytest
 
 from parley import paths
 from parley.errors import UsageError
-from parley.study.growing import decide
+from parley.study.growing import GrowingSeeds, decide
 from support.studies import StudyFactory
 
 UNTIL = {"outcome": "valid_consensus", "width": 0.3}
@@ -26,6 +26,11 @@ def test_a_study_begins_with_the_least_and_then_has_what_was_decided(study_facto
         assert seeds(study_factory) == number
     study = study_factory({"n": 3, "seeds": GROWING}, {"n": 4}, seeds=2)
     assert [len(condition.seeds) for condition in study.conditions] == [4, 2]
+
+
+def test_seeds_grow_in_steps_and_never_beyond_the_most() -> None:
+    growing = GrowingSeeds.model_validate(GROWING)
+    assert [growing.next_after(number) for number in (4, 7, 9)] == [7, 9, 9]
 
 
 def test_a_damaged_file_of_decisions_decides_nothing(study_factory: StudyFactory) -> None:

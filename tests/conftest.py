@@ -140,7 +140,7 @@ class Progress:
             with suppress(ValueError, OSError):
                 self.weights = json.loads(self.file.read_text())
         total, done = sum(self.weights.values()), sum(self.weights.get(test, 0.0) for test in self.done)
-        left = f", about {clock(elapsed * (total - done) / done)} left" if done > 0.02 * total > 0 else ""
+        left = f", about {clock(elapsed * (total - done) / done)} left" if done > 0.1 * total > 0 else ""
         failed = f", {len(self.broken)} failed" if self.broken else ""
         return f"{len(self.done):,} of {len(self.weights) or '?':,} tests{failed}, {clock(elapsed)}{left}"
 

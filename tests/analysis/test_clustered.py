@@ -190,6 +190,7 @@ def test_the_test_has_its_size_where_one_side_has_more_seeds() -> None:
 
 
 @pytest.mark.parametrize(("seeds", "alike"), [(10, 0.5), (25, 0.0)])
+@pytest.mark.slow
 def test_intervals_cover_the_truth_and_the_test_has_its_size(seeds: int, alike: float) -> None:
     random, games = np.random.default_rng(seeds), 400
     covered, size = np.zeros(2), 0

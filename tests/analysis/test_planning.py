@@ -73,6 +73,7 @@ def test_stated_rates_count_and_several_questions_share_the_level(study_factory:
     assert (given.first, given.difference) == pytest.approx((0.9, -0.2))
 
 
+@pytest.mark.slow
 def test_a_pilot_of_enough_pairs_tells_rates_and_correlation(study_factory: StudyFactory) -> None:
     grid = {"model": ["random", "majority"], "n": 3, "seeds": 25}
     asked = {"name": "model", "outcome": "valid_consensus", "compare": "model", "smallest": 0.2}

@@ -183,6 +183,7 @@ def test_two_outcomes_of_the_same_simulations_and_two_sides_are_one_family(study
     assert table["answer"].tolist()[0] == "differs"
 
 
+@pytest.mark.slow
 def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_factory: StudyFactory) -> None:
     grid = {"model": ["wary", {"name": "wary", "vote": "stop"}], "n": 4, "prompt": ["may_exist", "none_exist"]}
     asked = {"compare": "prompt", "over": "model", "smallest": 0.2}

@@ -86,6 +86,7 @@ def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: Study
     assert list(table["p_holm"].dropna()) == pytest.approx(list(expected), rel=1e-9)  # both are rounded
 
 
+@pytest.mark.slow
 def test_a_condition_without_counterpart_says_so(study_factory: StudyFactory) -> None:
     grids = [
         {"model": "grim_trigger", "n": 4, "b": 1},
@@ -131,6 +132,7 @@ def test_where_an_adversary_sits_and_what_plays_it_does_not_matter(study_factory
         assert without_adversary(condition, study.conditions) is expected, condition.axes
 
 
+@pytest.mark.slow
 def test_shares_and_payoffs_by_player_with_games_as_units(study_factory: StudyFactory) -> None:
     grim, stag = ({"role": "honest", "count": 2, "policy": name} for name in ("grim_trigger", "always_stag"))
     stag["count"] = 1
@@ -157,6 +159,7 @@ def test_shares_and_payoffs_by_player_with_games_as_units(study_factory: StudyFa
     assert (half["share"], half["majority"]) == (0.5, False)  # a half is no majority
 
 
+@pytest.mark.slow
 def test_without_shared_seeds_all_games_without_an_adversary_are_compared(study_factory: StudyFactory) -> None:
     """As in games that were imported: 6 seeds with an adversary, 6 without, of players who look at nothing."""
     grid = {"model": "support.own_policies:Rarely", "n": 3, "b": [0, 1]}

@@ -228,6 +228,7 @@ def test_the_unpaired_test_and_interval_never_contradict() -> None:
 
 @settings(max_examples=60)
 @given(COUNTS, st.integers(1, 60), COUNTS, st.integers(1, 60))
+@pytest.mark.slow
 def test_the_unpaired_limits_are_where_the_likelihood_says(x: int, n: int, y: int, m: int) -> None:
     x, y = min(x, n), min(y, m)
     low, high = (float(limit) for limit in unpaired_difference(x, n, y, m))

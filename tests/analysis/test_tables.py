@@ -153,6 +153,7 @@ def test_a_table_that_is_not_there_or_not_whole_says_how_to_make_it(study_factor
         read_table("small", "conditions")
 
 
+@pytest.mark.slow
 def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_factory: StudyFactory) -> None:
     write_all(study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 2}))  # a former configuration
     grid = {"n": [3, 4], "b": [0, 1], "byzantine": "random"}

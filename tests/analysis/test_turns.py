@@ -31,6 +31,7 @@ def played(study: Study) -> pd.DataFrame:
     return read_table(study.name, "turns")
 
 
+@pytest.mark.slow
 def test_each_agent_has_a_row_in_each_round_with_what_the_trace_has(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ def own(study: Study, rows: Any) -> Study:
     return dataclasses.replace(study, game=OwnGame, conditions=conditions)
 
 
+@pytest.mark.slow
 def test_a_game_of_ones_own_adds_columns_whose_texts_are_cleaned(study_factory: StudyFactory) -> None:
     said = {"role": "king", "message": "=HYPERLINK(1)\n\x1b[31mred\u202e", "mood": {"calm": 1}}
 

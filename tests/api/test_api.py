@@ -72,6 +72,7 @@ def objects(folder: Path) -> list[Any]:
     return [study, condition, parley.run(condition.play()), results, results.records, results.records[0]]
 
 
+@pytest.mark.slow
 def test_objects_fit_on_three_lines_and_in_a_table(tmp_path: Path) -> None:
     grid = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
     make_demo(tmp_path, title=HOSTILE.replace("\n", " ").replace("\x1b", " "), grids=[grid], seeds=1)

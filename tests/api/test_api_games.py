@@ -62,6 +62,7 @@ def test_all_levels_figures_and_records_are_read_from_elsewhere(
     assert again.outcome.name in {outcome.name for outcome in game.outcomes}
 
 
+@pytest.mark.slow
 def test_the_ledger_is_a_table_where_the_game_keeps_one(tmp_path: Path) -> None:
     study = played(tmp_path, DELIBERATION)
     summarize_study(tmp_path, study)

@@ -79,6 +79,7 @@ def test_an_unfinished_study_has_the_results_that_are_there(loose: Path) -> None
         results.frame("attempts", b=1, byzantine="silent")
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_left_out_with_a_warning(loose: Path, caplog: pytest.LogCaptureFixture) -> None:
     damaged = parley.load("demo", loose).results().records[3]
     content = damaged.path.read_bytes()

@@ -4,7 +4,6 @@ import re
 import shutil
 from pathlib import Path
 
-import mlcroissant
 import pytest
 
 from benchmarks import findings
@@ -68,6 +67,8 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
     assert "**8 of 8 planned simulations** were played, and 2 of 2 repeats" in page
     assert "**0 of 6 planned simulations** were played, and 0 of 2 repeats that measure the noise. **Unf" in page
     assert "Round 1, signal" in Path(f"findings/games/hunt-{game.id[:8]}.txt").read_text()
+    import mlcroissant  # with PyTorch, which takes seconds to import
+
     data = mlcroissant.Dataset("findings/hunt/croissant/croissant.json")
     assert len(list(data.records("simulations"))) == 8
     with pytest.raises(ValueError, match="no game hunt-00000000"):

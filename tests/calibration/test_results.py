@@ -108,6 +108,7 @@ def test_freezing_a_study_and_changing_it_are_other_plans_of_the_report(study_fa
     assert len({report_plan(study), frozen, study.plan}) == 3
 
 
+@pytest.mark.slow
 def test_the_report_shows_them_or_how_to_make_one(
     study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def rows_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["arm"]: row for row in found["arms"]}
 
 
+@pytest.mark.slow
 def test_a_model_that_is_always_right_is_right_in_every_arm(engine: Engine) -> None:
     with engine() as (calibrate_arms, server):
         rows = rows_of(calibrate_arms(all_arms(STYLES, REPLY_FORMATS)))
@@ -106,6 +107,7 @@ def test_what_cannot_be_read_is_unreadable_and_not_asked_for_again(engine: Engin
     assert [row["unreadable"] for row in rows.values()] == [pytest.approx(1 / NUMBER)] * len(rows)
 
 
+@pytest.mark.slow
 def test_an_interrupted_calibration_goes_on_and_comes_to_the_same(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ def test_an_interrupted_calibration_goes_on_and_comes_to_the_same(
     assert [row | {"seconds": 0} for row in found["arms"]] == [row | {"seconds": 0} for row in again["arms"]]
 
 
+@pytest.mark.slow
 def test_what_was_found_is_in_files_and_finished_arms_are_not_asked_again(engine: Engine, models: Path) -> None:
     with engine() as (calibrate_arms, server):
         found = calibrate_arms()

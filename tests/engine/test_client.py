@@ -77,6 +77,7 @@ def test_an_unusable_reply_is_a_result_and_no_error(tmp_path: Path) -> None:
         assert parse_reply(reply.text, reply.finish_reason, first_ask().reply_model).failure == failure, answer
 
 
+@pytest.mark.slow
 def test_a_broken_server_ends_the_play_with_one_line(tmp_path: Path) -> None:
     for answer, words in [
         (refusal("no such model\nsorry"), "answered 400: no such model sorry"),

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import pytest
 from safetensors import safe_open
 
 from parley.engine.convert import convert
 
-torch = pytest.importorskip("torch")
 # What torch warns of when compressed-tensors imports its fx package.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")]
 
@@ -31,6 +29,9 @@ def write(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     shapes |= {f"blk.0.{name}.weight": shape for name, shape in matrices.items()}
     shapes |= {f"blk.0.{name}.bias": matrices[name][:1] for name in ("attn_q", "attn_k", "attn_v")}
     tensors = {name: random.normal(0, 0.02, shape).astype(np.float32) for name, shape in shapes.items()}
+    pytest.importorskip("torch")  # here: it takes seconds to import
+    import gguf
+
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_name("tiny")
     writer.add_block_count(1)
@@ -76,6 +77,8 @@ def test_int8_has_a_scale_per_channel_is_nearest_and_the_same_each_time(tmp_path
     convert(tmp_path / "tiny.gguf", tmp_path / "model", "int8")
     weight, scale = read(tmp_path / "model", f"{LAYER}.weight"), read(tmp_path / "model", f"{LAYER}.weight_scale")
     assert (str(weight.dtype), tuple(scale.shape)) == ("torch.int8", (WIDTH, 1))
+    import torch
+
     exact = torch.tensor(tensors["blk.0.ffn_down.weight"]).bfloat16().float().numpy()
     steps = np.abs(exact).max(axis=1, keepdims=True) / 127.5
     assert np.array_equal(scale.numpy(), steps)

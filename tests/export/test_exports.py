@@ -8,7 +8,6 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-import mlcroissant as mlc
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -203,6 +202,8 @@ def croissant(study: Study) -> Path:
 
 
 def test_croissant_s_library_finds_nothing_and_loads_the_records(croissant: Path, study: Study) -> None:
+    import mlcroissant as mlc  # with PyTorch, which takes seconds to import
+
     data = mlc.Dataset(str(croissant / "croissant.json"))  # raises what it finds wrong
     assert not data.metadata.ctx.issues.warnings
     assert data.metadata.license == ["https://spdx.org/licenses/CC-BY-4.0"]

@@ -92,6 +92,7 @@ def test_every_word_that_the_schema_allows_is_one(word: str) -> None:
 @pytest.mark.parametrize("problem", [EIGHTEEN, CARDS, Problem("c", "cards", "?", "9,E", ("E", "9", "123", "B"))])
 @given(data=st.data())
 @settings(deadline=None)
+@pytest.mark.slow
 def test_every_answer_that_the_schema_allows_can_be_read(problem: Problem, data: st.DataObject) -> None:
     chars = data.draw(st.integers(20, 60) if problem.options else st.integers(7, 60))
     pattern = answer_pattern(problem.kind, problem.options, chars)

@@ -66,6 +66,7 @@ def play(study: Study) -> Path:
     return record
 
 
+@pytest.mark.slow
 def test_reasoning_is_recorded_and_no_agent_sees_it_and_it_changes_nothing(make: Make, server: StandInService) -> None:
     longer = {"max_rounds": 3, "stop_threshold": 1}
     study = make({"reasoning_effort": "low", "reasoning_tokens": 500}, parameters=longer)
@@ -87,6 +88,7 @@ def test_reasoning_is_recorded_and_no_agent_sees_it_and_it_changes_nothing(make:
     assert read_summary(play(study)).digest == summary.digest
 
 
+@pytest.mark.slow
 def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(make: Make, server: StandInService) -> None:
     def answer(body: dict[str, Any]) -> Any:
         if "response_format" in body:
@@ -115,6 +117,7 @@ def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandIn
     assert spending_line(study) == f"budget: {137 * len(server.bodies):,} of 400,000 tokens spent"
 
 
+@pytest.mark.slow
 def test_a_journal_keeps_reasoning_and_one_without_goes_on(make: Make, server: StandInService) -> None:
     study = make(budget={"tokens": 3_300})
     with pytest.raises(BudgetError):

@@ -281,6 +281,7 @@ def test_a_record_of_the_version_before_is_read_and_says_that_it_has_no_checksum
 # The shape of metadata
 
 
+@pytest.mark.slow
 def test_metadata_of_other_types_is_named_and_left_out(data_set: Study) -> None:
     path = next(data_set.simulations()).record("small")
     whole = path.read_bytes()

@@ -94,6 +94,7 @@ def test_a_new_axis_moves_records_and_plays_nothing_again(before: Study, after: 
     assert moved(after) == []
 
 
+@pytest.mark.slow
 def test_a_varied_parameter_moves_records_though_it_changes_spec(before: Study, study_factory: StudyFactory) -> None:
     grid = {"b": [0, 1], "byzantine": "random", "vary": {"max_rounds": [2, 3]}}
     study = study_factory(grid, seeds=2)

@@ -86,6 +86,7 @@ def undisturbed(make: Make, tmp_path_factory: pytest.TempPathFactory, monkeypatc
         return digests(study)
 
 
+@pytest.mark.slow
 def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     make: Make, server: StandInService, undisturbed: list[str]
 ) -> None:
@@ -250,6 +251,7 @@ def test_a_killed_process_leaves_its_requests_as_spent_and_the_same_command_goes
     assert total() == asked * 107 + lost
 
 
+@pytest.mark.slow
 def test_a_last_line_that_is_not_whole_is_left_out_and_a_file_without_one_is_named(
     make: Make, server: StandInService
 ) -> None:
@@ -266,6 +268,7 @@ def test_a_last_line_that_is_not_whole_is_left_out_and_a_file_without_one_is_nam
         play(more)
 
 
+@pytest.mark.slow
 def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, server: StandInService) -> None:
     play(make())  # a record
     play(make(rounds=1))  # of a former configuration
@@ -288,6 +291,7 @@ def test_a_budget_that_comes_later_counts_what_was_spent_before(make: Make, serv
     assert total() == spent + 107 * (len(server.bodies) - asked)
 
 
+@pytest.mark.slow
 def test_a_record_counts_once_under_both_its_names_and_only_where_there_is_a_budget(
     make: Make, server: StandInService
 ) -> None:

@@ -124,6 +124,7 @@ def slow_in_batches(folder: Path, count: int) -> Iterator[tuple[Path, Any]]:
         yield endpoint, server
 
 
+@pytest.mark.slow
 def test_so_many_requests_are_in_flight_as_the_batch_says_or_the_engine_may_have_had(
     simulation: Simulation, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_so_many_requests_are_in_flight_as_the_batch_says_or_the_engine_may_have
         assert max(server.most) == most
 
 
+@pytest.mark.slow
 def test_records_of_one_model_share_the_batches(simulation: Simulation, path: Path, tmp_path: Path) -> None:
     def add_a_space(rows: list[dict[str, Any]]) -> None:
         [row for row in rows if row["player"] == "tiny"][-1]["text"] += " "
@@ -169,6 +171,7 @@ def usable(path: Path) -> dict[str, Any]:
     return [row for row in rows if row["round"] == 2 and row["phase"] == "propose"][-1]
 
 
+@pytest.mark.slow
 def test_another_text_or_finish_reason_is_found_with_its_place(path: Path, tmp_path: Path) -> None:
     row = usable(path)
     seed, place = row["request_seed"], f"round 2, propose, {row['agent']}, attempt {row['attempt']}, "

@@ -22,6 +22,7 @@ class Closed(io.StringIO):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.slow
 def test_a_reader_that_is_gone_ends_a_watch_and_no_run(study_factory: StudyFactory) -> None:
     study = study_factory()
     with pytest.raises(BrokenPipeError):

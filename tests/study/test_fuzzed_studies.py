@@ -155,6 +155,7 @@ def with_value(text: str, key: str, value: str) -> str:
     return text[:start] + f" {key}: {value}".removeprefix("" if text[start] == " " else " ") + text[end:]
 
 
+@pytest.mark.slow
 def test_yaml_of_any_kind_in_the_place_of_a_value_is_read_or_refused(folder: Path) -> None:
     assert loaded_or_refused(GOOD_STUDY, GOOD_MODELS) == ""
     in_study = ("title", "seeds", "max_rounds", "stop_threshold", "byzantine", "game")

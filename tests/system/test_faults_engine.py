@@ -150,6 +150,7 @@ FAILURES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("failure", "words"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.slow
 def test_an_engine_that_fails_in_mid_game_loses_nothing(
     study: Study, engine: FakeEngine, failure: bytes, words: str
 ) -> None:

@@ -96,6 +96,7 @@ def test_yaml_that_does_not_parse_is_one_line_with_its_place(tmp_path: Path) -> 
 
 @settings(max_examples=60)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | st.text("a:[]{}&*!?-'\n\t 1", max_size=30))
+@pytest.mark.slow
 def test_any_bytes_are_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, content: str | bytes
 ) -> None:

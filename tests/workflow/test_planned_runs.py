@@ -80,6 +80,7 @@ def test_a_run_that_cannot_be_planned_ends_with_one_line(
     assert begin(snakemake(), small).study.name == "small"
 
 
+@pytest.mark.slow
 def test_a_second_run_of_a_study_is_refused_with_one_line(
     study_factory: StudyFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,6 +114,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.slow
 def test_a_preset_sends_what_its_service_takes_and_a_record_says_enough_to_ask_again(server: StandInService) -> None:
     server.answer = seedless
     bodies = {}

@@ -60,6 +60,7 @@ def test_retry_after_is_a_number_of_seconds_or_a_date() -> None:
 # The tries
 
 
+@pytest.mark.slow
 def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, pauses: list[float]) -> None:
     server.answer = failing(None)
     with heard() as said:
@@ -116,6 +117,7 @@ def test_what_will_not_pass_is_asked_once(server: StandInService, pauses: list[f
     assert pauses == []
 
 
+@pytest.mark.slow
 def test_a_request_that_hangs_is_sent_again(server: StandInService, pauses: list[float]) -> None:
     server.seconds = 1.5
 

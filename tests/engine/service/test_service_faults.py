@@ -129,6 +129,7 @@ HEAD, _, BODY = LONG.partition(b"\r\n\r\n")
 DRIPPING_BODY = dripping(BODY, HEAD + b"\r\n\r\n")
 
 
+@pytest.mark.slow
 def test_what_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for answer in dripping(LONG), DRIPPING_BODY:
         assert "sent no complete answer within 0.4 s" in error(answer, request_seconds=0.4)

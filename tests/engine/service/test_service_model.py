@@ -88,6 +88,7 @@ def test_a_shown_study_of_a_service_is_the_same_simulation_and_asks_for_the_url(
     assert records(make(study_factory, "https://elsewhere.example/v1")) == records(study)
 
 
+@pytest.mark.slow
 def test_verify_asks_the_service_again(study: Study, server: StandInService, parley: Parley) -> None:
     [record, _] = records(study)
     parley("simulate", "small.yaml", record)

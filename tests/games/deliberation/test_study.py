@@ -99,6 +99,7 @@ def test_a_finished_study_needs_no_data_where_it_names_them_by_their_hash(
         require_material(more, missing)
 
 
+@pytest.mark.slow
 def test_conditions_about_other_problems_are_no_pairs(study_factory: StudyFactory) -> None:
     grid = {**SOLVERS, "b": 0, "vary": {"problems": ["arithmetic", "wason"], "turns": [1, 2]}}
     study = study_factory(grid, game="deliberation", seeds=4)

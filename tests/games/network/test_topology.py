@@ -191,6 +191,7 @@ def test_a_mistake_is_refused_in_one_line_when_the_study_is_loaded(study_factory
         assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_study_on_networks_is_played_replayed_shown_and_tabled(study_factory: StudyFactory) -> None:
     vary = {"topology": ["complete", "path", {"kind": "watts_strogatz", "k": 4, "p": 0.5}, LISTED]}
     parameters = {"max_rounds": 3, "disclose_topology": True}

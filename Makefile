@@ -80,8 +80,8 @@ test-slow: setup exports ## Run the rare tests: kill plans, full disks, SLURM (s
 # What is slow is marked so: conftest.py fails a test that starts a process and is not; the list printed here names
 # those that have become slow.
 FAST := not slow and not model and not rare
-test-fast: setup ## Run the tests of pure code: all that start no process and take less than a second
-	pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q --durations=10 --durations-min=1
+test-fast: setup ## Run the tests of pure code: all that start no process and take under a quarter of a second
+	pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q --durations=10 --durations-min=0.5
 
 # PYENV_VERSION means something to pyenv alone, whose names on the path run no Python without it.
 test-pythons: setup ## Run the fast tests under each Python of 3.11 to 3.13 that is here and is not that of .venv

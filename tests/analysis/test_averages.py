@@ -22,6 +22,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.slow
 def test_finished_games_keep_their_last_value_where_the_measure_allows_it(study_factory: StudyFactory) -> None:
     games = [[1.0], [0.5, 1.0], [0.0, 0.25, 0.25, 0.25], [0.5, None]]  # by seed and round
 

@@ -44,6 +44,7 @@ def test_without_records_rates_are_about_a_half_and_pairs_independent(study_fact
     assert (row["strata"], row["seeds"], row["pairs"], row["simulations"]) == (2, 30, 60, 120)
 
 
+@pytest.mark.slow
 def test_two_outcomes_of_a_simulation_go_together_as_in_the_records(study_factory: StudyFactory) -> None:
     outcomes = ["first_majority_correct_honest", "last_majority_correct_honest"]
     asked = {"name": "turn", "outcomes": outcomes, "smallest": 0.2, "expected": [0.6, 0.9]}

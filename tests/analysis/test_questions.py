@@ -203,6 +203,7 @@ def test_wary_players_are_a_control_of_the_question_about_the_prompt(study_facto
     assert cells(rounds, "value_from value_to answer") == [6, 2, SAME]
 
 
+@pytest.mark.slow
 def test_a_seed_that_moves_all_strata_alike_makes_the_pooled_p_too_small_but_not_that_by_seed() -> None:
     random, strata, seeds = np.random.default_rng(5), 6, 40
     small: dict[str, list[bool]] = {"pooled": [], "by_seed": []}

@@ -186,6 +186,7 @@ def at_the_limits(z: Callable[[float], float], low: float, high: float) -> None:
 
 @settings(max_examples=60)
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
+@pytest.mark.slow
 def test_the_paired_limits_are_where_the_likelihood_says(a: int, b: int, c: int, d: int) -> None:
     n = max(1, a + b + c + d)
     d = n - a - b - c
@@ -218,6 +219,7 @@ def test_the_unpaired_test_and_interval_by_hand_and_by_publication() -> None:
     assert found == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_the_unpaired_test_and_interval_never_contradict() -> None:
     sizes = [(n, m) for n in range(1, 14) for m in range(1, 14)]
     x, n, y, m = np.array([(x, n, y, m) for n, m in sizes for x in range(n + 1) for y in range(m + 1)]).T
@@ -267,6 +269,7 @@ def test_paired_mean_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
+@pytest.mark.slow
 def test_tests_and_intervals_of_pairs_of_numbers_never_contradict(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=float).T / 4
     of_mean, of_share = paired_mean(x, y), paired_share(x, y)

@@ -178,6 +178,7 @@ def test_all_tables_are_written_in_both_forms_from_the_records_of_now(study_fact
         assert row["calls"] == summary.telemetry["calls"]
 
 
+@pytest.mark.slow
 def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_apart(
     study_factory: StudyFactory,
 ) -> None:
@@ -285,6 +286,7 @@ DAMAGE: dict[Callable[[Path], Any], str] = {
 }
 
 
+@pytest.mark.slow
 def test_damaged_records_are_named_and_left_out_and_strictly_end_it(
     study: Study, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -116,6 +116,7 @@ def test_what_is_not_the_record_is_not_read(loose: Path) -> None:
 # Frames
 
 
+@pytest.mark.slow
 def test_the_levels_have_a_row_each(results: parley.Results) -> None:
     attempts = results.attempts
     assert len(results.conditions) == 6

@@ -43,6 +43,7 @@ def calibrated(study: Study, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return make
 
 
+@pytest.mark.slow
 def test_a_study_finds_the_calibrations_of_its_models_by_what_they_are(
     study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +78,7 @@ def test_files_that_are_none_are_left_alone_and_damaged_ones_are_told(study: Stu
             calibrations_of(study.models["tiny"])
 
 
+@pytest.mark.slow
 def test_another_calibration_is_another_plan_of_the_report(
     study: Study, calibrated: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

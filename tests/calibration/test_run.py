@@ -76,6 +76,7 @@ def test_a_model_that_is_always_right_is_right_in_every_arm(engine: Engine) -> N
     assert rows["plain"]["difference"] is None
 
 
+@pytest.mark.slow
 def test_the_difference_to_plain_is_paired_by_question(engine: Engine) -> None:
     wrong = list(RIGHT)[:3]
 
@@ -90,6 +91,7 @@ def test_the_difference_to_plain_is_paired_by_question(engine: Engine) -> None:
         assert rows[arm.name]["difference"] == [pytest.approx(-0.25), float(low), float(high)]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_unreadable_and_not_asked_for_again(engine: Engine) -> None:
     right = answering(lambda body, answer: "?" if "word" in str(body.get("structured_outputs")) else answer)
 
@@ -176,6 +178,7 @@ def test_bad_input_is_one_line_before_an_engine_is_started(
     assert not list(paths.RESULTS.rglob("*.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_service_is_asked_without_an_engine_and_in_its_dialect(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

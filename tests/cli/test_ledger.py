@@ -42,6 +42,7 @@ def write_key() -> None:
 
 
 @pytest.mark.usefixtures("council")
+@pytest.mark.slow
 def test_a_study_has_its_ledger_made_checked_shown_exported_and_signed(
     parley: Parley, study_factory: StudyFactory
 ) -> None:

@@ -131,6 +131,7 @@ def wait(path: Path, seconds: float, then: Callable[[], object] = int) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_waiting_ends_when_nobody_can_answer_any_more(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"not ready after 0 s.*--engine-timeout"):
         wait(announced(tmp_path), 0.1)

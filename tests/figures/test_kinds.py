@@ -137,6 +137,7 @@ def power_of(grid: dict[str, Any], *questions: dict[str, Any], **content: Any) -
     return _power(study, plans, plan_table(study, plans, Costs([])))
 
 
+@pytest.mark.slow
 def test_lines_are_the_power_of_all_strata_and_of_one() -> None:
     figure = power_of(PLANNED, ASKED, {**ASKED, "name": "other", "outcome": "no_consensus"})
     panel, _ = panels_of(figure)

@@ -20,6 +20,7 @@ def test_a_game_goes_as_its_playthrough_shows(spec: Mapping[str, Any]) -> None:
     assert not diff, "\n".join([*diff[:60], AGAIN])
 
 
+@pytest.mark.slow
 def test_the_list_of_playthroughs_names_all_and_no_other() -> None:
     assert (FOLDER / "index.md").read_text(encoding="utf-8") == index(), AGAIN
     assert set(FOLDER.rglob("*.txt")) == {file_of(spec) for spec in specs()}, AGAIN

@@ -84,6 +84,7 @@ def test_what_json_would_refuse_fails_by_the_same_classes() -> None:
 
 @given(st.from_regex(re.compile(WORD_PATTERN), fullmatch=True))
 @settings(deadline=None)
+@pytest.mark.slow
 def test_every_word_that_the_schema_allows_is_one(word: str) -> None:
     assert one_word(word, LONGEST_WORD) == word.strip("'-")
     assert parse_reply(json.dumps({"reasoning": "", "word": word}), "stop", signal_model(600)).failure is None

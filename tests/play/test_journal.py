@@ -121,6 +121,7 @@ def counted_play(path: Path | None, seed: int = 0) -> tuple[Play, list[tuple[int
 
 
 @pytest.mark.usefixtures("no_syncs")
+@pytest.mark.slow
 def test_a_play_resumed_after_any_death_is_identical_and_asks_nothing_twice(tmp_path: Path) -> None:
     whole, asked = counted_play(tmp_path / "j")
     assert whole.digest == counted_play(None)[0].digest

@@ -46,6 +46,7 @@ def run(screen: LiveScreen, stop_after: int | None = None) -> None:
 
 
 @pytest.mark.parametrize("name", GAMES)
+@pytest.mark.slow
 def test_a_terminal_gets_the_matrix_and_is_left_as_it_was(
     study_factory: StudyFactory, terminal: Terminal, name: str
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_recording_that_cannot_be_made_is_refused_before_the_game(
 
 
 @pytest.mark.parametrize("name", GAMES)
+@pytest.mark.slow
 def test_every_reply_of_a_record_is_there_in_full(
     study_factory: StudyFactory, tmp_path: Path, terminal: Terminal, name: str
 ) -> None:

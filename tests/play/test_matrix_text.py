@@ -65,6 +65,7 @@ def test_no_escape_sequence_and_no_markup_of_a_reply_gets_through() -> None:
 
 
 @pytest.mark.parametrize("name", ["consensus", "stag_hunt"])
+@pytest.mark.slow
 def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory: StudyFactory, name: str) -> None:
     simulation = watched(study_factory, name)
     game = simulation.game()

@@ -106,6 +106,7 @@ def test_tags_in_a_reply_in_free_text_are_seen_by_no_agent(make: Make, server: S
     assert "secretly" not in json.dumps([row["text"] for row in rows])
 
 
+@pytest.mark.slow
 def test_reasoning_is_in_the_budget_before_and_after(make: Make, server: StandInService) -> None:
     # A request can use some 3,000 tokens without reasoning.
     study = make({"reasoning_tokens": 50_000}, budget={"tokens": 40_000})
@@ -134,6 +135,7 @@ def test_a_journal_keeps_reasoning_and_one_without_goes_on(make: Make, server: S
     assert found.count(None) == known < len(found)
 
 
+@pytest.mark.slow
 def test_records_without_the_columns_are_read_and_replay(make: Make, server: StandInService, parley: Parley) -> None:
     record = play(make())
     table = pq.read_table(record, partitioning=None).cast(SCHEMA).drop_columns(["reasoning", "reasoning_tokens"])
@@ -161,6 +163,7 @@ def test_verify_asks_as_the_record_says(make: Make, server: StandInService, parl
     assert {body["max_tokens"] for body in server.bodies} == {1, 700, 800}  # 1 fills a cache
 
 
+@pytest.mark.slow
 def test_verify_says_why_it_cannot(make: Make, server: StandInService, parley: Parley) -> None:
     server.answer = lambda body: as_recorded({**body, "seed": body.get("seed", 1)})
     for seed, (dialect, now, words) in enumerate(

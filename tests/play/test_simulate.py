@@ -106,6 +106,7 @@ def test_a_simulation_that_died_goes_on_from_its_journal_or_anew_without_it(stud
         assert len(read_record(record)[1]) == entries
 
 
+@pytest.mark.slow
 def test_a_simulation_that_is_being_played_is_not_played_twice(
     study: Study, first: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

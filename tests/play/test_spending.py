@@ -112,6 +112,7 @@ def test_a_spent_budget_stops_and_a_raised_one_goes_on_to_the_same_end(
     assert total() == asked * 107
 
 
+@pytest.mark.slow
 def test_money_is_counted_by_price_also_of_cached_tokens(make: Make, server: StandInService) -> None:
     server.answer = lambda body: completion(as_recorded(body)[1]["choices"][0]["message"]["content"], cached=40)
     study = make({"cost": 1.0, "tokens": 10**6})
@@ -315,6 +316,7 @@ def test_a_service_that_does_not_tell_what_was_used_is_counted_at_most(make: Mak
     assert total() == most
 
 
+@pytest.mark.slow
 def test_errors_of_the_service_cost_nothing(make: Make, server: StandInService) -> None:
     server.answer = lambda body: (503, {})
     study = make({"tokens": 10**6}, limits={"patience_seconds": 0})
@@ -339,6 +341,7 @@ def test_a_long_file_is_cut_to_its_sum(make: Make, server: StandInService, monke
     assert paths.spent("small").stat().st_size < 2000
 
 
+@pytest.mark.slow
 def test_a_game_that_is_watched_is_paid_too(make: Make, server: StandInService, parley: Parley) -> None:
     make({"tokens": 10**6})
     assert parley("play", "small.yaml").status == 0

@@ -77,6 +77,7 @@ def is_prime(body: dict[str, Any]) -> bool:
     return bool(body["max_tokens"] == 1)
 
 
+@pytest.mark.slow
 def test_every_recorded_attempt_of_the_model_is_asked_as_it_was_and_answers_the_same(
     path: Path, tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ def test_another_text_or_finish_reason_is_found_with_its_place(path: Path, tmp_p
 
 
 @pytest.mark.parametrize("written", ["text", "two_steps"])
+@pytest.mark.slow
 def test_replies_in_other_formats_are_asked_as_they_were(
     study_factory: StudyFactory, tmp_path: Path, written: str
 ) -> None:
@@ -244,6 +246,7 @@ def test_what_cannot_be_asked_again_is_refused_before_anything_is_asked(
         run(scripted.record("scripted"), tmp_path / "endpoint.json")
 
 
+@pytest.mark.slow
 def test_an_engine_of_its_own_is_started_and_stopped(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +298,7 @@ def test_an_engine_that_differs_from_the_recorded_one_is_a_warning(simulation: S
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_shows_differences_and_exits_1(parley: Parley, path: Path, tmp_path: Path) -> None:
     row = usable(path)
     with standing_in(tmp_path, other_reply(row["request_seed"], text="{}\n\x1b[2J")) as (endpoint, _):

@@ -187,6 +187,7 @@ def test_diagnoses_and_details_are_counted(tiny: Study) -> None:
     assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
 
 
+@pytest.mark.slow
 def test_warnings_name_the_conditions_and_come_before_the_numbers(
     study: Study, html: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

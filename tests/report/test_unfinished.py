@@ -81,6 +81,7 @@ def test_nothing_of_the_study_is_touched_until_it_is_finished(study: Study, parl
     assert "leave --unfinished" in one_line_error(parley("report", "small.yaml", "--unfinished"), 2)
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_counted_as_damaged_and_strict_refuses_it(study: Study, parley: Parley) -> None:
     record = next(study.simulations()).record(study.name)
     record.write_bytes(record.read_bytes()[:200])

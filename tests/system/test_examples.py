@@ -58,6 +58,7 @@ def test_the_command_in_the_study_of_the_own_policy_plays_it(monkeypatch: pytest
     assert ran.output.splitlines()[-1] == "Outcome: valid_consensus, after 2 rounds"
 
 
+@pytest.mark.slow
 def test_the_own_policy_proposes_the_median_of_what_it_saw(folder: Path) -> None:
     study = example("own_policy")
     for simulation in [s for s in study.simulations() if s.seed < 2 and "Median" in str(s.condition.axes["model"])]:

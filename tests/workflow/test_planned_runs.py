@@ -39,6 +39,7 @@ def snakemake(is_main: bool = True) -> Any:
     return SimpleNamespace(is_main_process=is_main, execution_settings=SimpleNamespace(latency_wait=1))
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_ordered_by_one_mark_for_each_shard(study_factory: StudyFactory) -> None:
     study = study_factory({"b": [0, 1], "byzantine": "random"}, seeds=3)
     planned = Run(study, is_main=True)

@@ -71,6 +71,7 @@ def test_a_refused_key_is_named_in_one_line_with_the_dialect_that_would_do(
     assert pauses == []  # it was not tried again, whatever the status
 
 
+@pytest.mark.slow
 def test_one_that_refuses_each_key_in_turn_is_asked_at_last(server: StandInService) -> None:
     names = ["openai max_tokens", "openai temperature", "openai maxLength", "openai json_schema", "fastapi seed"]
     server.answer = refusing([*names, "openai json_object"], seedless)
@@ -223,6 +224,7 @@ def test_tags_at_the_beginning_are_reasoning(server: StandInService) -> None:
     assert (found.reasoning, found.text) == rows[0][1:]
 
 
+@pytest.mark.slow
 def test_tokens_of_reasoning_are_among_those_of_the_completion(server: StandInService) -> None:
     rows: list[tuple[dict[str, Any], Any, tuple[int, int | None]]] = [
         ({"completion_tokens": 9, "total_tokens": 109}, {"reasoning_tokens": 4}, (9, 4)),

@@ -84,6 +84,7 @@ def test_what_may_pass_is_tried_again_byte_for_byte(server: StandInService, paus
     assert "effort" not in ask(server.url)[1]  # answered at once
 
 
+@pytest.mark.slow
 def test_retry_after_is_waited_for_as_far_as_there_is_patience(server: StandInService, pauses: list[float]) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=500), usegmt=True)
     for value in "20", date:

@@ -151,6 +151,7 @@ def test_no_more_requests_are_sent_in_a_minute_than_may_be() -> None:
     run_with(2, scenario, requests_per_minute=2)
 
 
+@pytest.mark.slow
 def test_a_large_request_is_not_overtaken_by_small_ones_that_would_fit() -> None:
     async def scenario(clock: Clock, one: Limiter, two: Limiter) -> None:
         await take(one, 500)

@@ -46,6 +46,7 @@ def test_a_request_names_the_model_as_the_service_does_and_carries_the_key(serve
     assert told == {"engine": "service", "served": SERVED, "versions": {"vllm": "0.32.0"}}
 
 
+@pytest.mark.slow
 def test_who_does_not_say_that_it_is_vllm_has_no_version(
     server: StandInService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_key_that_an_error_echoes_is_taken_out(server: StandInService) -> None
         error(server.url)
 
 
+@pytest.mark.slow
 def test_a_reply_that_holds_the_key_is_an_error_and_never_recorded(server: StandInService) -> None:
     for place in "content", "reasoning", "finish_reason", "model", "system_fingerprint", "usage":
         message = {"content": "{}", "reasoning": "Hm."}

@@ -144,6 +144,7 @@ async def endless(writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
+@pytest.mark.slow
 def test_what_a_service_sends_is_bounded_after_decoding() -> None:
     bomb = zlib.compress(b'{"choices":' + b"0" * BOMB_BYTES, 1)
     tracemalloc.start()

@@ -45,6 +45,7 @@ TELLTALE = ChosenPolicy(PolicyKind("telltale", "of a test", rule=lambda paramete
 
 @settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(0, 2), TOPOLOGIES, st.integers(0, 50), st.integers(0, 3), st.booleans())
+@pytest.mark.slow
 def test_an_agent_is_shown_what_it_may_know_and_nothing_else(
     honest: int, byzantine: int, topology: Any, seed: int, history: int, disclosed: bool
 ) -> None:

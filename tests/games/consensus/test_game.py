@@ -133,6 +133,7 @@ def test_honest_agents_start_from_the_same_values_whatever_else_differs() -> Non
     assert len({tuple(initial_values(8, 0, seed)) for seed in range(50)}) == 50
 
 
+@pytest.mark.slow
 def test_initial_values_are_uniform_on_the_whole_range_ends_included() -> None:
     drawn = [value for seed in range(250) for value in initial_values(16, 0, seed, value_min=0, value_max=3)]
     # 4000 draws of four values: 1000 each, and five standard deviations are 137.

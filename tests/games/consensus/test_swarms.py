@@ -145,6 +145,7 @@ def _games(draw: st.DrawFn) -> tuple[list[list[Said]], int]:
 
 @settings(max_examples=50)
 @given(game=_games(), seed=st.integers(0, 50), wish=st.booleans())
+@pytest.mark.slow
 def test_all_leaks_are_the_published_loop(game: tuple[list[list[Said]], int], seed: int, wish: bool) -> None:
     replies, honest = game
     task = "Agree on a tip."

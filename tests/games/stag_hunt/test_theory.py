@@ -43,6 +43,7 @@ def test_one_betrayer_spoils_every_hunt_of_all_and_none_of_three_of_four(study_f
         assert (of["detected"], of["kept_hunting"], of["cooperation_persistent"]) == (False, 1, 1)
 
 
+@pytest.mark.slow
 def test_distrust_spreads_one_link_a_round(study_factory: StudyFactory) -> None:
     """A grim player at distance d from the betrayer hunts the hare from d rounds after the first betrayal on."""
     betrays = 3

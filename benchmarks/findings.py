@@ -134,7 +134,7 @@ def results(name: str) -> Results | None:
         # Those of scripted players are made anew.
         study = study_of(name)
         root = Path() if name.endswith("-control") else home(study)
-        found = parley.load(study.file, root, "config/models.yaml").results()
+        found = parley.load(study.file, root, "config/findings/models.yaml").results()
     except RecordError:
         return None
     for record in found.records:

@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [frames] [storage] [ledger] [engine] [cpu] [view]
+python -m benchmarks.run [scripted] [frames] [storage] [ledger] [engine] [grammar] [cpu] [view]
 """
 
 import platform
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import cpu, engine, explorer, frames, ledger, scripted, storage
+from benchmarks import cpu, engine, explorer, frames, grammar, ledger, scripted, storage
 from benchmarks.measure import Row
 from parley.engine import hardware
 
@@ -19,6 +19,7 @@ SETS = {
     "storage": storage.rows,
     "ledger": ledger.rows,
     "engine": engine.rows,
+    "grammar": grammar.rows,
     "cpu": cpu.rows,
     "view": explorer.rows,
 }

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from parley.engine.grammar import MAX_WHITE_SPACE, OF_OWN_SERVERS, constraint
+from benchmarks.grammar import cost, sent
+from parley.engine.grammar import LATEST, MAX_WHITE_SPACE, OF_OWN_SERVERS, constraint
 from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
 from parley.games.consensus.policies import SCRIPTED
@@ -16,22 +18,26 @@ from parley.policies import REPLY_FORMATS
 from parley.policies.kinds import BY_MODEL, LLM, ChosenPolicy, PolicyParameters
 from parley.study.condition import Condition, Player, PlayerGroup
 from support.answering import first_ask
-from support.replies import MODELS
+from support.replies import MODELS, PROPOSAL
 
 OWN = ModelEntry.model_validate({"source": {"repo": "owner/tiny", "revision": "a" * 40}})
 SERVICE = ModelEntry.model_validate({"source": {"url": "http://127.0.0.1:1/v1", "served": "x"}})
 
 
 def test_servers_of_ours_get_a_grammar_with_bounded_white_space_and_services_openai_s_schema() -> None:
-    sent = constraint(first_ask(), of_service=False)
-    assert set(sent) == {"structured_outputs"}
-    tag = json.loads(sent["structured_outputs"]["structural_tag"])
+    request = constraint(first_ask(), of_service=False)
+    assert set(request) == {"structured_outputs"}
+    tag = json.loads(request["structured_outputs"]["structural_tag"])
     assert tag["type"] == "structural_tag"
     assert tag["format"]["max_whitespace_cnt"] == MAX_WHITE_SPACE
-    assert tag["format"]["json_schema"] == first_ask().reply_model.model_json_schema()
-    sent = constraint(first_ask(), of_service=True)
-    assert set(sent) == {"response_format"}
-    assert sent["response_format"]["json_schema"]["name"] == "propose"
+    held = tag["format"]["json_schema"]["properties"]
+    assert held["value"] == {"maximum": 50, "minimum": 0, "title": "Value", "type": "integer"}
+    assert held["public_reasoning"] == {"title": "Public Reasoning", "type": "string"}
+    former = json.loads(sent(first_ask().reply_model, 1))
+    assert former["format"]["json_schema"] == first_ask().reply_model.model_json_schema()
+    request = constraint(first_ask(), of_service=True)
+    assert set(request) == {"response_format"}
+    assert request["response_format"]["json_schema"]["name"] == "propose"
     for written in ("text", "free"):  # held to nothing
         for of_service in (False, True):
             assert constraint(replace(first_ask(), reply_format=written), of_service) == {}
@@ -51,17 +57,46 @@ def test_white_space_is_allowed_and_bounded() -> None:
     assert not _is_grammar_accept_string(grammar, text.replace("%", "") + "x")
 
 
+def unbounded(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: unbounded(part) for key, part in schema.items() if key not in ("maxLength", "pattern")}
+    return schema
+
+
+def a_reply(model: type[BaseModel]) -> str:
+    known = {"value": 3, "vote": "stop", "decision": "stop", "answer": "7", "word": "stag", "action": "Hunt Stag"}
+    known |= {"policies": ["Lend tools"]}
+    return json.dumps({name: known.get(name, "I stay. " * 3) for name in model.model_fields}, indent=2)
+
+
+@pytest.mark.slow
+def test_no_bound_of_a_text_makes_an_engine_wait() -> None:
+    """CPU time in one process: at most twice that of the schema without bounds; with all of them, far more."""
+    pytest.importorskip("xgrammar")
+    for model in MODELS:
+        tag = json.loads(sent(model, LATEST))
+        tag["format"]["json_schema"] = unbounded(tag["format"]["json_schema"])
+        free = min(cost(json.dumps(tag), a_reply(model), 20_000).token for _ in range(3))
+        assert min(cost(sent(model, LATEST), a_reply(model), 20_000).token for _ in range(3)) < 2 * free, model
+    bounded = cost(sent(PROPOSAL, 1), a_reply(PROPOSAL), 20_000)
+    assert bounded.token > 10 * cost(sent(PROPOSAL, LATEST), a_reply(PROPOSAL), 20_000).token
+
+
 # Identities
 
 
 def test_what_holds_the_replies_is_identity_where_a_model_is_asked() -> None:
-    for entry, name in ((OWN, OF_OWN_SERVERS), (SERVICE, "json_schema")):
+    former = OWN.model_copy(update={"grammar": 1})
+    for entry, name in ((OWN, OF_OWN_SERVERS[2]), (former, OF_OWN_SERVERS[1]), (SERVICE, "json_schema")):
         identity = Player(BY_MODEL, "m", entry).identity()
         assert identity == {"policy": "llm", "version": 1, "model": entry.identity(), "grammar": name}
         assert "grammar" not in entry.identity()
-    assert OF_OWN_SERVERS == "xgrammar, JSON schema, white space up to 12"  # a change of it is a new identity
+    assert OF_OWN_SERVERS == {  # a change of them is a new identity
+        1: "xgrammar, JSON schema, white space up to 12",
+        2: "xgrammar, JSON schema without lengths, white space up to 12",
+    }
     own_code = ChosenPolicy(replace(LLM, name="a:b", fingerprint="f"), PolicyParameters())
-    assert Player(own_code, "m", OWN).identity()["grammar"] == OF_OWN_SERVERS
+    assert Player(own_code, "m", OWN).identity()["grammar"] == OF_OWN_SERVERS[2]
     assert "grammar" not in Player(own_code).identity()
 
 
@@ -89,5 +124,6 @@ def test_a_format_is_identity_unless_it_is_json() -> None:
 
 def test_what_schemas_allow_changes_with_the_name_of_the_grammar() -> None:
     """Schemas shape replies, and identities have the grammar's name alone: another hash needs another name."""
-    shapes = [model.model_json_schema() for model in MODELS]
-    assert (OF_OWN_SERVERS, digest(shapes)[:16]) == ("xgrammar, JSON schema, white space up to 12", "5eee3648e32e1379")
+    for version, pinned in ((1, "5eee3648e32e1379"), (2, "1a74fcd028b635fe")):
+        shapes = [json.loads(sent(model, version))["format"]["json_schema"] for model in MODELS]
+        assert digest(shapes)[:16] == pinned, version

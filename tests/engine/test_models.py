@@ -83,9 +83,11 @@ def test_where_something_is_and_what_it_costs_is_no_identity() -> None:
 def test_a_recorded_identity_gives_the_same_identity() -> None:
     for source in HUB, PARTS, gguf(FILE), {"folder": "/x/tuned"}, SERVICE:
         found = identity(source, dtype="float32", note="x")
-        assert recorded_entry(found).identity() == found
+        assert recorded_entry(found, None).identity() == found
     quantized = identity(gguf(FILE), quantization="int8")
-    assert recorded_entry(quantized).identity() == quantized
+    assert recorded_entry(quantized, None).identity() == quantized
+    former = ModelEntry.model_validate({"source": HUB, "grammar": 1})
+    assert recorded_entry(former.identity(), former.grammar_name) == former
 
 
 # Arguments

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from parley.games.base import new_game
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
+from parley.games.deliberation.parameters import reply_model
 from parley.policies import FAILURE_CLASSES
 from parley.policies.parsing import parse_reply
 from support.playing import groups
@@ -62,6 +63,18 @@ def test_what_is_not_of_the_asked_shape_is_invalid_json_and_what_is_outside_its_
         "invalid_json",
         "out_of_range",
     )  # an integer, if one can be read at all
+
+
+def test_long_texts_are_cut_where_no_grammar_bounds_them_and_nothing_else_is_mended() -> None:
+    cut = parse_reply(
+        proposal("1", note=json.dumps("é" * 25), why=json.dumps("w" * 1_000_000)), "stop", HONEST, cut=True
+    )
+    assert cut.value == HONEST(internal_strategy="é" * 20, value=1, public_reasoning="w" * 30)
+    for text in (*INVALID, *OUT_OF_RANGE):
+        found = parse_reply(text, "stop", HONEST, cut=True).failure
+        assert found == (None if text in OUT_OF_RANGE[4:6] else failure(text)), text[:80]
+    word = reply_model("cot", "number", (), 20, 30)
+    assert parse_reply(json.dumps({"argument": "x" * 40, "answer": "1" * 21}), "stop", word, cut=True).value is None
 
 
 def test_votes_and_abstentions_are_read_by_role() -> None:

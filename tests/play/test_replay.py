@@ -11,6 +11,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.registry import GAMES
 from parley.play.record import read_summary, write_record
 from parley.play.replay import replay
+from parley.policies import Ask, Completion
 from support.answering import record_with_model
 from support.playing import ListPolicy, play_of
 from support.records import Meta, Rows, forge
@@ -51,6 +52,25 @@ def test_a_replay_is_identical_and_needs_no_study(path: Path, difference: Replay
     assert result.difference is None
     assert result.summary == read_summary(path)
     assert difference() is None
+
+
+def test_a_long_text_of_an_own_server_is_cut_and_one_under_the_former_grammar_is_not(
+    study_factory: StudyFactory,
+) -> None:
+    class Verbose:
+        async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+            proposal = {"internal_strategy": "x" * 500, "value": 3, "public_reasoning": ""}
+            return Completion(json.dumps(proposal if ask.phase == "propose" else {"decision": "stop"}), "stop")
+
+    found = []
+    for entry in ({}, {"grammar": 1}):
+        models = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}, **entry}}
+        study = study_factory({"n": 2, "model": "tiny"}, models=models, parameters={"max_rounds": 1})
+        simulation = next(study.simulations())
+        path = record_with_model(simulation, policy=Verbose())
+        assert replay(path).difference is None
+        found.append(set(pq.read_table(path)["failure"].to_pylist()))
+    assert found == [{None}, {None, "out_of_range"}]
 
 
 def row_of(rows: list[dict[str, Any]], **key: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from parley.engine.grammar import OF_OWN_SERVERS
 from parley.errors import RecordError, UsageError
 from parley.play import verify
 from parley.play.record import read_record, read_summary, write_record
@@ -212,6 +213,24 @@ def test_replies_in_other_formats_are_asked_as_they_were(
 # What cannot be asked
 
 
+@pytest.mark.slow
+def test_replies_under_the_former_grammar_are_asked_again_under_it(simulation: Simulation, tmp_path: Path) -> None:
+    def formerly(meta: dict[str, Any]) -> None:
+        for group in meta["simulation"]["groups"]:
+            if "grammar" in group:
+                group["grammar"] = OF_OWN_SERVERS[1]
+
+    path = forge(record_with_model(simulation), meta=formerly)
+    with standing_in(tmp_path) as (endpoint, server):
+        run(path, endpoint)
+        lengths = {
+            "maxLength" in schema_of(body)["properties"]["internal_strategy"]
+            for body in server.bodies
+            if "internal_strategy" in str(body)
+        }
+    assert lengths == {True}
+
+
 def spoil_a_reply(rows: list[dict[str, Any]]) -> None:
     row = next(row for row in rows if row["player"] == "tiny" and row["failure"] is None)
     row["text"] = row["text"].replace("because", "despite")
@@ -228,7 +247,7 @@ def test_what_cannot_be_asked_again_is_refused_before_anything_is_asked(
 ) -> None:
     for how, words in [
         ({"rows": spoil_a_reply}, "does not replay, so what was asked is unknown: round"),
-        ({"meta": held_by_another_grammar}, "its replies were held to another .*white space up to 99; now"),
+        ({"meta": held_by_another_grammar}, "its replies were held to another .*white space up to 99"),
     ]:
         path = forge(record_with_model(simulation), **how)
         with standing_in(tmp_path) as (endpoint, server):

@@ -43,7 +43,7 @@ def _recorded_entries(study: str) -> Mapping[str, ModelEntry]:
         try:
             summary = peek_summary(record)
             groups: Any = summary.simulation["groups"]
-            entries = {g["model_name"]: recorded_entry(g["model"]) for g in groups if "model" in g}
+            entries = {g["model_name"]: recorded_entry(g["model"], g.get("grammar")) for g in groups if "model" in g}
             ended = str(summary.provenance.get("ended", ""))
         except (RecordError, ValidationError, LookupError, TypeError, AttributeError):
             continue

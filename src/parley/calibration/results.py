@@ -11,7 +11,6 @@ import numpy as np
 from parley import paths
 from parley.analysis.stats import paired_difference, wilson_interval
 from parley.calibration.arms import STYLES, Arm, all_arms, prompts_digest, questions
-from parley.engine.grammar import grammar_name
 from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import read_regular
@@ -37,8 +36,7 @@ def identity_of(entry: ModelEntry) -> dict[str, Any]:
     """Return what a calibration is of: the model, the grammar that holds its replies, and all prompts and shapes."""
     every = all_arms(STYLES, REPLY_FORMATS)
     prompts = prompts_digest(questions(Arithmetic(), 1)[0], every)
-    held_by = grammar_name(entry.is_service, entry.dialect.structured)
-    return {"model": entry.identity(), "grammar": held_by, "prompts": prompts}
+    return {"model": entry.identity(), "grammar": entry.grammar_name, "prompts": prompts}
 
 
 def arm_row(

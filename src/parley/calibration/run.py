@@ -20,13 +20,14 @@ from parley.calibration.arms import PLAIN, STYLES, TEMPERATURE, Arm, Source, all
 from parley.calibration.results import FORMAT, arm_row, identity_of, key_of, read_calibration
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import read_endpoint
+from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry, model_entry
 from parley.engine.service.service import Service, service_of
 from parley.engine.temporary import temporary_engine
 from parley.engine.weights import check_source
 from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
-from parley.games.base import Game, GameParameters, Outcome
+from parley.games.base import HONEST, Game, GameParameters, Outcome, Seat
 from parley.games.problems.problem import Problem
 from parley.games.replies import FIRST_STEP
 from parley.identity import digest
@@ -50,7 +51,8 @@ class _Questions:
     code_sha256 = ""  # no code of the user's own
     parameters = GameParameters(retries=0)
 
-    def __init__(self, arms: Sequence[Arm], problems: Sequence[Problem]) -> None:
+    def __init__(self, arms: Sequence[Arm], problems: Sequence[Problem], cut_texts: bool) -> None:
+        self.seats = [Seat(f"question_{at}", HONEST, cut_texts=cut_texts) for at in range(len(problems))]
         self._phases = [[arm.ask(problem, number) for number, problem in enumerate(problems)] for arm in arms]
 
     def play(self) -> Generator[list[Ask], list[Reply], Outcome | None]:
@@ -121,9 +123,10 @@ def calibrate(
         engine: AbstractContextManager[Path | Service | None] = nullcontext(place if left else None)
         if left and place is None:
             engine = temporary_engine(model, models_file)
+        asking = _Questions(every, problems, cuts_texts(entry.grammar_name))
         with engine as where:
             answering = _answering(where, entry, total, engine_timeout)
-            exchanges = asyncio.run(_exchanges(name, every, problems, answering, journal))
+            exchanges = asyncio.run(_exchanges(name, asking, answering, journal))
     found = {
         "calibration": FORMAT,
         "model": model,
@@ -161,21 +164,17 @@ async def _answering(
         return
     async with Engine(place, seconds=entry.deadline) as engine:
         await engine.wait_ready(engine_timeout)
-        yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs), total)
+        yield _Telling(LLMPolicy(engine, entry.chat_template_kwargs, entry.grammar), total)
 
 
 async def _exchanges(
-    name: str,
-    arms: Sequence[Arm],
-    problems: Sequence[Problem],
-    answering: AbstractAsyncContextManager[Policy],
-    journal: Journal,
+    name: str, questions: _Questions, answering: AbstractAsyncContextManager[Policy], journal: Journal
 ) -> _Exchanges:
     """Return what was said, by arm and agent; what the journal has is not asked again."""
     found: _Exchanges = defaultdict(lambda: defaultdict(list))
     async with answering as policy:
-        policies = {f"question_{at}": policy for at in range(len(problems))}
-        play = await play_async(name, cast(Game, _Questions(arms, problems)), policies, journal)
+        policies = {seat.name: policy for seat in questions.seats}
+        play = await play_async(name, cast(Game, questions), policies, journal)
     for exchange in play.exchanges:
         found[exchange.ask.phase.removesuffix(FIRST_STEP)][exchange.ask.agent].append(exchange)
     return found

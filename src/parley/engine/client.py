@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from parley.engine.endpoint import FAILED, read_endpoint
-from parley.engine.grammar import constraint
+from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
 from parley.engine.service.dialect import PLAIN
 from parley.engine.service.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
@@ -95,7 +95,12 @@ class Engine:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def chat(
-        self, ask: Ask, seed: int, chat_template_kwargs: dict[str, Any], cache_salt: str | None = None
+        self,
+        ask: Ask,
+        seed: int,
+        chat_template_kwargs: dict[str, Any],
+        cache_salt: str | None = None,
+        grammar: GrammarVersion = LATEST,
     ) -> Completion:
         """Ask the model; what the reply must look like goes with the request, and is enforced by the server.
 
@@ -112,7 +117,7 @@ class Engine:
             "model": self._server.served,
             "messages": ask.messages,
             **dialect.fields(sampling, seed),
-            **constraint(ask, self._of_service, dialect),
+            **constraint(ask, self._of_service, dialect, grammar),
         }
         if chat_template_kwargs:  # other servers than vLLM know none of the two
             body["chat_template_kwargs"] = chat_template_kwargs
@@ -280,13 +285,14 @@ class _OwnServer:
 class LLMPolicy:
     """Answers by a language model."""
 
-    def __init__(self, engine: Engine, chat_template_kwargs: dict[str, Any]) -> None:
+    def __init__(self, engine: Engine, chat_template_kwargs: dict[str, Any], grammar: GrammarVersion = LATEST) -> None:
         self._engine = engine
         self._chat_template_kwargs = chat_template_kwargs
+        self._grammar = grammar
 
     async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
         """Return the model's reply; raises EngineError if the engine is gone or refuses the request."""
-        return await self._engine.chat(ask, seed, self._chat_template_kwargs)
+        return await self._engine.chat(ask, seed, self._chat_template_kwargs, grammar=self._grammar)
 
 
 def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Completion:

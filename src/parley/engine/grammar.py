@@ -1,25 +1,44 @@
 """What holds a model to the form of a reply: the grammar that goes with each request, and how an identity tells it."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from parley.engine.service.dialect import JSON_SCHEMA, PLAIN, Dialect, Structured
 from parley.policies import Ask
 
+GrammarVersion = Literal[1, 2]
+LATEST: GrammarVersion = 2
 MAX_WHITE_SPACE = 12  # characters in a row: a line break with its indent, and no way to fill a whole reply
-OF_OWN_SERVERS = f"xgrammar, JSON schema, white space up to {MAX_WHITE_SPACE}"
+# What an identity and a record say of each version of the grammar of servers of ours.
+OF_OWN_SERVERS: Mapping[GrammarVersion, str] = {
+    1: f"xgrammar, JSON schema, white space up to {MAX_WHITE_SPACE}",
+    2: f"xgrammar, JSON schema without lengths, white space up to {MAX_WHITE_SPACE}",
+}
 
 
-def grammar_name(of_service: bool, structured: Structured = JSON_SCHEMA) -> str:
+def grammar_name(of_service: bool, structured: Structured = JSON_SCHEMA, version: GrammarVersion = LATEST) -> str:
     """Return what an identity and a record say of the grammar of a model's replies."""
-    return structured if of_service else OF_OWN_SERVERS
+    return structured if of_service else OF_OWN_SERVERS[version]
 
 
-def constraint(ask: Ask, of_service: bool, dialect: Dialect = PLAIN) -> Mapping[str, Any]:
+def grammar_version(name: str | None) -> GrammarVersion | None:
+    """Return which version of our grammar a record names; None for another one, or a service's."""
+    return next((version for version, known in OF_OWN_SERVERS.items() if known == name), None)
+
+
+def cuts_texts(name: str | None) -> bool:
+    """Whether texts of replies under this grammar may be longer than their fields, and are cut to them when read."""
+    return grammar_version(name) == 2
+
+
+def constraint(
+    ask: Ask, of_service: bool, dialect: Dialect = PLAIN, version: GrammarVersion = LATEST
+) -> Mapping[str, Any]:
     """Return the fields of a request that hold the model to the form that is asked for.
 
     Services get OpenAI's `response_format`, as far as their dialect has it. Servers of ours get xgrammar's structural
@@ -31,13 +50,41 @@ def constraint(ask: Ask, of_service: bool, dialect: Dialect = PLAIN) -> Mapping[
         return {}
     if of_service and dialect.structured == "json_object":
         return {"response_format": {"type": "json_object"}}
-    schema = json_schema(ask.reply_model)
     if of_service:
+        schema = json_schema(ask.reply_model)
         schema = schema if dialect.schema_lengths else _strict(schema)
         named = {"name": ask.phase, "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
+    return {"structured_outputs": {"structural_tag": _structural_tag(ask.reply_model, version)}}
+
+
+@cache
+def _structural_tag(model: type[BaseModel], version: GrammarVersion) -> str:
+    schema = json_schema(model) if version == 1 else _without_lengths(json_schema(model))
     form = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": MAX_WHITE_SPACE}
-    return {"structured_outputs": {"structural_tag": json.dumps({"type": "structural_tag", "format": form})}}
+    return json.dumps({"type": "structural_tag", "format": form})
+
+
+# Up to so many characters a bound within a pattern costs nothing that can be measured.
+_LONG_REPEAT = re.compile(r"\{0,(?:[2-9]\d|\d{3,})\}")
+
+
+def _without_lengths(schema: Any) -> Any:
+    """Return a schema without what bounds how long a text may be, which the parser sees to.
+
+    Each character that a bound counts is a state of xgrammar's automaton, whose masks are found for each token: ten
+    seconds to compile, and ten to a hundred times as slow for each token (benchmarks/README.md).
+    """
+    if isinstance(schema, list):
+        return [_without_lengths(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {key: _without_lengths(part) for key, part in schema.items() if key != "maxLength"}
+    if isinstance(pattern := found.get("pattern"), str):
+        found["pattern"] = _LONG_REPEAT.sub("*", pattern)
+    if "properties" in schema:  # their names are no keywords
+        found["properties"] = {name: _without_lengths(part) for name, part in schema["properties"].items()}
+    return found
 
 
 # Keywords that OpenAI refuses; what they say is checked when the reply is parsed.

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from parley.engine.arguments import check_arguments, check_concern_the_machine
+from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.service.dialect import PLAIN, DialectField
 from parley.engine.service.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
@@ -125,6 +126,12 @@ class ModelEntry(BaseModel):
         description="Size of the weights before they are prepared, of a GGUF file exactly; not part of the identity.",
     )
     note: str = Field(default="", max_length=300, description="What readers of its results should know.")
+    grammar: GrammarVersion = Field(
+        default=LATEST,
+        description="Version of the grammar of its replies. 2 leaves the length of texts to the parser, which cuts "
+        "them. 1 bounds it, which makes a GPU wait for its CPU: for going on with what was played so. Part of the "
+        "identity.",
+    )
     deterministic: bool = Field(
         default=False,
         strict=True,
@@ -144,6 +151,8 @@ class ModelEntry(BaseModel):
             for key in ("engine_args", "server_args", "deterministic"):
                 if getattr(self, key):
                     raise ValueError(f"{key} is for a server that Parley starts, not for a service; remove it")
+            if self.grammar != LATEST:
+                raise ValueError("grammar is for a server that Parley starts, a service has its own; remove it")
             if self.gpus != ModelEntry.model_fields["gpus"].default:
                 raise ValueError("gpus is for a server that Parley starts, a service has its own; remove it")
             for key in ("gpu_model", "memory_mb"):
@@ -190,6 +199,11 @@ class ModelEntry(BaseModel):
         return self.request_seconds or (SERVICE_SECONDS if self.is_service else OWN_SECONDS)
 
     @property
+    def grammar_name(self) -> str:
+        """What holds its replies to their form, as identities and records say it."""
+        return grammar_name(self.is_service, self.dialect.structured, self.grammar)
+
+    @property
     def gpus_served(self) -> int:
         """GPUs of its server; none for a service."""
         return 0 if self.is_service else self.gpus
@@ -218,13 +232,16 @@ class ModelEntry(BaseModel):
         return {**found, "deterministic": True} if self.deterministic else found
 
 
-def recorded_entry(identity: Mapping[str, Any]) -> ModelEntry:
-    """Return the entry that an identity describes, with stand-ins for what it does not say: where a service answers,
-    and where a GGUF file can be had.
+def recorded_entry(identity: Mapping[str, Any], grammar: str | None) -> ModelEntry:
+    """Return the entry that an identity and the name of a grammar describe.
+
+    Stand-ins are for what they do not say: where a service answers, and where a GGUF file can be had.
 
     Raises pydantic's ValidationError if it describes none.
     """
     source = identity.get("source")
+    if version := grammar_version(grammar):
+        identity = {**identity, "grammar": version}
     if isinstance(source, Mapping) and set(source) == {"served"}:
         return ModelEntry.model_validate({**identity, "source": {"url": _UNKNOWN_URL, **source}})
     if isinstance(source, Mapping) and set(source) == {"sha256"}:
@@ -247,6 +264,7 @@ _NO_IDENTITY = {
     "deterministic",
     "quantization",
     "dialect",
+    "grammar",  # each player's identity has its name
 }
 
 _Entries = dict[Slug, ModelEntry]

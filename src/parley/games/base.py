@@ -216,8 +216,8 @@ def new_game(
         network = build(parameters.topology, n, stream("topology", seed, n))
     else:
         named, network = seated(parameters, roles, names, seed, game.roles[-1])
-    indexes = [(name, listed[place]) for name, place in named]
-    seats = tuple(Seat(name, groups[index].role, groups[index].policy, index) for name, index in indexes)
+    seated_groups = [(name, listed[place], groups[listed[place]]) for name, place in named]
+    seats = tuple(Seat(name, group.role, group.policy, index, group.cut_texts) for name, index, group in seated_groups)
     if material is None:
         material = game.draw_material(parameters, seed)
     return game(parameters, seats, prompt, stream("game", game.name, seed), network, material)

@@ -88,12 +88,16 @@ P = TypeVar("P", bound=GameParameters, default=Any)
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One agent as the game knows it: its name, its role, and what plays it; `group` counts the study's groups."""
+    """One agent as the game knows it: its name, its role, and what plays it; `group` counts the study's groups.
+
+    Where its replies may be longer than their fields, as under a grammar without lengths, `cut_texts` has them cut.
+    """
 
     name: str
     role: str
     policy: ChosenPolicy = BY_MODEL
     group: int = 0
+    cut_texts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ class Group:
     role: str
     count: int
     policy: ChosenPolicy = BY_MODEL
+    cut_texts: bool = False
 
 
 # Shares are written as a number or as a fraction, and compared exactly.

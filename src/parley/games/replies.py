@@ -6,7 +6,7 @@ freely becomes the free field of the reply, cut to its length. A first step that
 as it came. One that is refused or empty fails: the reply has its failure, and there is no second step.
 """
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from dataclasses import replace
 from functools import cache
 from typing import Annotated
@@ -28,17 +28,25 @@ class FreeText(ReplyModel):
     text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
 
 
-def read_reply(ask: Ask, text: str, finish_reason: str) -> Reply:
-    """Parse one reply in the format that was asked for: a value, or a failure by class."""
+def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
+    """Parse one reply in the format that was asked for: a value, or a failure by class.
+
+    Of agents in `cut`, texts in JSON that are longer than their fields are cut to them.
+    """
     if ask.reply_format == "text":
         return read_text(text, finish_reason, ask.reply_model)
     if ask.reply_format != "free":
-        return parse_reply(text, finish_reason, ask.reply_model)
+        return parse_reply(text, finish_reason, ask.reply_model, ask.agent in cut)
     if finish_reason == "content_filter" or (finish_reason == "length" and not text.strip()):
         return parse_reply(text, finish_reason, ask.reply_model)
     if not text.strip():
         return Reply(None, "invalid_json", "nothing was written")
     return Reply(FreeText(text=text[:1_000_000]))
+
+
+def cutting(game: Game) -> frozenset[str]:
+    """Return the names of the agents whose texts are cut to their fields."""
+    return frozenset(seat.name for seat in game.seats if seat.cut_texts)
 
 
 def playing(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:

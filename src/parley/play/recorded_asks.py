@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.engine.grammar import grammar_name
+from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.service.dialect import JSON_SCHEMA, Dialect
 from parley.errors import RecordError, UsageError
 from parley.identity import digest
@@ -25,6 +25,7 @@ class Recorded:
     model: str
     of_service: bool
     chat_template_kwargs: dict[str, Any]
+    grammar: GrammarVersion
     dialect: Dialect  # what it says of the question; not which name a limit has
     engine: Mapping[str, str]  # `engine_facts` of its provenance; empty if the record has none
     at_once: int | None  # how many requests its engine may have had in flight; None if the record does not say
@@ -44,7 +45,7 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
         raise RecordError(f"{path}: does not replay, so what was asked is unknown: {error}") from None
     try:
         groups = [dict(group) for group in summary.simulation["groups"]]
-        _require_grammar(path, groups)
+        grammars = {group["model_name"]: _grammar(path, group) for group in groups if "model" in group}
         # Code of the user's own that asks a model may ask it something else than the game does.
         names = {
             seat.name: group["model_name"]
@@ -63,7 +64,9 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
             at_once = at_once if isinstance(at_once, int) and 2 <= at_once <= MAX_AT_ONCE else None
             dialect = Dialect.model_validate(models[name].get("dialect", {}))
             facts = engine_facts(told)
-            found.append(Recorded(path, str(name), of_service, arguments, dialect, facts, at_once, asked))
+            found.append(
+                Recorded(path, str(name), of_service, arguments, grammars[name], dialect, facts, at_once, asked)
+            )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise RecordError(f"{path}: does not say what played it; move it away") from None
     if not found:
@@ -71,21 +74,23 @@ def read_recorded(path: Path, sample: int | None = None) -> list[Recorded]:
     return found
 
 
-def _require_grammar(path: Path, groups: Sequence[Mapping[str, Any]]) -> None:
-    """Raise RecordError if a model's replies were held to another grammar than they would be now.
+def _grammar(path: Path, group: Mapping[str, Any]) -> GrammarVersion:
+    """Return the version of the grammar that a group's replies were held to, the latest for a service's.
 
-    Records older than the key are of JSON without white space, which servers of ours no longer ask for.
+    Raises RecordError if no request of now is held to it. Records older than the key are of JSON without white space,
+    which servers of ours no longer ask for.
     """
-    for group in groups:
-        if "model" in group:
-            of_service = set(group["model"]["source"]) == {"served"}
-            now = grammar_name(of_service, group["model"].get("dialect", {}).get("structured", JSON_SCHEMA))
-            before = group.get("grammar", JSON_SCHEMA if of_service else "xgrammar, JSON schema, no white space")
-            if before != now:
-                raise RecordError(
-                    f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}; now {now}); "
-                    "verify it with the release that made it"
-                )
+    of_service = set(group["model"]["source"]) == {"served"}
+    before = group.get("grammar", JSON_SCHEMA if of_service else "xgrammar, JSON schema, no white space")
+    if of_service and before == grammar_name(True, group["model"].get("dialect", {}).get("structured", JSON_SCHEMA)):
+        return LATEST
+    version = None if of_service else grammar_version(before)
+    if version is None:
+        raise RecordError(
+            f"{path}: its replies were held to another grammar ({one_line(str(before), 80)}) than any of now; "
+            "verify it with the release that made it"
+        )
+    return version
 
 
 def sampled(simulation_id: str, attempts: Sequence[Exchange], count: int | None) -> tuple[Exchange, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from parley.engine.grammar import cuts_texts
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game, Group, new_game, scripted_roles
 from parley.games.plugin import changed_source
@@ -126,7 +127,10 @@ def rebuild_game(path: Path, summary: Summary) -> Game:
             )
         parameters = game.Parameters.model_validate(simulation["parameters"])
         game.prompts.files(simulation["prompt"], parameters)  # an unknown prompt is a LookupError
-        groups = [Group(g["role"], g["count"], recorded_policy(game, g)) for g in simulation["groups"]]
+        groups = [
+            Group(g["role"], g["count"], recorded_policy(game, g), cuts_texts(g.get("grammar")))
+            for g in simulation["groups"]
+        ]
         seed, material = simulation["seed"], simulation.get("material")
         return new_game(game, parameters, groups, simulation["prompt"], seed, material)
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -7,14 +7,14 @@ what was said. It asks nothing that the journal already answers.
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 from parley.errors import BudgetError, JournalError
 from parley.games.base import Game, Outcome
-from parley.games.replies import playing, read_reply
+from parley.games.replies import cutting, playing, read_reply
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal
 from parley.policies import Ask, Policy, Reply, said_name, token_count
@@ -99,11 +99,11 @@ async def play_async(
     watcher = watcher or Watcher()
     generator = playing(game)
     exchanges: list[Exchange] = []
-    retries = game.parameters.retries
+    retries, cut = game.parameters.retries, cutting(game)
     asks = next(generator)
     while True:
         watcher.asking(asks)
-        answered = await _answer_all(simulation_id, asks, policies, retries, journal, watcher)
+        answered = await _answer_all(simulation_id, asks, policies, retries, cut, journal, watcher)
         if journal is not None:
             journal.sync()
         phase = [exchange for attempts in answered for exchange in attempts]
@@ -123,6 +123,7 @@ async def _answer_all(
     asks: list[Ask],
     policies: Mapping[str, Policy],
     retries: int,
+    cut: Container[str],
     journal: Journal | None,
     watcher: Watcher,
 ) -> list[list[Exchange]]:
@@ -134,7 +135,7 @@ async def _answer_all(
 
     async def answer(ask: Ask) -> list[Exchange]:
         try:
-            return await _answer(simulation_id, ask, policies[ask.agent], retries, journal, watcher)
+            return await _answer(simulation_id, ask, policies[ask.agent], retries, cut, journal, watcher)
         except BudgetError as error:
             refused.append(error)
             return []
@@ -152,7 +153,13 @@ async def _answer_all(
 
 
 async def _answer(
-    simulation_id: str, ask: Ask, policy: Policy, retries: int, journal: Journal | None, watcher: Watcher
+    simulation_id: str,
+    ask: Ask,
+    policy: Policy,
+    retries: int,
+    cut: Container[str],
+    journal: Journal | None,
+    watcher: Watcher,
 ) -> list[Exchange]:
     """Ask until a reply can be used or the retries are spent; return every attempt."""
     attempts = []
@@ -163,7 +170,7 @@ async def _answer(
             entry = await _request(simulation_id, ask, policy, attempt)
             if journal is not None:
                 journal.append(entry)
-        reply = read_reply(ask, entry.text, entry.finish_reason)
+        reply = read_reply(ask, entry.text, entry.finish_reason, cut)
         took += entry.milliseconds
         attempts.append(Exchange(ask, entry, replace(reply, milliseconds=took)))
         watcher.answered(attempts[-1])

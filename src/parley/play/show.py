@@ -194,7 +194,9 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
 
 def _recorded_player(game: type[Game], group: Mapping[str, Any]) -> Player:
     policy = recorded_policy(game, group)
-    return Player(policy, group["model_name"], recorded_entry(group["model"])) if "model" in group else Player(policy)
+    if "model" not in group:
+        return Player(policy)
+    return Player(policy, group["model_name"], recorded_entry(group["model"], group.get("grammar")))
 
 
 def _content(entry: ModelEntry) -> dict[str, Any]:

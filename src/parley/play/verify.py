@@ -266,8 +266,8 @@ async def _request(engine: Engine, recorded: Recorded, attempt: Exchange, salt: 
     ask, seed = attempt.ask, attempt.entry.seed
     if primed:
         brief = replace(ask, sampling=ask.sampling.model_copy(update={"max_tokens": 1}))
-        await engine.chat(brief, seed, recorded.chat_template_kwargs, salt)
-    reply = await engine.chat(ask, seed, recorded.chat_template_kwargs, salt)
+        await engine.chat(brief, seed, recorded.chat_template_kwargs, salt, recorded.grammar)
+    reply = await engine.chat(ask, seed, recorded.chat_template_kwargs, salt, recorded.grammar)
     return replace(reply, text=valid_unicode(reply.text))  # as it is recorded
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import paths
-from parley.engine.grammar import grammar_name
+from parley.engine.grammar import cuts_texts
 from parley.engine.models import ModelEntry
 from parley.engine.service.terms import DEFAULT_CONCURRENT
 from parley.games import base
@@ -50,8 +50,7 @@ class Player:
         """Return what can change its replies; a model's name in models.yaml cannot."""
         if self.entry is None:
             return self.policy.identity()
-        held_by = grammar_name(self.entry.is_service, self.entry.dialect.structured)
-        return self.policy.identity() | {"model": self.entry.identity(), "grammar": held_by}
+        return self.policy.identity() | {"model": self.entry.identity(), "grammar": self.entry.grammar_name}
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,11 @@ class Condition:
     @property
     def seating(self) -> list[base.Group]:
         """The groups as the study lists them."""
-        return [base.Group(group.role, group.count, group.player.policy) for group in self.groups]
+        return [
+            base.Group(group.role, group.count, group.player.policy, cuts_texts(entry.grammar_name if entry else None))
+            for group in self.groups
+            for entry in [group.player.entry]
+        ]
 
     @property
     def playing(self) -> list[base.Group]:

@@ -178,7 +178,7 @@ def test_place_and_key_of_a_service_are_no_identity() -> None:
     assert service_entry("https://other.example/x/v1", **keys).identity() == one
     assert one["source"] == {"served": SERVED}
     assert service_entry(source={"url": NODE, "served": "another"}).identity() != one
-    assert recorded_entry(json.loads(json.dumps(one))).identity() == one
+    assert recorded_entry(json.loads(json.dumps(one)), "json_schema").identity() == one
 
 
 def test_what_cannot_be_a_service_is_refused() -> None:

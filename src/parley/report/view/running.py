@@ -7,7 +7,7 @@ from typing import Any
 
 from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
-from parley.games.replies import playing, read_reply
+from parley.games.replies import cutting, playing, read_reply
 from parley.play.journal import Entry, journal_id, journaled
 from parley.play.record import Summary
 from parley.play.runner import Exchange
@@ -57,6 +57,7 @@ def _played_on(
     attempts: list[Attempt] = []
     until: int | None = None
     asked = models_of(found.simulation, game)
+    cut = cutting(game)
     generator = playing(game)
     asks = next(generator)
     for _ in range(_MOST_PHASES):
@@ -66,7 +67,7 @@ def _played_on(
             for entry in entries.get((ask.round, ask.phase, ask.agent), ()):
                 if entry.ask != ask.digest:
                     raise JournalError(f"{found.file}: answers another question; another version wrote it")
-                reply = read_reply(ask, entry.text, entry.finish_reason)
+                reply = read_reply(ask, entry.text, entry.finish_reason, cut)
                 attempts.append(taken(Exchange(ask, entry, reply), ask.agent in asked))
             again = reply is not None and reply.failure and attempts[-1].attempt < game.parameters.retries
             replies.append(None if again else reply)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from parley.engine.arguments import check_arguments, check_concern_the_machine
+from parley.engine.arguments import check_arguments, check_concern_the_machine, tensor_parallel
 from parley.engine.service.dialect import PLAIN, DialectField
 from parley.engine.service.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
 from parley.engine.sources import FolderSource, GgufSource, HubSource, ServiceSource, Source
@@ -87,7 +87,11 @@ class ModelEntry(BaseModel):
         "logging; docs/reference/models.md lists them); not part of the identity.",
     )
     gpus: int = Field(
-        default=1, ge=0, le=64, description="GPUs that one server uses (tensor parallel); 0 serves on the CPU."
+        default=1,
+        ge=0,
+        le=64,
+        description="GPUs that one server uses, all for one copy of the model (tensor parallel) unless server_args "
+        "name data-parallel-size; 0 serves on the CPU.",
     )
     cluster: ClusterRequest = Field(
         default=ClusterRequest(), description="What a shard asks a cluster for; not part of the identity."
@@ -136,6 +140,7 @@ class ModelEntry(BaseModel):
         check_arguments(self.engine_args)
         check_arguments(self.server_args)
         check_concern_the_machine(self.server_args)
+        tensor_parallel(self.gpus, {**self.engine_args, **self.server_args})
         return self
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 from parley.engine import hardware
-from parley.engine.arguments import argument_name
+from parley.engine.arguments import argument_name, is_parallel, tensor_parallel, written
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
@@ -80,6 +80,11 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
 
     `vllm serve` does not find itself in the CPU package; the module works for both builds.
     """
+    own = dict(entry.engine_args) | dict(entry.server_args)
+    if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
+        raise EngineError(
+            f"{name}: {_GRAMMARS}: the grammar is part of results' identity and always xgrammar; remove it"
+        )
     arguments: dict[str, Any] = {
         "model": str(folder),
         "served-model-name": name,
@@ -92,32 +97,22 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         _GRAMMARS: json.dumps({"backend": "xgrammar"}),
         "enable-prompt-tokens-details": True,
         "disable-uvicorn-access-log": True,
-        "tensor-parallel-size": max(1, entry.gpus),
+        "tensor-parallel-size": tensor_parallel(entry.gpus, own),
     }
     if is_cpu_build():
+        own = {key: value for key, value in own.items() if not is_parallel(key)}
         arguments |= {
             "tensor-parallel-size": 1,
             "enforce-eager": True,  # ready in half a minute instead of two, for 8% less throughput
             # Seeded requests whose prompt is prefilled in chunks kill the CPU engine of vLLM 0.32. So a step has to
             # hold the longest prompt. No more: nothing is answered during a step, which takes long on a slow CPU.
-            "no-enable-chunked-prefill": True,
+            "enable-chunked-prefill": False,
             "max-num-batched-tokens": max(2048, entry.max_model_len),
         }
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
-    own = dict(entry.engine_args) | dict(entry.server_args)
-    if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
-        raise EngineError(
-            f"{name}: {_GRAMMARS}: the grammar is part of results' identity and always xgrammar; remove it"
-        )
     arguments |= own
-    command = [sys.executable, "-m", _server_module()]
-    for key, value in arguments.items():
-        if value is True:
-            command.append(f"--{key}")
-        elif value is not False:
-            command += [f"--{key}", str(value)]
-    return command
+    return [sys.executable, "-m", _server_module(), *(word for item in arguments.items() for word in written(*item))]
 
 
 def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:

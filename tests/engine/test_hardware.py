@@ -65,6 +65,52 @@ def test_nvidia_smi_is_asked_for_the_visible_gpus(tmp_path: Path, monkeypatch: p
     assert hardware.gpus.__wrapped__() == ()
 
 
+HEADER = """Wed Nov 25 13:00:00 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI {driver:<22} Driver Version: {driver:<14} {cuda:<14} |
+|-----------------------------------------+------------------------+----------------------+
+"""
+
+
+@pytest.mark.slow
+def test_an_older_driver_or_toolkit_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(name: str, says: str) -> None:
+        file = tmp_path / "bin" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"#!/bin/sh\ncat << 'END'\n{says}\nEND\n")
+        file.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    rows = [  # driver, as nvidia-smi prints its CUDA, what torch is built for, whether it is too old
+        ("550.54.15", "CUDA Version: 12.4", "13.0", True),
+        ("575.51.03", "CUDA Version: 12.9", "13.0", True),
+        ("580.65.06", "CUDA Version: 13.0", "13.0", False),
+        ("580.65.06", "CUDA Version: 13.0", "13.2", False),  # CUDA 13 runs with any driver of CUDA 13
+        ("550.54.15", "CUDA Version: 13.0", "13.0", False),  # with a forward compatible libcuda
+        ("595.10", "CUDA UMD Version: 13.2", "13.0", False),
+        ("550.54.15", "CUDA Version: 12.4", "12.8", False),
+        ("550.54.15", "CUDA Version: 12.4", None, False),  # a CPU build
+        ("550.54.15", "CUDA Version: N/A", "13.0", False),  # says nothing
+    ]
+    for driver, cuda, built, too_old in rows:
+        program("nvidia-smi", HEADER.format(driver=driver, cuda=cuda))
+        monkeypatch.setattr(hardware, "cuda_version", lambda built=built: built)
+        error = hardware.driver_error()
+        assert (error is not None) == too_old, (driver, cuda, built)
+        assert not too_old or all(word in error for word in (driver, cuda[-4:], "CUDA 13.0", "R580", "envs/README.md"))
+    monkeypatch.setattr(hardware, "cuda_version", lambda: "13.0")
+    for release, warns in ("12.4", True), ("13.1", False):
+        program("nvcc", f"Cuda compilation tools, release {release}, V{release}.131")
+        monkeypatch.delenv("CUDA_HOME", raising=False)
+        assert (f"CUDA {release} is loaded" in (hardware.toolkit_warning() or "")) == warns
+        monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+        assert (hardware.toolkit_warning() is not None) == warns
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "none"))
+    assert hardware.toolkit_warning() is None
+
+
 def test_a_cpu_is_told_by_its_name_and_the_instructions_that_decide_how_it_rounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

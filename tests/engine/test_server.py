@@ -171,17 +171,19 @@ def test_the_environment_of_a_server(
 
     monkeypatch.delenv("VLLM_USE_FLASHINFER_SAMPLER", raising=False)
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")  # the entry decides, not a user's own variable
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a job of the workflow
     build(True)
     found = environment()
     assert (found["HF_HUB_OFFLINE"], found["VLLM_HOST_IP"]) == ("1", "127.0.0.1")
     # Nothing is compiled, and no long step kills it.
     assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"]) == ("0", "3600")
-    assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS"} & set(found)
+    assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS", "VLLM_USE_V2_MODEL_RUNNER"} & set(found)
 
     build(False)
     found = environment(**hardware.determinism(True, False, H100).environment)
     assert (found["VLLM_BATCH_INVARIANT"], found["OMP_NUM_THREADS"]) == ("1", "2")
+    assert "VLLM_USE_V2_MODEL_RUNNER" not in found
 
 
 @pytest.mark.slow

@@ -156,6 +156,17 @@ def determinism_of(entry: ModelEntry) -> hardware.Determinism:
     return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
 
 
+def require_driver(entry: ModelEntry) -> None:
+    """Raise EngineError, in one line, if an entry's server needs a GPU whose driver is too old for it."""
+    if entry.gpus and not is_cpu_build() and (line := hardware.driver_error()):
+        raise EngineError(line)
+
+
+def toolkit_warning(entry: ModelEntry) -> str | None:
+    """Return what to do about a CUDA toolkit over which a server on a GPU would stumble; None if there is none."""
+    return hardware.toolkit_warning() if entry.gpus and not is_cpu_build() else None
+
+
 def slowness(name: str, entry: ModelEntry) -> str | None:
     """Return what somebody should know before an engine of an entry starts here; None where nothing slows it."""
     here = entry.dtype == "bfloat16" and not entry.is_service and is_cpu_build()
@@ -293,6 +304,8 @@ def _environment() -> dict[str, str]:
     environment.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
     environment.pop(hardware.BATCH_INVARIANT, None)
+    # So does the older model runner, whose sampler goes through seeds one by one in Python; vLLM chooses.
+    environment.pop("VLLM_USE_V2_MODEL_RUNNER", None)
     if is_cpu_build():
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
         # vLLM keeps one core free of its worker, which is half of a small laptop; the clients need little (measured on

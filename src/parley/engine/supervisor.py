@@ -56,13 +56,14 @@ def serve(
         with stop.interrupts():
             if first_gpu is not None and entry.gpus:
                 os.environ[server.GPUS] = server.gpu_share(os.environ.get(server.GPUS), first_gpu, entry.gpus)
+            server.require_driver(entry)
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
             command = server.server_command(name, entry, folder, announced.socket)
         if _is_announced(announced, endpoint):
             announced.write(endpoint)
-        for warning in (determinism.warning, server.slowness(name, entry)):
+        for warning in (determinism.warning, server.slowness(name, entry), server.toolkit_warning(entry)):
             if warning:
                 _log.warning("%s", warning)
         if random_weights:  # no entry may set a load format: others than this one run code

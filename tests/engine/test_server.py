@@ -16,7 +16,6 @@ import pytest
 
 from parley.engine import hardware, server
 from parley.engine.models import ModelEntry
-from parley.errors import EngineError
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
 
@@ -69,15 +68,6 @@ def test_a_cpu_holds_one_whole_context_in_a_step_and_is_deterministic_in_float32
     for cpu, deterministic, dtype in (True, True, "float32"), (True, False, "bfloat16"), (False, True, "bfloat16"):
         build(cpu)
         assert option(command(deterministic=deterministic), "dtype") == dtype
-
-
-def test_servers_of_one_job_take_gpus_of_their_own() -> None:
-    shares = [("0,1,2", 0, 1, "0"), ("0,1,2", 1, 2, "1,2"), ("GPU-a,GPU-b", 1, 1, "GPU-b"), (None, 2, 2, "2,3")]
-    for visible, first, count, share in shares:
-        assert server.gpu_share(visible, first, count) == share
-    for visible, number in ("0,1", 2), ("", 0):
-        with pytest.raises(EngineError, match=rf"needs GPUs 2 to 3 of its job, which has {number}"):
-            server.gpu_share(visible, 1, 2)
 
 
 def engine_provenance(folder: Path, **keys: object) -> dict[str, Any]:

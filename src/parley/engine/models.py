@@ -37,6 +37,13 @@ class ClusterRequest(BaseModel):
     memory_mb: int | None = Field(default=None, ge=256, le=16_777_216, description="Memory of the job, in MB.")
     minutes: int | None = Field(default=None, ge=1, le=43_200, description="Time limit of the job, in minutes.")
     gpu_model: _ClusterWord | None = Field(default=None, description="Model of the GPUs, as the cluster names it.")
+    shards_per_job: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Shards that one job plays side by side, each with a server and GPUs of its own: for sites that "
+        "give out whole nodes.",
+    )
     partition: _ClusterWord | None = Field(default=None, description="Partition that the job is sent to.")
     account: _ClusterWord | None = Field(default=None, description="Account that is charged.")
     constraint: _ClusterWord | None = Field(default=None, description="Features that the node must have.")

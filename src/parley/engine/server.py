@@ -34,7 +34,6 @@ from parley.text import one_line, without_folders
 
 PREFIX_OF_FOLDER = "parley-"
 _GRAMMARS = "structured-outputs-config"
-GPUS = "CUDA_VISIBLE_DEVICES"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 8.0  # nothing is lost by killing it, and whoever waits wants to go on
 _POLL_SECONDS = 0.25
@@ -134,37 +133,26 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
     return found
 
 
-def gpu_share(visible: str | None, first: int, count: int) -> str:
-    """Return `count` of the GPUs that a job sees (`CUDA_VISIBLE_DEVICES`), from place `first` on.
-
-    A job that was given none by number sees all. Raises EngineError if there are not enough.
-    """
-    if visible is None:
-        return ",".join(str(number) for number in range(first, first + count))
-    names = [name for name in visible.split(",") if name]
-    share = names[first : first + count]
-    if len(share) < count:
-        raise EngineError(
-            f"the server needs GPUs {first + 1} to {first + count} of its job, which has {len(names)}; ask for more"
-        )
-    return ",".join(share)
-
-
 def determinism_of(entry: ModelEntry) -> hardware.Determinism:
     """Return how replies of this entry's engine are made independent of the batch here, and what to warn of."""
     cpu_build = is_cpu_build()
     return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
 
 
-def require_driver(entry: ModelEntry) -> None:
-    """Raise EngineError, in one line, if an entry's server needs a GPU whose driver is too old for it."""
-    if entry.gpus and not is_cpu_build() and (line := hardware.driver_error()):
+def is_on_gpus(entry: ModelEntry) -> bool:
+    """Whether a server of this entry uses GPUs here."""
+    return entry.gpus_served > 0 and not is_cpu_build()
+
+
+def require_driver() -> None:
+    """Raise EngineError, in one line, if the driver of the GPUs is too old for the installed vLLM."""
+    if line := hardware.driver_error():
         raise EngineError(line)
 
 
 def toolkit_warning(entry: ModelEntry) -> str | None:
     """Return what to do about a CUDA toolkit over which a server on a GPU would stumble; None if there is none."""
-    return hardware.toolkit_warning() if entry.gpus and not is_cpu_build() else None
+    return hardware.toolkit_warning() if is_on_gpus(entry) else None
 
 
 def slowness(name: str, entry: ModelEntry) -> str | None:

@@ -127,16 +127,15 @@ def test_shards_that_share_a_cluster_job_hang_together_and_divide_its_cores(
 ) -> None:
     monkeypatch.setattr(Workflow, "local_exec", False)
     jobs = jobs_of(study, is_main=True)
-    for shard, first in ("0", "0"), ("3", "0"), ("4", "4"):
+    for shard, first in ("0", 0), ("3", 0), ("4", 4):
         wildcards = shard_wildcards("one", model="one", shard=shard)
-        assert jobs.shard_group(wildcards) == f"small=one={first}"
+        assert (jobs.shard_group(wildcards), jobs.server_threads(wildcards)) == (f"small=one={first}", 2)
         assert jobs.job_mark(wildcards) == str(paths.shard_mark("small", "one", jobs._run.token, first))
-        assert jobs.server_threads(wildcards) == 2
-    assert jobs.job_mark(shard_wildcards("tiny", model="tiny")) == []
+    assert jobs.job_mark(shard_wildcards("tiny")) == []
     # The same in the process of the job, which is local there; on a workstation each shard is by itself.
     monkeypatch.setattr(Workflow, "local_exec", True)
-    assert jobs_of(study).shard_group(shard_wildcards("one", shard="3")) == "small=one=0"
-    assert jobs_of(study, is_main=True).job_mark(shard_wildcards("one", shard="3")) == []
+    found = [jobs_of(study, is_main).shard_group(shard_wildcards("one", shard="3")) for is_main in (False, True)]
+    assert found == ["small=one=0", "small=one=3"]
 
 
 def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) -> None:

@@ -4,16 +4,14 @@ from pathlib import Path
 
 import click
 import pytest
-import yaml
 
 from parley import __version__, paths
 from parley.cli import program as cli
-from parley.engine import supervisor
 from parley.errors import EngineError
 from parley.play.record import read_summary
 from support.commands import Parley, one_line_error
 from support.records import forge
-from support.studies import MODELS, StudyFactory
+from support.studies import StudyFactory
 
 
 @pytest.fixture
@@ -118,16 +116,3 @@ def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
         assert part in ran.out
     assert not Path("results").exists()
     assert "n=5" in one_line_error(parley("play", "small.yaml", "--n", "5"), 2)
-
-
-def test_servers_of_one_job_take_its_gpus_one_after_the_other(
-    folder: Path, parley: Parley, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first: list[int | None] = []
-    monkeypatch.setattr(supervisor, "serve", lambda *given: first.append(given[-1]))
-    entries = {name: entry | {"gpus": 2} for name, entry in MODELS["models"].items()}
-    Path("models.yaml").write_text(yaml.safe_dump({"models": entries}))
-    for name in entries:
-        options = ("--endpoint", "e.json", "--models", "models.yaml", "--beside", "+".join(entries))
-        assert parley("serve", name, *options).status == 0
-    assert first == [0, 2]

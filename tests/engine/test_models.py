@@ -94,8 +94,9 @@ def test_a_recorded_identity_gives_the_same_identity() -> None:
 
 
 def test_what_concerns_the_machine_alone_is_no_identity() -> None:
-    for key in MACHINE_ARGUMENTS:
-        assert identity(HUB, server_args={key: 1, key.replace("-", "_"): 1}) == identity(HUB), key
+    for key, form in MACHINE_ARGUMENTS.items():
+        value = form[0] if isinstance(form, tuple) else form == "true or false" or 1
+        assert identity(HUB, server_args={key: value, key.replace("-", "_"): value}) == identity(HUB), key
     assert identity(HUB, server_args={"no-enable-prefix-caching": True}) == identity(HUB)
     counting = {"max-num-batched-tokens": 4096, "tokenizer-mode": "slow", "return-tokens-as-token-ids": True}
     assert identity(HUB, engine_args=counting)["engine_args"] == counting  # they are no secrets
@@ -106,12 +107,30 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
     # What is allowed, not by its whole name: a part of it, or a beginning, which vLLM would complete.
     changing += ["kv-offloading-size.x", "max-num"]
     code = ["distributed-executor-backend", "distributed_exec", "scheduler-cls", "load-format", "middleware"]
-    ours = ["trust-remote-code", "trust_remote_code", "Max_Model_Len", "host", "config", "grpc-port"]
+    ours = ["trust-remote-code", "trust_remote_code", "Max_Model_Len", "host", "device-ids"]
     both = ("engine_args", "server_args")
     rows = [(both, key, "x", "looks like a secret") for key in ("api-key", "api_key", "hf-token", "HF_TOKEN")]
-    rows += [(both, key, "x", "is Parley's own, or would .* run code; remove it") for key in code + ours]
+    reasons = {"run code": code, "Parley's own": ours, "for, or on, other machines": ["grpc-port", "nnodes"]}
+    reasons["file with any of the others"] = ["config"]
+    # Without effect, or of servers that nobody starts; and in place of them.
+    reasons["which other servers there are"] = [
+        "api-server-count",
+        "api_server",
+        "headless",
+        "data-parallel-size-local",
+    ]
+    reasons["follows from gpus"] = ["tensor-parallel-size"]
+    reasons["numa-bind: true"] = ["numa-bind-nodes", "numa-bind-cpus"]
+    rows += [(both, key, "x", f"'{key}' .*{why}.*; remove it") for why, keys in reasons.items() for key in keys]
+    rows += [
+        (both, "no-enable-prompt-tokens-details", True, "Parley's own"),
+        (both, "log-level", "warning", "of INFO, D"),
+    ]
+    forms = [("max-num-seqs", True), ("enable-prefix-caching", "no"), ("max_num_seqs", "4k"), ("numa-bind", 1)]
+    rows += [(both, key, value, f"'{key}' must be .*, not {value!r}") for key, value in forms]
+    rows.append((both[:1], "kv-cache-dtype-skip-layers", "0 1", "is a list to vLLM"))
     rows += [(("server_args",), key, "x", f"'{key}' may change replies; .*engine_args") for key in changing]
-    rows.append((("server_args",), "tensor-parallel-siz", "2", "did you mean 'tensor-parallel-size'"))
+    rows.append((("server_args",), "pipeline-parallel-siz", "2", "did you mean 'pipeline-parallel-size'"))
     rows += [(both, "max-num-seqs", value, "-") for value in ("-x", "\0")]
     for kinds, key, value, words in rows:
         for kind in kinds:

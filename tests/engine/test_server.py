@@ -16,7 +16,6 @@ import pytest
 
 from parley.engine import hardware, server
 from parley.engine.models import ModelEntry
-from parley.errors import EngineError
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
 
@@ -69,15 +68,6 @@ def test_a_cpu_holds_one_whole_context_in_a_step_and_is_deterministic_in_float32
     for cpu, deterministic, dtype in (True, True, "float32"), (True, False, "bfloat16"), (False, True, "bfloat16"):
         build(cpu)
         assert option(command(deterministic=deterministic), "dtype") == dtype
-
-
-def test_servers_of_one_job_take_gpus_of_their_own() -> None:
-    shares = [("0,1,2", 0, 1, "0"), ("0,1,2", 1, 2, "1,2"), ("GPU-a,GPU-b", 1, 1, "GPU-b"), (None, 2, 2, "2,3")]
-    for visible, first, count, share in shares:
-        assert server.gpu_share(visible, first, count) == share
-    for visible, number in ("0,1", 2), ("", 0):
-        with pytest.raises(EngineError, match=rf"needs GPUs 2 to 3 of its job, which has {number}"):
-            server.gpu_share(visible, 1, 2)
 
 
 def engine_provenance(folder: Path, **keys: object) -> dict[str, Any]:
@@ -171,17 +161,19 @@ def test_the_environment_of_a_server(
 
     monkeypatch.delenv("VLLM_USE_FLASHINFER_SAMPLER", raising=False)
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")  # the entry decides, not a user's own variable
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a job of the workflow
     build(True)
     found = environment()
     assert (found["HF_HUB_OFFLINE"], found["VLLM_HOST_IP"]) == ("1", "127.0.0.1")
     # Nothing is compiled, and no long step kills it.
     assert (found["VLLM_USE_FLASHINFER_SAMPLER"], found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"]) == ("0", "3600")
-    assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS"} & set(found)
+    assert not {"VLLM_BATCH_INVARIANT", "OMP_NUM_THREADS", "VLLM_USE_V2_MODEL_RUNNER"} & set(found)
 
     build(False)
     found = environment(**hardware.determinism(True, False, H100).environment)
     assert (found["VLLM_BATCH_INVARIANT"], found["OMP_NUM_THREADS"]) == ("1", "2")
+    assert "VLLM_USE_V2_MODEL_RUNNER" not in found
 
 
 @pytest.mark.slow

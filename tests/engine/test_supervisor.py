@@ -37,8 +37,8 @@ except ParleyError as error:
 """
 
 
-def started(prepare: str = "") -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SUPERVISOR, prepare]
+def started(prepare: str = "", supervisor: str = SUPERVISOR) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", supervisor, prepare]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -91,6 +91,15 @@ def test_a_preparation_that_fails_says_why_in_the_endpoint_file() -> None:
     end(started("raise OSError('no room for this')"), 1)
     found = read_endpoint(ENDPOINT)
     assert (found.state, found.error) == (FAILED, "no room for this")
+
+
+def test_an_older_driver_is_one_line_before_the_model_is_prepared() -> None:
+    made = (
+        "server.is_cpu_build = lambda: False\nserver.hardware.driver_error = lambda: 'the driver 550 is old'\nVLLM ="
+    )
+    assert end(started(supervisor=SUPERVISOR.replace("VLLM =", made)), 1) == "parley: the driver 550 is old\n"
+    found = read_endpoint(ENDPOINT)
+    assert (found.state, found.error) == (FAILED, "the driver 550 is old")
 
 
 def test_it_ends_with_its_parent() -> None:

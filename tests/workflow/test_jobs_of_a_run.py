@@ -7,6 +7,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 
 from parley import paths
+from parley.engine import server
 from parley.study import Study
 from parley.workflow.jobs import Jobs
 from parley.workflow.run import Run
@@ -17,6 +18,7 @@ SERVICE = {"source": {"url": "http://127.0.0.1:8000/v1", "served": "x", "key_var
 MODELS = {
     "big": {"source": SOURCE, "gpus": 2, "cluster": {"minutes": 90, "memory_mb": 64000, "partition": "gpu"}},
     "tiny": {"source": SOURCE, "gpus": 0, "cluster": {"minutes": 30}},
+    "one": {"source": SOURCE, "cluster": {"shards_per_job": 4}},
     "theirs": SERVICE,
 }
 
@@ -25,6 +27,8 @@ class Workflow:
     """As much of Snakemake's object as a job's needs are found by."""
 
     cores = 8
+
+    local_exec = True
 
     def __init__(self) -> None:
         value = SimpleNamespace(evaluate=lambda wildcards, **aids: SimpleNamespace(value=20 * aids["attempt"]))
@@ -53,12 +57,12 @@ def simulation_wildcards(study: Study, model: str) -> Wildcards:
 
 
 def shard_wildcards(engine: str, **more: str) -> Wildcards:
-    return Wildcards(fromdict={"study": "small", "engine": engine, "shard": "0", **more})
+    return Wildcards(fromdict={"study": "small", "engine": engine, "shard": "0"} | more)
 
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:
-    return study_factory({"model": ["big", "tiny", "theirs", "majority"]}, models=MODELS)
+    return study_factory({"model": ["big", "tiny", "one", "theirs", "majority"]}, models=MODELS)
 
 
 def test_beside_a_server_a_simulation_hangs_on_it_and_asks_for_nothing(study: Study) -> None:
@@ -100,6 +104,38 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
     assert [jobs.server_threads(wildcards) for wildcards in (first, second)] == [8, 0]
     assert [jobs.server_gpus(wildcards) for wildcards in (first, second)] == [2, 0]
     assert [jobs.server_environment(wildcards) for wildcards in (first, second)] == ["cuda.yaml", "cpu.yaml"]
+
+
+def test_as_many_shards_play_side_by_side_as_a_workstation_has_gpus_for(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "is_cpu_build", lambda: False)
+    rows = [("0,1,2,3", [2, 4]), ("0,1,2", [1, 2]), ("GPU-a,GPU-b", [1, 2]), ("0", [1, 1]), ("", [1, 1])]
+    for visible, side_by_side in rows:  # of shards of two GPUs, and of one; 8 cores cannot be shared by three
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        jobs = jobs_of(study, is_main=True)
+        wildcards = [shard_wildcards("big", model="big"), shard_wildcards("one", model="one")]
+        assert [8 // jobs.server_threads(each) for each in wildcards] == side_by_side, visible
+    assert jobs.server_threads(shard_wildcards("tiny", model="tiny")) == 8  # on the CPU
+    monkeypatch.setattr(server, "is_cpu_build", lambda: True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    assert jobs_of(study, is_main=True).server_threads(shard_wildcards("one", model="one")) == 8
+
+
+def test_shards_that_share_a_cluster_job_hang_together_and_divide_its_cores(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workflow, "local_exec", False)
+    jobs = jobs_of(study, is_main=True)
+    for shard, first in ("0", 0), ("3", 0), ("4", 4):
+        wildcards = shard_wildcards("one", model="one", shard=shard)
+        assert (jobs.shard_group(wildcards), jobs.server_threads(wildcards)) == (f"small=one={first}", 2)
+        assert jobs.job_mark(wildcards) == str(paths.shard_mark("small", "one", jobs._run.token, first))
+    assert jobs.job_mark(shard_wildcards("tiny")) == []
+    # The same in the process of the job, which is local there; on a workstation each shard is by itself.
+    monkeypatch.setattr(Workflow, "local_exec", True)
+    found = [jobs_of(study, is_main).shard_group(shard_wildcards("one", shard="3")) for is_main in (False, True)]
+    assert found == ["small=one=0", "small=one=3"]
 
 
 def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) -> None:

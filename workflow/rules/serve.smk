@@ -1,6 +1,7 @@
 rule serve:
     """Serve one model of one shard; Snakemake ends it after the shard's last simulation."""
     input:
+        **({"job": JOBS.job_mark} if JOBS.some_share_jobs else {}),
         marker=ancient(JOBS.prepared_model),
     output:
         endpoint=service(str(paths.endpoint("{study}", "{engine}", "{shard}", "{model}"))),
@@ -20,5 +21,4 @@ rule serve:
         'started={log}.$(date -u +%Y%m%dT%H%M%S.%N); ln -sfn "$(basename "$started")" {log}; '
         # exec: a shell with a redirection would not pass Snakemake's SIGTERM on to the server.
         f"exec parley serve {{wildcards.model}} {RUN.models_option} --endpoint {{output.endpoint}}"
-        " --beside {wildcards.engine}"
         ' --exit-with-parent > "$started" 2>&1'

@@ -1,5 +1,8 @@
 rule gather_shard:
-    """Tie the simulations of a shard together where no server does: a cluster job holds what hangs together."""
+    """Tie together what shares a cluster job: simulations without a server, or several shards with theirs.
+
+    A cluster job holds what hangs together.
+    """
     output:
         shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN.token, "{shard}")))),
     log:

@@ -81,14 +81,10 @@ def fetch_model(model: str, install: str | None, models: Path) -> None:
 @click.option("--endpoint", required=True, type=click.Path(path_type=Path), help="Endpoint file to write.")
 @MODELS_FILE
 @click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends.")
-@click.option(
-    "--beside",
-    metavar="MODEL+MODEL",
-    default="",
-    help="All models that are served by this job, this one included: each takes GPUs of its own, in this order.",
-)
-def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, beside: str) -> None:
+def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool) -> None:
     """Serve a model on a Unix socket until stopped (Ctrl-C, SIGTERM).
+
+    On GPUs it takes as many as its entry says, of those that no other server has.
 
     \b
     Example:  parley serve smollm2-135m --endpoint /tmp/engine.json
@@ -105,12 +101,7 @@ def serve(model: str, endpoint: Path, models: Path, exit_with_parent: bool, besi
         marker = fetch(model, entry, models)
         return model_folder(model, entry, models), marker
 
-    first_gpu = 0
-    for other in beside.split("+") if beside else []:
-        if other == model:
-            break
-        first_gpu += model_entry(other, models).gpus_served
-    supervisor.serve(model, entry, prepare, endpoint, exit_with_parent, first_gpu if "+" in beside else None)
+    supervisor.serve(model, entry, prepare, endpoint, exit_with_parent)
 
 
 @click.command()

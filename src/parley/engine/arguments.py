@@ -1,52 +1,115 @@
-"""Arguments of the vLLM server that a model entry may name, and where: what may change a reply is identity."""
+"""Arguments of the vLLM server that a model entry may name, and where: what may change a reply is identity.
 
+What vLLM 0.32 takes stands here as text, since its parser takes 15 s to import; a test holds it against that parser.
+"""
+
+import json
+import math
+import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from parley.text.suggest import meant
 
 _SECRETS = {"key", "token", "secret", "password", "credentials"}
-# Of the arguments that change replies, `engine_args`, these are refused.
+# No entry may name these, for these reasons.
 _REFUSED = {
-    "Parley's own": "model uds host port served-model-name dtype max-model-len trust-remote-code",
-    "a file with any of the others": "config",
-    "listens for, or on, other machines": (
+    "is Parley's own": (
+        "model uds host port served-model-name dtype max-model-len trust-remote-code device-ids "
+        "enable-prompt-tokens-details"
+    ),
+    "follows from gpus, data-parallel-size and pipeline-parallel-size": "tensor-parallel-size",
+    "names a file with any of the others": "config",
+    "would listen for, or on, other machines": (
         "data-parallel-address data-parallel-rpc-port data-parallel-supervisor-port ec-transfer-config grpc grpc-port "
         "kv-events-config kv-transfer-config master-addr master-port nnodes weight-transfer-config"
     ),
-    "runs code, or reads pickled weights": (
+    "would run code, or read pickled weights": (
         "distributed-executor-backend io-processor-plugin load-format log-config-file logging-config "
         "logits-processors middleware model-class-overrides reasoning-parser-plugin scheduler-cls tool-parser-plugin "
         "worker-cls worker-extension-cls"
     ),
+    # The first two are for `vllm serve`, and have no effect on the module that Parley starts.
+    "says which other servers there are, and Parley starts one that has all its engines": (
+        "api-server-count headless data-parallel-backend data-parallel-external-lb data-parallel-hybrid-lb "
+        "data-parallel-multi-port-external-lb data-parallel-rank data-parallel-size-local data-parallel-start-rank "
+        "node-rank"
+    ),
+    "takes a value for each GPU; numa-bind: true finds where each is": "numa-bind-cpus numa-bind-nodes",
 }
-_OWN = " ".join(_REFUSED.values()).split()
+_REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
+
+_FLAG, _WHOLE, _SIZE = "true or false", "a whole number", "a whole number, such as 4096 or 4k"
+_NUMBER, _TEXT = "a number", "text"
+_PATTERNS = {
+    _WHOLE: re.compile(r"\d+"),
+    _SIZE: re.compile(r"\d+(\.\d+)?[kmgt]|\d+[KMGT]?"),
+    _NUMBER: re.compile(r"\d+(\.\d+)?"),
+    _TEXT: re.compile(r"(?s).+"),
+}
 # What concerns the machine alone: how much memory, on which devices, in which order, with which log. It may change
 # which requests share a batch, and with that the last bits, which no identity holds
 # (docs/explanation/reproducibility.md).
-# A list of what is allowed: vLLM has 200 arguments, and each version brings more.
-_ALLOWED = {
-    "memory": (
-        "cpu-offload-gb enable-prefix-caching gpu-memory-utilization kv-cache-memory-bytes kv-offloading-backend "
-        "kv-offloading-size num-gpu-blocks-override prefix-caching-hash-algo"
-    ),
-    "parallelism": (
-        "cpu-distributed-timeout-seconds data-parallel-size data-parallel-size-local disable-custom-all-reduce "
-        "distributed-timeout-seconds enable-expert-parallel max-parallel-loading-workers numa-bind numa-bind-cpus "
-        "numa-bind-nodes pipeline-parallel-size tensor-parallel-size"
-    ),
-    "scheduling": (
-        "api-server-count async-scheduling enable-chunked-prefill long-prefill-token-threshold max-num-batched-tokens "
-        "max-num-seqs renderer-num-workers"
-    ),
-    "loading": "download-dir safetensors-load-strategy use-tqdm-on-load",
-    "logging": (
-        "aggregate-engine-logging disable-log-stats disable-uvicorn-access-log enable-log-requests "
-        "enable-server-load-tracking kv-cache-metrics log-error-stack log-level max-log-len "
-        "show-hidden-metrics-for-version uvicorn-log-level"
-    ),
-}
-MACHINE_ARGUMENTS = frozenset(" ".join(_ALLOWED.values()).split())
+# A list of what is allowed, with the form of a value, or those there are: vLLM has 200 arguments, and each version
+# brings more.
+MACHINE_ARGUMENTS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
+    {
+        # memory
+        "cpu-offload-gb": _NUMBER,
+        "enable-prefix-caching": _FLAG,
+        "gpu-memory-utilization": _NUMBER,
+        "kv-cache-memory-bytes": _SIZE,
+        "kv-offloading-backend": ("native", "lmcache"),
+        "kv-offloading-size": _NUMBER,
+        "num-gpu-blocks-override": _WHOLE,
+        "prefix-caching-hash-algo": ("sha256", "sha256_cbor", "xxhash", "xxhash_cbor"),
+        # parallelism
+        "cpu-distributed-timeout-seconds": _WHOLE,
+        "data-parallel-size": _WHOLE,
+        "disable-custom-all-reduce": _FLAG,
+        "distributed-timeout-seconds": _WHOLE,
+        "enable-expert-parallel": _FLAG,
+        "max-parallel-loading-workers": _WHOLE,
+        "numa-bind": _FLAG,
+        "pipeline-parallel-size": _WHOLE,
+        # scheduling
+        "async-scheduling": _FLAG,
+        "enable-chunked-prefill": _FLAG,
+        "long-prefill-token-threshold": _WHOLE,
+        "max-num-batched-tokens": _SIZE,
+        "max-num-seqs": _WHOLE,
+        "renderer-num-workers": _WHOLE,
+        # loading
+        "download-dir": _TEXT,
+        "safetensors-load-strategy": ("lazy", "eager", "prefetch", "torchao"),
+        "use-tqdm-on-load": _FLAG,
+        # logging
+        "aggregate-engine-logging": _FLAG,
+        "disable-log-stats": _FLAG,
+        "disable-uvicorn-access-log": _FLAG,
+        "enable-log-requests": _FLAG,
+        "enable-server-load-tracking": _FLAG,
+        "kv-cache-metrics": _FLAG,
+        "log-error-stack": _FLAG,
+        "log-level": ("INFO", "DEBUG"),  # `parley status` reads what vLLM says at INFO
+        "max-log-len": _WHOLE,
+        "show-hidden-metrics-for-version": _TEXT,
+        "uvicorn-log-level": ("critical", "error", "warning", "info", "debug", "trace"),
+    }
+)
+# Switches of which vLLM knows no form with "no-"; false is what they are by themselves.
+ONLY_ON = frozenset(("aggregate-engine-logging", "disable-log-stats", "hf-token"))
+# Of the arguments that change replies, those of which vLLM takes a list; it would take "0 1" for one name.
+SEVERAL = frozenset(
+    (
+        *("allowed-media-domains", "collect-detailed-traces", "cpu-offload-params", "cudagraph-capture-sizes"),
+        *("ignore-patterns", "kv-cache-dtype-skip-layers", "lora-modules", "lora-target-modules", "offload-params"),
+        "sleep-preserve-parameter-names",
+    )
+)
+# A server's GPUs are shared by this many replicas, and by this many parts of each.
+_SHARES = ("data-parallel-size", "pipeline-parallel-size")
 
 
 def argument_name(key: str) -> str:
@@ -57,17 +120,68 @@ def argument_name(key: str) -> str:
     return key.split(".")[0].replace("_", "-").lower()
 
 
+def written(key: str, value: Any) -> list[str]:
+    """Return the words of a command line that give an argument its value."""
+    name, _, part = key.partition(".")
+    name = name.replace("_", "-").lower()
+    if part:
+        # The words after a part are JSON; a switch would take the next argument for its value.
+        return [f"--{name}.{part}", json.dumps(value) if isinstance(value, bool) else str(value)]
+    if not isinstance(value, bool):
+        return [f"--{name}", str(value)]
+    if value:
+        return [f"--{name}"]
+    if name in ONLY_ON:
+        return []
+    return [f"--{name.removeprefix('no-')}" if name.startswith("no-") else f"--no-{name}"]
+
+
+def tensor_parallel(gpus: int, arguments: Mapping[str, Any]) -> int:
+    """Return how many of a server's GPUs share one copy of each layer.
+
+    Raises ValueError if its replicas and their parts leave GPUs over, or need more.
+    """
+    shares = {name: int(value) for key, value in arguments.items() if (name := argument_name(key)) in _SHARES}
+    several = math.prod(shares.values())
+    if several < 1 or gpus % several:
+        named = " and ".join(f"{name}: {share}" for name, share in shares.items())
+        raise ValueError(f"gpus: {gpus} is all that a server uses, and {named} cannot share that; make it a multiple")
+    return max(1, gpus // several)
+
+
+def is_parallel(key: str) -> bool:
+    """Whether an argument spreads a server over several GPUs; on a CPU there is one."""
+    return argument_name(key) in _SHARES
+
+
 def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError if one is Parley's own, reaches beyond its socket, runs code, or looks like a secret."""
+    """Raise ValueError if an argument is Parley's own, reaches beyond its socket, runs code, looks like a secret, does
+    nothing, or has a value of another form than vLLM takes."""
     for key, value in arguments.items():
-        name = argument_name(key)
-        if any(own.startswith(name) for own in _OWN):
-            raise ValueError(
-                f"argument {key!r} is Parley's own, or would reach beyond its private socket or run code; remove it"
-            )
+        name = argument_name(key).removeprefix("no-")
+        if reason := _why_refused(name):
+            raise ValueError(f"argument {key!r} {reason}; remove it")
         secret = name not in MACHINE_ARGUMENTS and not _SECRETS.isdisjoint(name.split("-"))
         if secret and not isinstance(value, bool):
             raise ValueError(f"argument {key!r} looks like a secret, and records are shared; remove it")
+        if name in SEVERAL and len(str(value).split()) > 1:
+            raise ValueError(f"argument {key!r} is a list to vLLM, and an entry can give one value; remove it")
+        form = MACHINE_ARGUMENTS.get(name)
+        if form is not None and "." not in key and not _fits(form, value):
+            needed = form if isinstance(form, str) else f"one of {', '.join(form)}"
+            raise ValueError(f"argument {key!r} must be {needed}, not {value!r}")
+
+
+def _why_refused(name: str) -> str | None:
+    if name in MACHINE_ARGUMENTS:
+        return None
+    return next((reason for own, reason in _REASONS.items() if own.startswith(name)), None)
+
+
+def _fits(form: str | tuple[str, ...], value: Any) -> bool:
+    if form == _FLAG or isinstance(value, bool):
+        return form == _FLAG and isinstance(value, bool)
+    return value in form if isinstance(form, tuple) else _PATTERNS[form].fullmatch(str(value)) is not None
 
 
 def check_concern_the_machine(arguments: Mapping[str, Any]) -> None:

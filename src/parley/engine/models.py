@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from parley.engine.arguments import check_arguments, check_concern_the_machine
+from parley.engine.arguments import check_arguments, check_concern_the_machine, tensor_parallel
 from parley.engine.grammar import LATEST, GrammarVersion, grammar_name, grammar_version
 from parley.engine.service.dialect import PLAIN, DialectField
 from parley.engine.service.terms import OWN_SECONDS, SERVICE_SECONDS, Price, ServiceLimits
@@ -38,6 +38,13 @@ class ClusterRequest(BaseModel):
     memory_mb: int | None = Field(default=None, ge=256, le=16_777_216, description="Memory of the job, in MB.")
     minutes: int | None = Field(default=None, ge=1, le=43_200, description="Time limit of the job, in minutes.")
     gpu_model: _ClusterWord | None = Field(default=None, description="Model of the GPUs, as the cluster names it.")
+    shards_per_job: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Shards that one job plays side by side, each with a server and GPUs of its own: for sites that "
+        "give out whole nodes.",
+    )
     partition: _ClusterWord | None = Field(default=None, description="Partition that the job is sent to.")
     account: _ClusterWord | None = Field(default=None, description="Account that is charged.")
     constraint: _ClusterWord | None = Field(default=None, description="Features that the node must have.")
@@ -88,7 +95,11 @@ class ModelEntry(BaseModel):
         "logging; docs/reference/models.md lists them); not part of the identity.",
     )
     gpus: int = Field(
-        default=1, ge=0, le=64, description="GPUs that one server uses (tensor parallel); 0 serves on the CPU."
+        default=1,
+        ge=0,
+        le=64,
+        description="GPUs that one server uses, all for one copy of the model (tensor parallel) unless server_args "
+        "name data-parallel-size; 0 serves on the CPU.",
     )
     cluster: ClusterRequest = Field(
         default=ClusterRequest(), description="What a shard asks a cluster for; not part of the identity."
@@ -143,6 +154,7 @@ class ModelEntry(BaseModel):
         check_arguments(self.engine_args)
         check_arguments(self.server_args)
         check_concern_the_machine(self.server_args)
+        tensor_parallel(self.gpus, {**self.engine_args, **self.server_args})
         return self
 
     @model_validator(mode="after")

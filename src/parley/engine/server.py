@@ -27,14 +27,13 @@ from types import MappingProxyType
 from typing import Any
 
 from parley.engine import hardware
-from parley.engine.arguments import argument_name
+from parley.engine.arguments import argument_name, is_parallel, tensor_parallel, written
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line, without_folders
 
 PREFIX_OF_FOLDER = "parley-"
 _GRAMMARS = "structured-outputs-config"
-GPUS = "CUDA_VISIBLE_DEVICES"
 _SOCKET_BYTES = 107  # of sockaddr_un.sun_path on Linux, less the final NUL
 _TERM_SECONDS = 8.0  # nothing is lost by killing it, and whoever waits wants to go on
 _POLL_SECONDS = 0.25
@@ -80,6 +79,11 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
 
     `vllm serve` does not find itself in the CPU package; the module works for both builds.
     """
+    own = dict(entry.engine_args) | dict(entry.server_args)
+    if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
+        raise EngineError(
+            f"{name}: {_GRAMMARS}: the grammar is part of results' identity and always xgrammar; remove it"
+        )
     arguments: dict[str, Any] = {
         "model": str(folder),
         "served-model-name": name,
@@ -92,32 +96,22 @@ def server_command(name: str, entry: ModelEntry, folder: Path, socket: str) -> l
         _GRAMMARS: json.dumps({"backend": "xgrammar"}),
         "enable-prompt-tokens-details": True,
         "disable-uvicorn-access-log": True,
-        "tensor-parallel-size": max(1, entry.gpus),
+        "tensor-parallel-size": tensor_parallel(entry.gpus, own),
     }
     if is_cpu_build():
+        own = {key: value for key, value in own.items() if not is_parallel(key)}
         arguments |= {
             "tensor-parallel-size": 1,
             "enforce-eager": True,  # ready in half a minute instead of two, for 8% less throughput
             # Seeded requests whose prompt is prefilled in chunks kill the CPU engine of vLLM 0.32. So a step has to
             # hold the longest prompt. No more: nothing is answered during a step, which takes long on a slow CPU.
-            "no-enable-chunked-prefill": True,
+            "enable-chunked-prefill": False,
             "max-num-batched-tokens": max(2048, entry.max_model_len),
         }
         if entry.deterministic:  # with fewer bits, what shares a batch changes the last of them
             arguments["dtype"] = "float32"
-    own = dict(entry.engine_args) | dict(entry.server_args)
-    if any(_GRAMMARS.startswith(argument_name(key)) for key in own):
-        raise EngineError(
-            f"{name}: {_GRAMMARS}: the grammar is part of results' identity and always xgrammar; remove it"
-        )
     arguments |= own
-    command = [sys.executable, "-m", _server_module()]
-    for key, value in arguments.items():
-        if value is True:
-            command.append(f"--{key}")
-        elif value is not False:
-            command += [f"--{key}", str(value)]
-    return command
+    return [sys.executable, "-m", _server_module(), *(word for item in arguments.items() for word in written(*item))]
 
 
 def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, Any]:
@@ -139,26 +133,26 @@ def engine_provenance(name: str, entry: ModelEntry, marker: Path) -> dict[str, A
     return found
 
 
-def gpu_share(visible: str | None, first: int, count: int) -> str:
-    """Return `count` of the GPUs that a job sees (`CUDA_VISIBLE_DEVICES`), from place `first` on.
-
-    A job that was given none by number sees all. Raises EngineError if there are not enough.
-    """
-    if visible is None:
-        return ",".join(str(number) for number in range(first, first + count))
-    names = [name for name in visible.split(",") if name]
-    share = names[first : first + count]
-    if len(share) < count:
-        raise EngineError(
-            f"the server needs GPUs {first + 1} to {first + count} of its job, which has {len(names)}; ask for more"
-        )
-    return ",".join(share)
-
-
 def determinism_of(entry: ModelEntry) -> hardware.Determinism:
     """Return how replies of this entry's engine are made independent of the batch here, and what to warn of."""
     cpu_build = is_cpu_build()
     return hardware.determinism(entry.deterministic, cpu_build, () if cpu_build else hardware.gpus())
+
+
+def is_on_gpus(entry: ModelEntry) -> bool:
+    """Whether a server of this entry uses GPUs here."""
+    return entry.gpus_served > 0 and not is_cpu_build()
+
+
+def require_driver() -> None:
+    """Raise EngineError, in one line, if the driver of the GPUs is too old for the installed vLLM."""
+    if line := hardware.driver_error():
+        raise EngineError(line)
+
+
+def toolkit_warning(entry: ModelEntry) -> str | None:
+    """Return what to do about a CUDA toolkit over which a server on a GPU would stumble; None if there is none."""
+    return hardware.toolkit_warning() if is_on_gpus(entry) else None
 
 
 def slowness(name: str, entry: ModelEntry) -> str | None:
@@ -298,6 +292,8 @@ def _environment() -> dict[str, str]:
     environment.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     # It changes replies, so the model's entry alone decides; a CPU engine dies of it.
     environment.pop(hardware.BATCH_INVARIANT, None)
+    # So does the older model runner, whose sampler goes through seeds one by one in Python; vLLM chooses.
+    environment.pop("VLLM_USE_V2_MODEL_RUNNER", None)
     if is_cpu_build():
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_KV_CACHE_GIB)
         # vLLM keeps one core free of its worker, which is half of a small laptop; the clients need little (measured on

@@ -20,6 +20,7 @@ from types import FrameType
 
 from parley.engine import server
 from parley.engine.endpoint import FAILED, Endpoint
+from parley.engine.gpus import take_gpus
 from parley.engine.models import ModelEntry
 from parley.errors import EngineError
 from parley.text import one_line
@@ -38,15 +39,13 @@ def serve(
     prepare: Callable[[], tuple[Path, Path]],
     endpoint: Path,
     exit_with_parent: bool,
-    first_gpu: int | None = None,
     random_weights: bool = False,
 ) -> None:
     """Serve until told to stop; returns after a clean stop, raises EngineError if vLLM dies or nobody can ask it.
 
     The endpoint file is written before anything slow, completed when `prepare` has returned the model's folder and
-    its marker, removed on a clean stop, and names the error otherwise. `first_gpu` is the place of its first GPU among
-    those of the job, where other servers take the rest; None gives it all. `random_weights` is for measurements: no
-    weights are read, and replies are nonsense.
+    its marker, removed on a clean stop, and names the error otherwise. On GPUs it has some of its own, of those it
+    sees. `random_weights` is for measurements: no weights are read, and replies are nonsense.
     """
     private = Path(tempfile.mkdtemp(prefix=server.PREFIX_OF_FOLDER, dir=server.runtime_folder()))
     announced = Endpoint(model=name, socket=str(private / "engine.sock"), pid=os.getpid())
@@ -54,15 +53,16 @@ def serve(
     stop = _Stop(announced, endpoint, exit_with_parent)
     try:
         with stop.interrupts():
-            if first_gpu is not None and entry.gpus:
-                os.environ[server.GPUS] = server.gpu_share(os.environ.get(server.GPUS), first_gpu, entry.gpus)
+            if server.is_on_gpus(entry):
+                server.require_driver()
+                take_gpus(entry.gpus)
             folder, marker = prepare()
             announced = replace(announced, engine=server.engine_provenance(name, entry, marker))
             determinism = server.determinism_of(entry)
             command = server.server_command(name, entry, folder, announced.socket)
         if _is_announced(announced, endpoint):
             announced.write(endpoint)
-        for warning in (determinism.warning, server.slowness(name, entry)):
+        for warning in (determinism.warning, server.slowness(name, entry), server.toolkit_warning(entry)):
             if warning:
                 _log.warning("%s", warning)
         if random_weights:  # no entry may set a load format: others than this one run code

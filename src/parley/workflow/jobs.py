@@ -1,5 +1,6 @@
 """What a job needs, as functions of its wildcards: inputs, group, threads, and what a cluster is asked for."""
 
+import math
 import os
 from collections.abc import Callable
 from functools import cached_property
@@ -32,8 +33,15 @@ class Jobs:
         self._run = run
         self._study = run.study
         self._workflow = workflow
-        # Whether a simulation has a job of its own that is beside no server. If not, what follows from it is the same
-        # for all: Snakemake evaluates a function for each job, which takes a fifth of the time of a plan.
+        self._engines = {engine for engine, _ in run.shards.values()}
+        # Whether shards share a cluster job, and whether a simulation has a job of its own that is beside no server.
+        # If not, what follows from it is the same for all: Snakemake evaluates a function for each job, which takes a
+        # fifth of the time of a plan.
+        self.some_share_jobs = any(
+            entry.cluster.shards_per_job > 1
+            for condition in self._study.conditions
+            for entry in condition.entries.values()
+        )
         self.some_alone = any(
             not condition.plays_by_shard and all(entry.is_service for entry in condition.entries.values())
             for condition in self._study.conditions
@@ -45,11 +53,14 @@ class Jobs:
 
     def shard_group(self, wildcards: Any) -> str:
         """Return the group of a shard: its servers, or what ties it together without one, and its simulations."""
-        return group_name(wildcards.study, wildcards.engine, wildcards.shard)
+        return group_name(
+            wildcards.study, wildcards.engine, self._first_of_job(wildcards.engine, int(wildcards.shard))
+        )
 
     def simulation_group(self, wildcards: Any) -> str:
         """Return the group of a simulation's shard."""
-        return group_name(wildcards.study, *self._shard_of(wildcards))
+        engine, shard = self._shard_of(wildcards)
+        return group_name(wildcards.study, engine, self._first_of_job(engine, shard))
 
     def engine_endpoints(self, wildcards: Any) -> list[str]:
         """Return the endpoints of the servers of a simulation's shard; nothing for a shard without one."""
@@ -65,22 +76,53 @@ class Jobs:
             return []
         return str(paths.shard_mark(wildcards.study, engine, self._run.token, shard))
 
+    def job_mark(self, wildcards: Any) -> str | list[str]:
+        """Return what ties the shards of one cluster job together; nothing for a shard that has a job to itself."""
+        if self._shards_per_job(wildcards.engine) == 1:
+            return []
+        first = self._first_of_job(wildcards.engine, int(wildcards.shard))
+        return str(paths.shard_mark(wildcards.study, wildcards.engine, self._run.token, first))
+
     def simulation_threads(self, wildcards: Any) -> int:
         """Return 0 beside a server, which has all cores; 1 without, so that the cores say how many play at once."""
         return 0 if self._servers_of(self._shard_of(wildcards)[0]) else 1
 
     def server_threads(self, wildcards: Any) -> int:
-        """Return all cores: on one machine shards run one after the other; servers of several starve each other.
+        """Return the cores, divided by how many shards run side by side, so that as many do.
 
-        The servers of one shard must run at once, so only the first counts. Without --cores (a report, a cluster)
-        nothing is known of them.
+        On one machine these are as many as its GPUs are enough for. On a CPU it is one: servers of several starve each
+        other. The servers of one shard must run at once, so only the first counts. Without --cores (a report, a
+        cluster) nothing is known of them.
         """
-        if wildcards.model != self._servers_of(wildcards.engine)[0]:
+        engine = wildcards.engine
+        if wildcards.model != self._servers_of(engine)[0]:
             return 0
         try:
-            return int(self._workflow.cores)
+            cores = int(self._workflow.cores)
         except WorkflowError:
             return 1
+        if not self._has_workstation:
+            return max(1, cores // self._shards_per_job(engine))
+        gpus = sum(self._study.models[model].gpus for model in self._servers_of(engine))
+        # Rounded up: rather one shard less than one without a GPU.
+        return math.ceil(cores / max(1, len(self._gpus_here) // max(1, gpus)))
+
+    @property
+    def _has_workstation(self) -> bool:
+        """Whether this process starts servers itself, on the machine of the command; else they are a cluster's.
+
+        It is known when jobs are planned, not when the Snakefile is read.
+        """
+        return bool(self._run.is_main and self._workflow.local_exec)
+
+    @cached_property
+    def _gpus_here(self) -> list[str]:
+        """The GPUs of this machine that servers may use; none where the installed vLLM is for CPUs."""
+        # With all that a server needs, which no start of Snakemake without one does.
+        from parley.engine.gpus import visible_gpus
+        from parley.engine.server import is_cpu_build
+
+        return [] if is_cpu_build() else visible_gpus()
 
     def shard_priority(self, wildcards: Any) -> int:
         """Return a number that is the higher the earlier the first simulation of a shard comes in the study.
@@ -131,7 +173,7 @@ class Jobs:
 
     def requests(self, *keys: str) -> dict[str, Callable[[Any, int], Any]]:
         """Return resources that models' entries may ask a cluster for; what none names is left to the profile."""
-        names = {model for engine, _ in self._run.shards.values() for model in _models_of(engine)}
+        names = {model for engine in self._engines for model in _models_of(engine)}
         used = [self._study.models[name].cluster for name in names]
         return {
             _RESOURCES.get(key, key): self._requested(key)
@@ -171,6 +213,17 @@ class Jobs:
         A job's own process plans only what is played.
         """
         return self._run.is_main and os.path.exists(_record_of(wildcards))
+
+    def _shards_per_job(self, engine: str) -> int:
+        """Return how many shards one cluster job plays side by side; what ties them together is its alone."""
+        if self._has_workstation:
+            return 1
+        models = [self._study.models[model] for model in self._servers_of(engine)]
+        return max((entry.cluster.shards_per_job for entry in models), default=1)
+
+    def _first_of_job(self, engine: str, shard: int) -> int:
+        """Return the first shard of those that share a cluster job with a shard."""
+        return shard - shard % self._shards_per_job(engine)
 
     def _servers_of(self, engine: str) -> list[str]:
         """Return the models that a shard has servers for: a service is somebody else's."""

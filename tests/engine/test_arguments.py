@@ -1,0 +1,107 @@
+"""Command lines of servers, as vLLM's own parser reads them: those of every shipped model, for both builds."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.engine import server
+from parley.engine.arguments import MACHINE_ARGUMENTS, ONLY_ON, SEVERAL, check_arguments, tensor_parallel, written
+from parley.engine.models import ModelEntry, load_models
+from support import REPOSITORY
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM")]
+
+# Its import takes 15 s, and changes logging and signals: in a process of its own, once.
+PARSER = """
+import contextlib, io, json, sys
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+parser = make_arg_parser(FlexibleArgumentParser(prog="vllm"))
+options = {name[2:]: action.nargs for action in parser._actions for name in action.option_strings if name[:2] == "--"}
+print(json.dumps(options))
+for line in sys.stdin:
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            read = parser.parse_args(json.loads(line))
+            validate_parsed_serve_args(read)
+            AsyncEngineArgs.from_cli_args(read)
+        except (SystemExit, Exception) as error:
+            read = {"error": said.getvalue()[-300:] or repr(error)}
+    print(json.dumps(read if isinstance(read, dict) else vars(read), default=str))
+"""
+VALUES: tuple[Any, ...] = (True, False, 0, 4, 0.5, "4", "4k", "4K", "1.5k", "-1", "0 1")
+VALUES += ("warning", "WARNING", "INFO", "sha256", "native", "lazy")
+
+
+def refusal(name: str, value: Any) -> str:
+    try:
+        check_arguments({name: value})
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def command(cpu: bool, model: ModelEntry) -> list[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "is_cpu_build", lambda: cpu)
+        return server.server_command("tiny", model, Path("m"), "/tmp/s.sock")[3:]
+
+
+SHIPPED = [model for model in load_models(REPOSITORY / "config" / "models.yaml").values() if not model.is_service]
+STARTED = [(cpu, model) for cpu in (True, False) for model in SHIPPED]
+TAKEN = [(name, value) for name in MACHINE_ARGUMENTS for value in VALUES if not refusal(name, value)]
+SPREAD = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2}}
+PARTS = {"engine_args": {"compilation-config.inductor_compile_config.x": False, "no-enforce-eager": False}}
+
+
+@pytest.fixture(scope="module")
+def read() -> list[Any]:
+    """What vLLM's parser makes of all that is asked here: its options first, then the command lines in turn."""
+    odd = SHIPPED[0].model_copy(update=SPREAD | PARTS)
+    lines = [command(*started) for started in [*STARTED, (False, odd), (True, odd)]]
+    lines += [["--model", "m", *written(name, value)] for name, value in TAKEN]
+    asked, parser = "\n".join(map(json.dumps, lines)), [sys.executable, "-c", PARSER]
+    done = subprocess.run(parser, input=asked, capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(found) == 1 + len(lines)
+    assert [each["error"] for each in found if "error" in each] == []
+    return found
+
+
+def test_vllm_reads_the_command_line_of_every_shipped_model_on_a_cpu_and_on_a_gpu(read: list[Any]) -> None:
+    assert len(STARTED) == 12
+    for (cpu, model), found in zip(STARTED, read[1:], strict=False):
+        assert (found["uds"], found["model"], found["host"]) == ("/tmp/s.sock", "m", None)
+        assert (found["dtype"], found["max_model_len"]) == (model.dtype, model.max_model_len)
+        assert (found["enforce_eager"], found["enable_chunked_prefill"]) == (cpu, False if cpu else None)
+        assert found["enable_prompt_tokens_details"] is found["disable_uvicorn_access_log"] is True
+
+
+def test_a_server_spreads_over_its_gpus_and_over_none_on_a_cpu(read: list[Any]) -> None:
+    for found, sizes in zip(read[1 + len(STARTED) :], ([2, 2, 2], [1, 1, 1]), strict=False):
+        assert [found[f"{kind}_parallel_size"] for kind in ("tensor", "data", "pipeline")] == sizes
+        # A part may be false, and a double no is a yes.
+        assert "'x': False" in found["compilation_config"]
+        assert found["enforce_eager"] is True
+    with pytest.raises(ValueError, match=r"gpus: 3 .*data-parallel-size: 2 cannot share"):
+        tensor_parallel(3, {"data-parallel-size": 2})
+
+
+def test_vllm_reads_every_value_that_a_machine_argument_may_have(read: list[Any]) -> None:
+    for (name, value), found in zip(TAKEN, read[-len(TAKEN) :], strict=True):
+        if isinstance(value, bool):  # false is false, and not what vLLM takes by itself
+            assert found[name.replace("-", "_")] is value, name
+    assert {name for name, _ in TAKEN} == set(MACHINE_ARGUMENTS)
+
+
+def test_what_vllm_takes_only_on_or_as_a_list_is_known(read: list[Any]) -> None:
+    positive = [name for name in read[0] if not name.startswith("no-") and name != "help"]
+    may = {name: read[0][name] for name in positive if not refusal(name, True) or "must be" in refusal(name, True)}
+    assert {name for name, several in may.items() if several in (0, "?") and f"no-{name}" not in read[0]} == ONLY_ON
+    assert {name for name, several in may.items() if several == "+"} == SEVERAL | {"api-key"}  # a secret

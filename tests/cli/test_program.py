@@ -7,6 +7,7 @@ import pytest
 
 from parley import __version__, paths
 from parley.cli import program as cli
+from parley.engine import supervisor
 from parley.errors import EngineError
 from parley.play.record import read_summary
 from support.commands import Parley, one_line_error
@@ -116,3 +117,13 @@ def test_a_game_can_be_watched(parley: Parley, study: list[str]) -> None:
         assert part in ran.out
     assert not Path("results").exists()
     assert "n=5" in one_line_error(parley("play", "small.yaml", "--n", "5"), 2)
+
+
+def test_a_server_ends_with_the_job_that_started_it_if_told_to(
+    study: list[str], parley: Parley, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr(supervisor, "serve", lambda *given: told.append(given[-1]))
+    for option in ((), ("--exit-with-parent",)):
+        assert parley("serve", "tiny", "--endpoint", "e.json", "--models", "models.yaml", *option).status == 0
+    assert told == [False, True]

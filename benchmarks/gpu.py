@@ -25,11 +25,13 @@ from benchmarks.hours import AgentTokens, agent_tokens, hours, study_tokens
 from benchmarks.machine import Machine, chosen_shape, machine
 from benchmarks.measure import REPOSITORY, Row, temporary_folder
 from benchmarks.random_model import NAME, SHAPES, make_model
+from benchmarks.real_lengths import LENGTHS, install, posted, waiting
 from benchmarks.run import rewrite, table
-from benchmarks.serving import asked_again, played, posted, serving
+from benchmarks.serving import played, serving
 from parley.engine import hardware
-from parley.engine.grammar import constraint
+from parley.engine.endpoint import read_endpoint
 from parley.engine.server import is_cpu_build
+from parley.engine.service.fetch import RequestError
 from parley.errors import EngineError, ParleyError, UsageError
 from parley.play.runner import Exchange
 from parley.study import load_study
@@ -71,7 +73,7 @@ class Check:
     rounds: int = 1
     agents: dict[int, AgentTokens] = field(default_factory=dict)
     main: Usage | None = None
-    requests: list[Exchange] = field(default_factory=list)
+    requests: list[bytes] = field(default_factory=list)  # of the main measurement, as they were sent
 
     def round_seconds(self, number: int) -> float:
         """Return the seconds that a round of `number` simulations may take at most, by the main measurement."""
@@ -129,7 +131,7 @@ def stages(size: Size) -> list[Stage]:
     """Return all that is measured, the most important first."""
     main = [
         *(Step(f"prompts and replies of {n} agents", _short, _tokens_of(n)) for n in (8, 4, 16)),
-        Step("the pipeline against vLLM alone", lambda check: 5 * size.seconds, _ratio),
+        Step("a shard against vLLM alone", lambda check: 8 * size.seconds, _ratio),
         Step("replies with and without a grammar", lambda check: 3 * size.seconds, _guided),
         *(Step(f"{number} simulations at once", _round_of(number), _at_once(number)) for number in size.at_once),
     ]
@@ -213,7 +215,7 @@ def _on_an_engine(stage: Stage, check: Check) -> Iterator[Row]:
 def _guarded(step: Step, check: Check, most: float) -> Iterator[Row]:
     try:
         yield from step.rows(check, most)
-    except (ParleyError, httpx.HTTPError, RuntimeError, ValueError) as error:
+    except (ParleyError, RequestError, httpx.HTTPError, RuntimeError, ValueError) as error:
         yield Row(step.what, f"not measured: {one_line(str(error), 300) or type(error).__name__}", "")
 
 
@@ -240,20 +242,29 @@ def described(exchanges: Sequence[Exchange]) -> str:
 
 
 def _ratio(check: Check, most: float) -> Iterator[Row]:
-    size, limit = check.size, most / 3
+    size, limit = check.size, most / 4
     # One round says how many of them fill the time, and warms what is compiled when it is first used.
-    games = simulations(AGENTS, size.shard, 1)
-    usage, _ = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
-    check.rounds = max(1, min(50, int(size.seconds / usage.seconds)))
+    usage, _ = check.measured(lambda: played(simulations(AGENTS, size.shard, 1), ENDPOINT, seconds=limit))
+    check.rounds = max(1, min(50, int(size.seconds / usage.seconds / 2)))  # later prompts are longer
     games = simulations(AGENTS, size.shard, check.rounds)
-    check.main, check.requests = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
-    what = f"pipeline: {size.shard} simulations of {AGENTS} agents at once, {_rounds(check.rounds)}"
-    yield Row(what, _told(check.main, limit), "")
-    alone, _ = check.measured(lambda: asked_again(check.requests, ENDPOINT, limit))
-    yield Row("vLLM given all the same requests at once", _told(alone, limit), "")
-    aim = "0.95" if check.machine.gpu else ""
+    files = [f"requests-{game.seed}.jsonl" for game in games]
+    commands = [
+        (file, "simulate", "gpu.yaml", str(game.record("gpu")), str(ENDPOINT))
+        for file, game in zip(files, games, strict=True)
+    ]
+    with waiting(commands) as run:
+        check.main, _ = check.measured(lambda: run(limit))
+    check.requests = [line for file in files for line in Path(file).read_bytes().splitlines()]
+    what = f"{size.shard} simulations of {AGENTS} agents, {_rounds(check.rounds)}"
+    yield Row(f"a shard of a cluster: {what}, a process each", _told(check.main, limit), "")
+    with waiting([("alone", read_endpoint(ENDPOINT).socket, *files)]) as run:
+        alone, _ = check.measured(lambda: run(limit))
+    yield Row("vLLM alone: all its requests at once, by a bare client", _told(alone, limit), "")
     cut = " (cut off: no fair comparison)" if max(check.main.seconds, alone.seconds) >= limit else ""
-    yield Row("pipeline's tokens per second / vLLM's", f"{check.main.rate / alone.rate:.2f}{cut}", aim)
+    aim = "0.95" if check.machine.gpu else ""
+    yield Row("tokens per second of the shard / of vLLM alone", f"{check.main.rate / alone.rate:.2f}{cut}", aim)
+    one, _ = check.measured(lambda: played(games, ENDPOINT, seconds=limit))
+    yield Row("the same simulations in one process", _told(one, limit), "")
 
 
 def _rounds(number: int) -> str:
@@ -283,29 +294,21 @@ def _against(what: str, cached: bool = True) -> Callable[[Check, float], Iterato
         games = simulations(AGENTS, check.size.shard, check.rounds)
         work = lambda: played(games, ENDPOINT, seconds=most)  # noqa: E731
         usage, _ = check.measured(work) if cached else check.continued(work)
-        yield Row(f"{what}: the pipeline's simulations", _told(usage, most), "")
+        yield Row(f"{what}: the shard's simulations, in one process", _told(usage, most), "")
         if usage.seconds < most:
             yield Row(f"{what}: tokens per second / without", f"{usage.rate / check.main.rate:.2f}", "")
 
     return measure
 
 
-def chat_bodies(exchanges: Sequence[Exchange], number: int, guided: bool) -> list[dict[str, Any]]:
+def chat_bodies(requests: Sequence[bytes], number: int, guided: bool) -> list[bytes]:
     """Return requests of `number` proposals, cut at `CUT_TOKENS`, with or without the grammar of their reply."""
-    bodies = []
-    for exchange in [x for x in exchanges if x.entry.phase == "propose"][:number]:
-        ask = exchange.ask
-        body = {
-            "model": NAME,
-            "messages": ask.messages,
-            "temperature": ask.sampling.temperature,
-            "seed": exchange.entry.seed,
-            "max_tokens": CUT_TOKENS,
-        }
-        if guided:
-            body |= constraint(ask, of_service=False)
-        bodies.append(body)
-    return bodies
+    bodies = [body for body in map(json.loads, requests) if body["max_tokens"] in LENGTHS["propose"]][:number]
+    for body in bodies:
+        body["max_tokens"] = CUT_TOKENS
+        if not guided:
+            body.pop("structured_outputs", None)
+    return [json.dumps(body).encode() for body in bodies]
 
 
 def _replies(check: Check, guided: bool, most: float) -> Usage:
@@ -313,7 +316,7 @@ def _replies(check: Check, guided: bool, most: float) -> Usage:
     bodies = chat_bodies(check.requests, check.size.guided, guided)
     if not bodies:
         raise ValueError("no requests to compare with")
-    work = lambda: posted(bodies, ENDPOINT, most)  # noqa: E731
+    work = lambda: posted(read_endpoint(ENDPOINT).socket, bodies, most)  # noqa: E731
     check.measured(work)
     return max((check.continued(work)[0] for _ in range(2)), key=lambda usage: usage.generated_rate)
 
@@ -380,6 +383,7 @@ def _run(minutes: float, asked: str | None) -> None:
         where = "CPU" if found.gpu is None else "GPU"
         lines[1:1] = ["", f"**{where}, {shape} shape: shows that the command works, says nothing of a GPU.**"]
     check = Check(found, shape, GPU if found.gpu else CPU, budget)
+    install()
     try:
         with temporary_folder():
             Path("models.yaml").write_text(yaml.safe_dump({"models": {NAME: ENTRY}}), encoding="utf-8")

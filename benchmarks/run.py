@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their table into benchmarks/README.md.
 
-python -m benchmarks.run [scripted] [frames] [storage] [ledger] [engine] [grammar] [cpu] [view]
+python -m benchmarks.run [scripted] [frames] [storage] [ledger] [client] [grammar] [engine] [cpu] [view]
 """
 
 import platform
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import cpu, engine, explorer, frames, grammar, ledger, scripted, storage
+from benchmarks import client, cpu, engine, explorer, frames, grammar, ledger, scripted, storage
 from benchmarks.measure import Row
 from parley.engine import hardware
 
@@ -18,6 +18,7 @@ SETS = {
     "frames": frames.rows,
     "storage": storage.rows,
     "ledger": ledger.rows,
+    "client": client.rows,
     "engine": engine.rows,
     "grammar": grammar.rows,
     "cpu": cpu.rows,

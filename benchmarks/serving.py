@@ -1,13 +1,11 @@
 """Starting an engine, playing simulations on it, and asking it the same questions again without the game."""
 
 import asyncio
-import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -89,19 +87,3 @@ def direct(endpoint: Path) -> Iterator[httpx.Client]:
     transport = httpx.HTTPTransport(uds=read_endpoint(endpoint).socket)
     with httpx.Client(transport=transport, base_url="http://engine", timeout=60.0, trust_env=False) as client:
         yield client
-
-
-async def posted(bodies: Sequence[Mapping[str, Any]], endpoint: Path, seconds: float | None = None) -> None:
-    """Send chat requests as they are, all at once; raises httpx.HTTPStatusError if one is refused."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    transport = httpx.AsyncHTTPTransport(uds=read_endpoint(endpoint).socket, limits=limits)
-    async with httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=600.0) as client:
-
-        async def post(body: Mapping[str, Any]) -> None:
-            content = json.dumps(body).encode()
-            headers = {"Content-Type": "application/json"}
-            (await client.post("/v1/chat/completions", content=content, headers=headers)).raise_for_status()
-
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*map(post, bodies))

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import stat
 import threading
@@ -8,7 +9,8 @@ import pytest
 from parley import paths
 from parley.errors import JournalError
 from parley.play.journal import Entry, Journal, release, restore, retire
-from parley.play.runner import Play, play
+from parley.play.runner import Play, play, play_async
+from parley.policies import Ask, Completion
 from support.playing import RULES, CountingPolicy, new_consensus
 from support.studies import StudyFactory
 
@@ -150,6 +152,30 @@ def test_a_play_is_synced_before_the_next_phase_is_asked(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "fsync", counted)
     counted_play(tmp_path / "j")
     assert {4, 7, 10, 13} <= set(synced)  # a header, and three replies in each of four phases
+
+
+def test_the_disk_of_one_game_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncing, asked = threading.Event(), threading.Event()
+
+    class Late(CountingPolicy):
+        """Answers when the other game waits for its disk, which waits for that."""
+
+        async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+            while not syncing.is_set():
+                await asyncio.sleep(0.01)
+            asked.set()
+            return await super().answer(ask, seed, attempt)
+
+    async def games(*journals: Journal) -> None:
+        policies = (CountingPolicy(RULES["random"]), Late(RULES["random"]))
+        both = zip((new_consensus("hh"), new_consensus("hh")), policies, journals, strict=True)
+        await asyncio.gather(*(play_async(ID, g, {s.name: p for s in g.seats}, j) for g, p, j in both))
+
+    with Journal(tmp_path / "a", ID) as first, Journal(tmp_path / "b", ID) as second:
+        monkeypatch.setattr(os, "fsync", lambda fd: (syncing.set(), stuck.append(not asked.wait(5.0))))
+        stuck: list[bool] = []
+        asyncio.run(games(first, second))
+    assert not any(stuck)
 
 
 def test_an_answer_to_another_question_is_refused(tmp_path: Path) -> None:

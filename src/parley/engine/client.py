@@ -6,19 +6,17 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from parley.engine.endpoint import FAILED, read_endpoint
 from parley.engine.grammar import LATEST, GrammarVersion, constraint
 from parley.engine.models import compare_names
 from parley.engine.service.dialect import PLAIN
-from parley.engine.service.fetch import MAX_BODY_BYTES, body_text, fetch, is_cut, no_cookies
+from parley.engine.service.fetch import MAX_BODY_BYTES, Http, RequestError, Response, fetch
 from parley.engine.service.hosted import Hosted, Send
 from parley.engine.service.limits import estimated_tokens
+from parley.engine.service.plain import PlainClient
 from parley.engine.service.service import NOT_AS_ASKED, Service, error_message
 from parley.engine.service.terms import OWN_SECONDS, Purse
 from parley.errors import EngineError
@@ -140,9 +138,9 @@ class Engine:
             raise await self._server.refused(response)
         return self._completion(response, longest)
 
-    def _completion(self, response: httpx.Response, max_tokens: int) -> Completion:
+    def _completion(self, response: Response, max_tokens: int) -> Completion:
         """Return the reply; one without text where it is larger, or nested deeper, than any that could be used."""
-        if is_cut(response):
+        if response.is_cut:
             return self._unusable(TOO_LARGE, f"more than {MAX_BODY_BYTES:,} bytes")
         try:
             completion = _completion(response, self._server)
@@ -171,15 +169,16 @@ class Engine:
             self._told.add(name)
             _log.warning("%s was asked for %s and answered as %s", server.who, server.served, name)
 
-    async def _post(self, content: bytes, most: Tokens) -> httpx.Response:
+    async def _post(self, content: bytes, most: Tokens) -> Response:
         """Send a request once, paid from the purse if there is one; `most` is what it can use."""
         if self._purse is None:
             return await fetch(self._http, "POST", self._chat, self._server.seconds, content)
         async with self._purse.paying(self._model, most) as bill:
             try:
                 response = await fetch(self._http, "POST", self._chat, self._server.seconds, content)
-            except (httpx.ConnectError, httpx.ConnectTimeout):  # it was not sent
-                bill.used = Tokens()
+            except RequestError as error:
+                if not error.sent:
+                    bill.used = Tokens()
                 raise
             bill.used = used_tokens(response.content) if response.status_code == 200 else Tokens()
         return response
@@ -207,40 +206,34 @@ class _OwnServer:
         self.served = self.endpoint.model
         self.who = f"the engine for {self.endpoint.model}"
 
-    def http(self) -> httpx.AsyncClient:
+    def http(self) -> Http:
         # No connection is used twice: one that the server closes while it is idle would lose the next request.
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        return httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=self.endpoint.socket, limits=limits),
-            base_url="http://engine",
-            cookies=no_cookies(),
-            trust_env=False,
-        )
+        return PlainClient(self.endpoint.socket, {"Host": "engine"})
 
     async def open(self, stack: AsyncExitStack) -> None:
         return  # nobody else uses it
 
-    async def send(self, post: Send, seed: int, tokens: int) -> httpx.Response:
+    async def send(self, post: Send, seed: int, tokens: int) -> Response:
         """Send once: a server that fails is a server that died, and the shard's next one goes on."""
         try:
             return await post()
-        except httpx.TimeoutException:
-            raise EngineError(f"{self.who} sent no complete answer within {self.seconds:g} s") from None
-        except httpx.HTTPError as error:
+        except RequestError as error:
+            if error.late is not None:
+                raise EngineError(f"{self.who} sent no complete answer within {error.late:g} s") from None
             raise await self.lost(error) from None
 
     def effort(self) -> Mapping[str, Any]:
         return {}
 
-    async def ready(self, http: httpx.AsyncClient) -> bool:
+    async def ready(self, http: Http) -> bool:
         """Whether it answers; raises EngineError if it is dead."""
         self._check()
         try:
             return (await fetch(http, "GET", "/health", 10.0)).status_code == 200
-        except httpx.HTTPError:
+        except RequestError:
             return False  # not listening yet
 
-    async def provenance(self, http: httpx.AsyncClient) -> Mapping[str, Any]:
+    async def provenance(self, http: Http) -> Mapping[str, Any]:
         return self.endpoint.engine
 
     def redacted(self, text: str, limit: int = 300) -> str:
@@ -266,20 +259,19 @@ class _OwnServer:
             self._check()
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def refused(self, response: httpx.Response) -> EngineError:
+    async def refused(self, response: Response) -> EngineError:
         """Return the error for an answer other than 200; raises one that says more if the server died."""
         if response.status_code >= 500:
             await self._last_words(min(3.0, _LAST_WORDS_SECONDS))
         return EngineError(f"{self.who} answered {response.status_code}: {self.redacted(error_message(response))}")
 
-    async def lost(self, error: httpx.HTTPError) -> EngineError:
+    async def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer, in the server's last words if it has any."""
         try:
             await self._last_words(_LAST_WORDS_SECONDS)
         except EngineError as found:
             return found
-        reason = one_line(str(error)) or type(error).__name__
-        return EngineError(f"{self.who} broke the connection: {reason}; look at its log")
+        return EngineError(f"{self.who} broke the connection: {one_line(str(error))}; look at its log")
 
 
 class LLMPolicy:
@@ -295,7 +287,7 @@ class LLMPolicy:
         return await self._engine.chat(ask, seed, self._chat_template_kwargs, grammar=self._grammar)
 
 
-def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Completion:
+def _completion(response: Response, server: _OwnServer | Hosted) -> Completion:
     try:
         body = response.json()
         choice = body["choices"][0]
@@ -315,12 +307,13 @@ def _completion(response: httpx.Response, server: _OwnServer | Hosted) -> Comple
             reasoning="\n\n".join(filter(None, (_reasoning(message), thought))) or None,
             reasoning_tokens=tokens.reasoning,
         )
-        told = " ".join(map(str, [*astuple(completion), body.get("usage")]))
+        parts = [*(getattr(completion, name) for name in completion.__slots__), body.get("usage")]
+        told = " ".join(map(str, parts))
     except RecursionError:
         raise
     except NOT_AS_ASKED:
         raise EngineError(
-            f"{server.who} sent something that is not a chat completion: {server.redacted(body_text(response), 200)}"
+            f"{server.who} sent something that is not a chat completion: {server.redacted(response.text, 200)}"
         ) from None
     if server.holds_key(told) or server.holds_key(one_line(told)):  # what is shown of it is cleaned
         raise EngineError(f"{server.who} put the API key into a reply, and replies are recorded")

@@ -7,6 +7,7 @@ installed Python package; in parts in several), or a service that somebody else 
 import re
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -172,13 +173,11 @@ def _check_url(url: str) -> str:
             "must be http://HOST:PORT/v1 or https://HOST/v1 (or end in /v1/openai), without user, password, query "
             "or fragment"
         )
-    import httpx  # here, since most studies have no service
-
     try:
-        parsed = httpx.URL(url)
-        parsed.host.encode("idna")  # as a look-up of the name will
-        possible = parsed.port is None or 0 < parsed.port < 65536
-    except (httpx.InvalidURL, ValueError):
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")  # as a look-up of the name will
+        possible = bool(host) and parts.port != 0
+    except ValueError:
         possible = False
     if not possible:
         raise ValueError("has an impossible host or port; write IPv6 in brackets, and a port from 1 to 65535")

@@ -4,11 +4,12 @@ One line per reply (`files.checked_line`). Lines are written at once and synced 
 kind of death comes, the next start reads the lines that are whole, cuts off what is not, and goes on.
 """
 
+import asyncio
 import errno
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -172,6 +173,16 @@ class Journal:
     def _failed(self, what: str, error: OSError) -> JournalError:
         remedy = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "look at the folder and its disk"
         return JournalError(f"{self.path}: cannot be {what}: {error.strerror}; {remedy} and run again")
+
+
+async def off_loop(write: Callable[..., object], *arguments: object) -> None:
+    """Call what waits for the disk in a thread: other games go on. It is over when this returns, also if canceled."""
+    writing = asyncio.ensure_future(asyncio.to_thread(write, *arguments))
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait([writing])  # before the journal is closed, which gives up its lock
+        raise
 
 
 def _is_entry(data: Mapping[str, Any]) -> bool:

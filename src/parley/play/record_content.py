@@ -9,6 +9,7 @@ import pyarrow as pa
 from parley.columns import Column, schema
 from parley.play.degenerate import count_degenerate
 from parley.play.journal import Entry
+from parley.play.parquet import packed_array
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation
@@ -173,7 +174,8 @@ def attempt_rows(simulation: Simulation, play: Play, players: Mapping[str, Playe
         }
         for x in play.exchanges
     ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    columns = [packed_array([row[field.name] for row in rows], field.type) for field in SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
 def times(entries: Iterable[Entry]) -> dict[str, Any]:

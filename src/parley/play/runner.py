@@ -16,7 +16,7 @@ from parley.errors import BudgetError, JournalError
 from parley.games.base import Game, Outcome
 from parley.games.replies import cutting, playing, read_reply
 from parley.identity import digest, request_seed
-from parley.play.journal import Entry, Journal
+from parley.play.journal import Entry, Journal, off_loop
 from parley.policies import Ask, Policy, Reply, said_name, token_count
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
@@ -105,7 +105,7 @@ async def play_async(
         watcher.asking(asks)
         answered = await _answer_all(simulation_id, asks, policies, retries, cut, journal, watcher)
         if journal is not None:
-            journal.sync()
+            await off_loop(journal.sync)
         phase = [exchange for attempts in answered for exchange in attempts]
         exchanges.extend(phase)
         if on_phase is not None:
@@ -147,7 +147,7 @@ async def _answer_all(
         raise errors.exceptions[0] from None
     if refused:
         if journal is not None:
-            journal.sync()
+            await off_loop(journal.sync)
         raise refused[-1]
     return [task.result() for task in tasks]
 

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from parley import paths
 from parley.engine.endpoint import read_endpoint
 from parley.engine.models import compare_names
 from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
-from parley.play.journal import Journal, retire
+from parley.play.journal import Journal, off_loop, retire
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
 from parley.play.runner import Exchange, Play, Watcher, play_async
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = limited_logger(__name__)
 _POLL_SECONDS = 1.0
+_AT_THE_DISK = 64  # games that wait for a slow disk at once; Python has four threads more than cores
 _QUOTED = 3  # of the errors of a shard
 _NUMBER = re.compile(r"\d+")
 _LOCK_PATIENCE = 30.0  # seconds that processes of a killed workflow are given to end
@@ -113,6 +115,7 @@ async def _play_shard(study: Study, simulations: Sequence[Simulation], exit_with
 
     When a service is not there, what has not begun does not begin: each simulation would wait for it as long.
     """
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_THE_DISK))
     free = asyncio.Semaphore(min((s.condition.at_once for s in simulations), default=1))
     began, done = time.monotonic(), 0
     failed: list[ParleyError] = []
@@ -207,11 +210,15 @@ async def _play_with_journal(
         played, engines = await play_simulation(simulation, places, engine_timeout, journal, _tell_phase, purse)
         for model, requests in study.requests_at_once(simulation.condition).items():
             engines[model]["requests_at_once"] = requests
-        write_record(record, simulation, played, provenance(started, engines))
-        retire(record)
+        await off_loop(_keep, record, simulation, played, provenance(started, engines))
     outcome = played.outcome
     detail = f" ({outcome.detail})" if outcome.detail else ""
     _log.info("%s%s after %d rounds", outcome.name, detail, outcome.rounds)
+
+
+def _keep(record: Path, simulation: Simulation, played: Play, told: Mapping[str, Any]) -> None:
+    write_record(record, simulation, played, told)
+    retire(record)
 
 
 def engine_places(condition: Condition, endpoints: Sequence[Path]) -> "dict[str, Path | Service]":

@@ -125,7 +125,7 @@ def test_a_preset_sends_what_its_service_takes_and_a_record_says_enough_to_ask_a
         assert set(body) == {"model", "messages", *FIELDS[preset]}, preset
         assert ("maxLength" in str(body)) == (preset in ("vllm", "llama.cpp")), preset
         identity = service_entry(dialect=preset).identity()
-        assert recorded_entry(identity).identity() == identity, preset
+        assert recorded_entry(identity, None).identity() == identity, preset
     assert bodies["openai-reasoning"]["max_completion_tokens"] == first_ask().sampling.max_tokens + 25_000
     assert bodies["deepinfra"]["response_format"] == {"type": "json_object"}
 

@@ -7,9 +7,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-import httpx
-
-from parley.engine.service.fetch import UnknownEncoding
+from parley.engine.service.fetch import Response
 from parley.errors import EngineError
 from parley.identity import stream
 
@@ -32,9 +30,9 @@ def pause(seed: int, tries: int, asked: float | None = None) -> float:
     return share * min(_FIRST_SECONDS * 2.0 ** min(tries - 1, 30), _LONGEST_SECONDS)
 
 
-def retry_after(response: httpx.Response, now: datetime) -> float | None:
+def retry_after(response: Response, now: datetime) -> float | None:
     """Return the seconds that the header Retry-After asks for, as a number or a date; None if it asks for none."""
-    value = response.headers.get("Retry-After", "").strip()
+    value = response.headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(value):
         return float(value)
     try:
@@ -42,13 +40,6 @@ def retry_after(response: httpx.Response, now: datetime) -> float | None:
         return max((until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds(), 0.0)
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def is_final(error: httpx.HTTPError) -> bool:
-    """Whether a lost request is lost for a reason that stays: what is configured here, a certificate, a proxy's no."""
-    text = str(error)
-    mine = isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError | UnknownEncoding)
-    return mine or "CERTIFICATE_VERIFY_FAILED" in text or (isinstance(error, httpx.ProxyError) and text[:1] == "4")
 
 
 def given_up(failure: EngineError, tries: int, used: float, patience: float, asked: float | None) -> EngineError:

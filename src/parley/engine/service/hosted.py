@@ -10,10 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
-
-from parley.engine.service.backoff import RETRIED, given_up, is_final, pause, retry_after
-from parley.engine.service.fetch import fetch
+from parley.engine.service.backoff import RETRIED, given_up, pause, retry_after
+from parley.engine.service.fetch import Http, RequestError, Response, fetch
 from parley.engine.service.limits import Limiter, Turn
 from parley.engine.service.service import PROBE_SECONDS, Service, has_no_quota
 from parley.errors import EngineError, NotReadyError
@@ -23,7 +21,7 @@ from parley.text.logs import every, limited_logger
 _log = limited_logger(__name__)
 _sleep = asyncio.sleep
 
-Send = Callable[[], Awaitable[httpx.Response]]
+Send = Callable[[], Awaitable[Response]]
 
 
 class Hosted:
@@ -52,7 +50,7 @@ class Hosted:
             known_by = (service.url, service.key_variable, service.served)
             self._limiter = await stack.enter_async_context(Limiter(known_by, service.limits, self.who))
 
-    async def ready(self, http: httpx.AsyncClient) -> bool:
+    async def ready(self, http: Http) -> bool:
         """Return True if the service lists the model; raises NotReadyError, in words, if it does not."""
         if not self.dialect.lists_models:
             return True  # its first request tells
@@ -63,15 +61,15 @@ class Hosted:
             raise NotReadyError(str(error)) from error
         return True
 
-    async def provenance(self, http: httpx.AsyncClient) -> Mapping[str, Any]:
+    async def provenance(self, http: Http) -> Mapping[str, Any]:
         """Return what the service tells of itself."""
         return await self._service.provenance(http)
 
-    async def refused(self, response: httpx.Response) -> EngineError:
+    async def refused(self, response: Response) -> EngineError:
         """Return the error for an answer other than 200."""
         return self._service.refused(response)
 
-    async def send(self, post: Send, seed: int, tokens: int) -> httpx.Response:
+    async def send(self, post: Send, seed: int, tokens: int) -> Response:
         """Send a request of about `tokens` by `post`, and return the answer, whatever its status.
 
         Raises EngineError if patience ends, or if a failure will not go away.
@@ -87,25 +85,26 @@ class Hosted:
         told = {"requests": self._requests, "retried": self._retried, "retry_seconds": round(self._paused, 1)}
         return {"effort": {**told, "limit_seconds": waited}}
 
-    async def _send(self, post: Send, seed: int, tokens: int | None) -> httpx.Response:
+    async def _send(self, post: Send, seed: int, tokens: int | None) -> Response:
         """Patience counts the pauses, and the tries after the first that failed; waits for limits it does not."""
         patience = self._service.limits.patience_seconds
         tries, used = 0, 0.0
         while True:
             tries += 1
-            response: httpx.Response | None = None
+            response: Response | None = None
             began = time.monotonic()
             try:
                 async with self._turn(tokens) as turn:
                     began = time.monotonic()
                     response = await post()
-                    turn.tokens = _charged(response, turn.tokens)
+                    if self._limiter is not None:
+                        turn.tokens = _charged(response, turn.tokens)
                 if response.status_code not in RETRIED:
                     return response
                 failure = self._service.refused(response)
                 final = has_no_quota(response) or self._service.remedy(response) is not None
-            except httpx.HTTPError as error:
-                failure, final = self._service.lost(error), is_final(error)
+            except RequestError as error:
+                failure, final = self._service.lost(error), error.final
             if final:
                 raise failure
             if tries > 1:
@@ -129,7 +128,7 @@ class Hosted:
             yield turn
 
 
-def _charged(response: httpx.Response, estimate: int) -> int:
+def _charged(response: Response, estimate: int) -> int:
     """Return the tokens that an answer used of a limit: what it says; none for an error."""
     if response.status_code != 200:
         return 0

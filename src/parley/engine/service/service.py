@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-import httpx
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from parley.engine.models import ModelEntry
 from parley.engine.service.dialect import PLAIN, Dialect
-from parley.engine.service.fetch import body_text, fetch, no_cookies
+from parley.engine.service.fetch import Http, RequestError, Response, fetch
+from parley.engine.service.plain import PlainClient
 from parley.engine.service.terms import SERVICE_SECONDS, ServiceLimits
 from parley.engine.sources import ServiceSource
 from parley.errors import EngineError, NotReadyError, UsageError
@@ -59,25 +60,26 @@ class Service:
         line = one_line(text)  # first: characters that go could hide the key in between
         return one_line(line.replace(self.key, "[key]") if self.key else line, limit)
 
-    def http(self) -> httpx.AsyncClient:
-        """Return a client whose paths start above /v1; it follows no redirects, which could carry the key away.
+    def http(self) -> Http:
+        """Return a client whose paths start above /v1; raises UsageError for a proxy variable that names none."""
+        url = self.url.removesuffix(self.api)
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        parts = urlsplit(url)
+        proxies = getproxies()
+        host = parts.hostname or ""
+        direct = not {"http", "all"} & set(proxies) or bool(proxy_bypass(host, proxies))
+        if parts.scheme == "http" and direct and url.isascii():
+            return PlainClient((host, parts.port or 80), {"Host": parts.netloc, **headers}, parts.path)
+        from parley.engine.service.secure import SecureClient  # it imports httpx
 
-        Raises UsageError for a proxy of the environment that is none.
-        """
         try:
-            return httpx.AsyncClient(
-                base_url=self.url.removesuffix(self.api),
-                headers={"Authorization": f"Bearer {self.key}"} if self.key else None,
-                limits=httpx.Limits(max_connections=None),
-                cookies=no_cookies(),
-                follow_redirects=False,
-            )
-        except (httpx.InvalidURL, ValueError, ImportError):  # not its text: a proxy's URL may hold a password
+            return SecureClient(url, headers)
+        except (ValueError, ImportError):  # not its text: a proxy's URL may hold a password
             raise UsageError(
                 f"{self.who}: a proxy variable holds no usable URL; correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"
             ) from None
 
-    def check_models(self, response: httpx.Response) -> None:
+    def check_models(self, response: Response) -> None:
         """Raise EngineError, which says what is wrong, unless the service listed the model."""
         if response.status_code != 200:
             raise self.refused(response)
@@ -86,7 +88,7 @@ class Service:
         except NOT_AS_ASKED:
             raise EngineError(
                 f"{self.who} did not answer with a list of models at {self.url}/models: "
-                f"{self.redacted(body_text(response), 200)}"
+                f"{self.redacted(response.text, 200)}"
             ) from None
         if self.served not in listed:
             more = ", ..." if len(listed) > _SHOWN_MODELS else ""
@@ -95,13 +97,13 @@ class Service:
                 f"{self.who} has no model {self.served!r}; set source.served to one that it has: {names or 'none'}"
             )
 
-    async def provenance(self, http: httpx.AsyncClient) -> dict[str, Any]:
+    async def provenance(self, http: Http) -> dict[str, Any]:
         """Return what the service tells of itself: the model's name and, if it is vLLM, its version; no URL."""
         found: dict[str, Any] = {"engine": "service", "served": self.served}
         try:
             response = await fetch(http, "GET", "/version", PROBE_SECONDS)
             version = str(response.json()["version"]) if response.status_code == 200 else ""
-        except (httpx.HTTPError, *NOT_AS_ASKED):
+        except (RequestError, *NOT_AS_ASKED):
             return found
         known = _VERSION.fullmatch(version) and not self.holds_key(version)
         return {**found, "versions": {"vllm": version}} if known else found
@@ -110,15 +112,14 @@ class Service:
         """Whether the key is in `text`."""
         return self.key is not None and self.key in text
 
-    def lost(self, error: httpx.HTTPError) -> EngineError:
+    def lost(self, error: RequestError) -> EngineError:
         """Return the error for a request that got no answer."""
-        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
-            seconds = error.request.extensions.get("timeout", {}).get("read") or 0
-            return EngineError(f"{self.who} sent no complete answer within {seconds:g} s")
-        reason = self.redacted(str(error)) or type(error).__name__
+        if error.late is not None:
+            return EngineError(f"{self.who} sent no complete answer within {error.late:g} s")
+        reason = self.redacted(str(error))
         return EngineError(f"{self.who} cannot be reached at {self.url}, or broke the connection: {reason}")
 
-    def refused(self, response: httpx.Response) -> EngineError:
+    def refused(self, response: Response) -> EngineError:
         """Return the error for an answer other than 200, with a remedy where the status tells one."""
         status = response.status_code
         variable = self.key_variable
@@ -136,7 +137,7 @@ class Service:
             return NotReadyError(f"{told}; {remedy}")  # it refuses all others, too
         return EngineError(told + remedies.get(status, ""))
 
-    def remedy(self, response: httpx.Response) -> str | None:
+    def remedy(self, response: Response) -> str | None:
         """Return what to change in the entry where an answer refuses a key of the request; None where it does not."""
         if not 400 <= response.status_code <= 500 or response.status_code in (401, 403, 408, 429):
             return None
@@ -162,16 +163,16 @@ def service_of(name: str, entry: ModelEntry) -> Service:
     return Service(name, source.served, source.url, key, variable, *terms)
 
 
-def error_message(response: httpx.Response) -> str:
+def error_message(response: Response) -> str:
     """Return what a response other than 200 says in OpenAI's form, else its text; as it came."""
     try:
         error: Any = response.json()["error"]
         return str(error["message"] if isinstance(error, Mapping) else error)
     except NOT_AS_ASKED:
-        return body_text(response)
+        return response.text
 
 
-def _param(response: httpx.Response) -> str:
+def _param(response: Response) -> str:
     """Return the key of the request that an error is about, in OpenAI's form; "" if it does not say."""
     try:
         return str(response.json()["error"]["param"] or "")
@@ -179,7 +180,7 @@ def _param(response: httpx.Response) -> str:
         return ""
 
 
-def has_no_quota(response: httpx.Response) -> bool:
+def has_no_quota(response: Response) -> bool:
     """Whether an error says, in OpenAI's form, that no money is left there: no pause changes that."""
     try:
         error: Any = response.json()["error"]

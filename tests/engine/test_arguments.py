@@ -55,7 +55,7 @@ def command(cpu: bool, model: ModelEntry) -> list[str]:
 SHIPPED = [model for model in load_models(REPOSITORY / "config" / "models.yaml").values() if not model.is_service]
 STARTED = [(cpu, model) for cpu in (True, False) for model in SHIPPED]
 TAKEN = [(name, value) for name in MACHINE_ARGUMENTS for value in VALUES if not refusal(name, value)]
-SPREAD = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2}}
+WIDE = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2, "no-disable-log-stats": True}}
 PARTS = {"engine_args": {"compilation-config.inductor_compile_config.x": False, "no-enforce-eager": False}}
 KEYS = ("seed", "enforce_eager", "port-x", "hostess", "tokenizer")
 
@@ -63,7 +63,7 @@ KEYS = ("seed", "enforce_eager", "port-x", "hostess", "tokenizer")
 @pytest.fixture(scope="module")
 def read() -> list[Any]:
     """What vLLM's parser makes of all that is asked here: its options first, then the command lines in turn."""
-    spread = SHIPPED[0].model_copy(update=SPREAD | PARTS)
+    spread = SHIPPED[0].model_copy(update=WIDE | PARTS)
     odd = [(False, SHIPPED[0].model_copy(update={"engine_args": {k: v}})) for k in KEYS for v in ("x", -5, True)]
     lines = [command(*started) for started in [*STARTED, (False, spread), (True, spread), *odd]]
     lines += [["--model", "m", *written(name, value)] for name, value in TAKEN]

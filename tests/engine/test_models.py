@@ -117,7 +117,7 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
         "numa-bind: true|file with any of the others": ["numa-bind-nodes", "config"],
     }
     rows += [(both, key, "x", f"'{key}' .*({why}).*; remove it") for why, keys in reasons.items() for key in keys]
-    forms = [("log-level", "warning"), ("max_num_seqs", "4k"), ("enable-prefix-caching", "no"), ("numa-bind", 1)]
+    forms = [("log-level", "warning"), ("max_num_seqs", "4k"), ("enable-prefix-caching", "no"), ("no-max-num-seqs", 4)]
     rows += [(both, key, value, f"'{key}' must be .*, not {value!r}") for key, value in forms]
     rows.append((both[:1], "kv-cache-dtype-skip-layers", "0 1", "is a list to vLLM"))
     rows.append((both, "data-parallel-size", 2, "gpus: 1 .*data-parallel-size: 2 cannot share"))

@@ -108,14 +108,11 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
 
 def test_shards_play_side_by_side_where_gpus_allow_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)
-    rows = [
-        ("0,1,2,3", [2, 4, 1]),
-        ("0,1,2", [1, 2, 1]),
-        ("GPU-a,GPU-b", [1, 2, 1]),
-        ("0", [1, 1, 1]),
-        ("", [1, 1, 1]),
-    ]
-    for visible, side_by_side in rows:  # of shards of two GPUs, one and none; 8 cores cannot be shared by three
+    rows = {"0,1,2,3": [2, 4, 1], "0,1,2": [1, 2, 1], "GPU-a,GPU-b": [1, 2, 1], "0": [1, 1, 1]}
+    for (
+        visible,
+        side_by_side,
+    ) in rows.items():  # of shards of two GPUs, one and none; 8 cores cannot be shared by three
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         jobs = jobs_of(study, is_main=True)
         wildcards = [shard_wildcards(name, model=name) for name in ("big", "one", "tiny")]

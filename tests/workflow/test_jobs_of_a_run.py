@@ -108,16 +108,14 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
 
 def test_shards_play_side_by_side_where_gpus_allow_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)
-    rows = {"0,1,2,3": [2, 4, 1], "0,1,2": [1, 2, 1], "GPU-a,GPU-b": [1, 2, 1], "0": [1, 1, 1]}
+    rows = {"0,1,2": [1, 2, 1], "GPU-a,GPU-b": [1, 2, 1], "0": [1, 1, 1], "0,1,2,3": [2, 4, 1]}
     for (
         visible,
         side_by_side,
     ) in rows.items():  # of shards of two GPUs, one and none; 8 cores cannot be shared by three
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        jobs = jobs_of(study, is_main=True)
-        wildcards = [shard_wildcards(name, model=name) for name in ("big", "one", "tiny")]
-        assert [8 // jobs.server_threads(each) for each in wildcards] == side_by_side, visible
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+        threads, shards = jobs_of(study, is_main=True).server_threads, ("big", "one", "tiny")
+        assert [8 // threads(shard_wildcards(name, model=name)) for name in shards] == side_by_side, visible
     monkeypatch.setattr(server, "is_cpu_build", lambda: True)
     assert jobs_of(study, is_main=True).server_threads(shard_wildcards("one", model="one")) == 8
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from parley.engine import server
-from parley.engine.arguments import MACHINE_ARGUMENTS, ONLY_ON, SEVERAL, check_arguments, tensor_parallel, written
+from parley.engine.arguments import MACHINE_ARGUMENTS, ONLY_ON, SEVERAL, check_arguments, written
 from parley.engine.models import ModelEntry, load_models
 from support import REPOSITORY
 
@@ -35,8 +35,7 @@ for line in sys.stdin:
             read = {"error": said.getvalue()[-300:] or repr(error)}
     print(json.dumps(read if isinstance(read, dict) else vars(read), default=str))
 """
-VALUES: tuple[Any, ...] = (True, False, 0, 4, 0.5, "4", "4k", "4K", "1.5k", "-1", "0 1")
-VALUES += ("warning", "WARNING", "INFO", "sha256", "native", "lazy")
+VALUES = (True, False, 4, 0.5, "4k", "4K", "1.5k", "-1", "0 1", "warning", "INFO", "sha256", "native", "lazy")
 
 
 def refusal(name: str, value: Any) -> str:
@@ -56,31 +55,38 @@ def command(cpu: bool, model: ModelEntry) -> list[str]:
 SHIPPED = [model for model in load_models(REPOSITORY / "config" / "models.yaml").values() if not model.is_service]
 STARTED = [(cpu, model) for cpu in (True, False) for model in SHIPPED]
 TAKEN = [(name, value) for name in MACHINE_ARGUMENTS for value in VALUES if not refusal(name, value)]
-SPREAD = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2}}
+WIDE = {"gpus": 8, "server_args": {"data_parallel_size": 2, "pipeline-parallel-size": 2, "no-disable-log-stats": True}}
 PARTS = {"engine_args": {"compilation-config.inductor_compile_config.x": False, "no-enforce-eager": False}}
+KEYS = ("seed", "enforce_eager", "port-x", "hostess", "tokenizer")
 
 
 @pytest.fixture(scope="module")
 def read() -> list[Any]:
     """What vLLM's parser makes of all that is asked here: its options first, then the command lines in turn."""
-    odd = SHIPPED[0].model_copy(update=SPREAD | PARTS)
-    lines = [command(*started) for started in [*STARTED, (False, odd), (True, odd)]]
+    spread = SHIPPED[0].model_copy(update=WIDE | PARTS)
+    odd = [(False, SHIPPED[0].model_copy(update={"engine_args": {k: v}})) for k in KEYS for v in ("x", -5, True)]
+    lines = [command(*started) for started in [*STARTED, (False, spread), (True, spread), *odd]]
     lines += [["--model", "m", *written(name, value)] for name, value in TAKEN]
     asked, parser = "\n".join(map(json.dumps, lines)), [sys.executable, "-c", PARSER]
     done = subprocess.run(parser, input=asked, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(found) == 1 + len(lines)
-    assert [each["error"] for each in found if "error" in each] == []
     return found
 
 
 def test_vllm_reads_the_command_line_of_every_shipped_model_on_a_cpu_and_on_a_gpu(read: list[Any]) -> None:
     assert len(STARTED) == 12
     for (cpu, model), found in zip(STARTED, read[1:], strict=False):
-        assert (found["uds"], found["model"], found["host"]) == ("/tmp/s.sock", "m", None)
+        assert "error" not in found, found
         assert (found["dtype"], found["max_model_len"]) == (model.dtype, model.max_model_len)
         assert (found["enforce_eager"], found["enable_chunked_prefill"]) == (cpu, False if cpu else None)
         assert found["enable_prompt_tokens_details"] is found["disable_uvicorn_access_log"] is True
+
+
+def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone(read: list[Any]) -> None:
+    found = [each for each in read[1 : -len(TAKEN)] if "error" not in each]
+    keys = ("uds", "model", "served_model_name", "host", "config", "master_addr", "grpc_port", "trust_remote_code")
+    expected = ["/tmp/s.sock", "m", ["tiny"], None, None, "127.0.0.1", None, False]
+    assert [each for each in found if [each[key] for key in keys] != expected] == []
 
 
 def test_a_server_spreads_over_its_gpus_and_over_none_on_a_cpu(read: list[Any]) -> None:
@@ -89,14 +95,13 @@ def test_a_server_spreads_over_its_gpus_and_over_none_on_a_cpu(read: list[Any]) 
         # A part may be false, and a double no is a yes.
         assert "'x': False" in found["compilation_config"]
         assert found["enforce_eager"] is True
-    with pytest.raises(ValueError, match=r"gpus: 3 .*data-parallel-size: 2 cannot share"):
-        tensor_parallel(3, {"data-parallel-size": 2})
 
 
 def test_vllm_reads_every_value_that_a_machine_argument_may_have(read: list[Any]) -> None:
     for (name, value), found in zip(TAKEN, read[-len(TAKEN) :], strict=True):
-        if isinstance(value, bool):  # false is false, and not what vLLM takes by itself
-            assert found[name.replace("-", "_")] is value, name
+        assert "error" not in found, (name, value, found)
+        # False is false, and not what vLLM takes by itself.
+        assert not isinstance(value, bool) or found[name.replace("-", "_")] is value, name
     assert {name for name, _ in TAKEN} == set(MACHINE_ARGUMENTS)
 
 

@@ -110,25 +110,19 @@ def test_arguments_that_may_change_replies_or_run_code_or_are_secrets_are_refuse
     ours = ["trust-remote-code", "trust_remote_code", "Max_Model_Len", "host", "device-ids"]
     both = ("engine_args", "server_args")
     rows = [(both, key, "x", "looks like a secret") for key in ("api-key", "api_key", "hf-token", "HF_TOKEN")]
-    reasons = {"run code": code, "Parley's own": ours, "for, or on, other machines": ["grpc-port", "nnodes"]}
-    reasons["file with any of the others"] = ["config"]
-    # Without effect, or of servers that nobody starts; and in place of them.
-    reasons["which other servers there are"] = [
-        "api-server-count",
-        "api_server",
-        "headless",
-        "data-parallel-size-local",
-    ]
-    reasons["follows from gpus"] = ["tensor-parallel-size"]
-    reasons["numa-bind: true"] = ["numa-bind-nodes", "numa-bind-cpus"]
-    rows += [(both, key, "x", f"'{key}' .*{why}.*; remove it") for why, keys in reasons.items() for key in keys]
-    rows += [
-        (both, "no-enable-prompt-tokens-details", True, "Parley's own"),
-        (both, "log-level", "warning", "of INFO, D"),
-    ]
-    forms = [("max-num-seqs", True), ("enable-prefix-caching", "no"), ("max_num_seqs", "4k"), ("numa-bind", 1)]
+    reasons = {
+        "run code": code,
+        "Parley's own": ours,
+        "for, or on, other machines": ["grpc-port", "nnodes"],
+        "which other servers there are": ["api-server-count", "api_server", "headless", "data-parallel-size-local"],
+        "follows from gpus": ["tensor-parallel-size"],
+        "numa-bind: true|file with any of the others": ["numa-bind-nodes", "config"],
+    }
+    rows += [(both, key, "x", f"'{key}' .*({why}).*; remove it") for why, keys in reasons.items() for key in keys]
+    forms = [("log-level", "warning"), ("max_num_seqs", "4k"), ("enable-prefix-caching", "no"), ("no-max-num-seqs", 4)]
     rows += [(both, key, value, f"'{key}' must be .*, not {value!r}") for key, value in forms]
     rows.append((both[:1], "kv-cache-dtype-skip-layers", "0 1", "is a list to vLLM"))
+    rows.append((both, "data-parallel-size", 2, "gpus: 1 .*data-parallel-size: 2 cannot share"))
     rows += [(("server_args",), key, "x", f"'{key}' may change replies; .*engine_args") for key in changing]
     rows.append((("server_args",), "pipeline-parallel-siz", "2", "did you mean 'pipeline-parallel-size'"))
     rows += [(both, "max-num-seqs", value, "-") for value in ("-x", "\0")]

@@ -1,6 +1,5 @@
 """What is private stays so: journals, sockets and endpoints are their owner's, and no server reaches the network."""
 
-import argparse
 import os
 import signal
 import socket
@@ -12,14 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
-from parley.engine import server
 from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.play.journal import Entry, Journal
-from support import REPOSITORY
 
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
 
@@ -107,18 +103,6 @@ def test_a_running_server_is_its_owners_whatever_the_umask(
 # No way to the network
 
 
-def vllm_parser() -> argparse.ArgumentParser:
-    """Return a parser that reads names as vLLM's does: it completes abbreviations (argparse's default)."""
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    for name in ("model", "uds", "host", "port", "served-model-name", "dtype", "max-model-len", "config", "seed"):
-        parser.add_argument(f"--{name}", nargs="?")
-    for name in ("master-addr", "grpc-port", "kv-transfer-config", "kv-events-config", "data-parallel-address"):
-        parser.add_argument(f"--{name}", default=None)
-    for name in ("trust-remote-code", "grpc", "enforce-eager"):
-        parser.add_argument(f"--{name}", action="store_true")
-    return parser
-
-
 OURS = ["host", "port", "uds", "config", "trust-remote-code", "served-model-name", "max-model-len", "dtype", "model"]
 OTHERS = ["master-addr", "grpc", "grpc-port", "kv-transfer-config", "kv-events-config", "data-parallel-address"]
 SPELLINGS = sorted(
@@ -150,23 +134,3 @@ def test_no_value_is_another_argument_or_has_no_identity() -> None:
     values = ["--host=0.0.0.0", "--uds=/x", "-x", "--hos=1", "-", "a\0b", float("nan"), float("inf")]
     places = [("engine_args", "enforce-eager"), ("server_args", "log-level")]
     assert [(key, value) for value in values for place, key in places if is_taken(place, key, value)] == []
-
-
-def test_whatever_an_entry_may_say_the_server_listens_on_its_socket_alone() -> None:
-    for key in ("seed", "enforce_eager", "port-x", "hostess", "tokenizer"):
-        for value in ("x", -5, True, 0.5):
-            entry = ModelEntry.model_validate({"source": SOURCE, "engine_args": {key: value}})
-            command = server.server_command("tiny", entry, Path("m"), "/tmp/s.sock")
-            # As vLLM reads them: '_' in a name is '-'.
-            arguments = [a.replace("_", "-") if a.startswith("--") else a for a in command[3:]]
-            read, _ = vllm_parser().parse_known_args(arguments)
-            assert (read.uds, read.model, read.served_model_name) == ("/tmp/s.sock", "m", "tiny"), (key, value)
-            beyond = (read.host, read.port, read.config, read.master_addr, read.grpc_port)
-            assert (*beyond, read.trust_remote_code, read.grpc) == (None,) * 5 + (False,) * 2, (key, value)
-
-
-def test_arguments_that_engines_are_given_today_are_taken() -> None:
-    for args in ({"gpu-memory-utilization": 0.8, "enforce-eager": True}, {"quantization": "fp8", "seed": -1}):
-        ModelEntry.model_validate({"source": SOURCE, "engine_args": args})
-    config = yaml.safe_load((REPOSITORY / "config/models.yaml").read_text())
-    assert all(ModelEntry.model_validate(entry) for entry in config["models"].values())

@@ -18,7 +18,7 @@ SERVICE = {"source": {"url": "http://127.0.0.1:8000/v1", "served": "x", "key_var
 MODELS = {
     "big": {"source": SOURCE, "gpus": 2, "cluster": {"minutes": 90, "memory_mb": 64000, "partition": "gpu"}},
     "tiny": {"source": SOURCE, "gpus": 0, "cluster": {"minutes": 30}},
-    "one": {"source": SOURCE, "cluster": {"shards_per_job": 4}},
+    "one": {"source": SOURCE},
     "theirs": SERVICE,
 }
 
@@ -106,36 +106,18 @@ def test_the_first_server_of_a_shard_has_all_cores_and_its_own_environment(study
     assert [jobs.server_environment(wildcards) for wildcards in (first, second)] == ["cuda.yaml", "cpu.yaml"]
 
 
-def test_as_many_shards_play_side_by_side_as_a_workstation_has_gpus_for(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_play_side_by_side_where_gpus_allow_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "is_cpu_build", lambda: False)
-    rows = [("0,1,2,3", [2, 4]), ("0,1,2", [1, 2]), ("GPU-a,GPU-b", [1, 2]), ("0", [1, 1]), ("", [1, 1])]
-    for visible, side_by_side in rows:  # of shards of two GPUs, and of one; 8 cores cannot be shared by three
+    rows = {"0,1,2": [1, 2, 1], "GPU-a,GPU-b": [1, 2, 1], "0": [1, 1, 1], "0,1,2,3": [2, 4, 1]}
+    for (
+        visible,
+        side_by_side,
+    ) in rows.items():  # of shards of two GPUs, one and none; 8 cores cannot be shared by three
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        jobs = jobs_of(study, is_main=True)
-        wildcards = [shard_wildcards("big", model="big"), shard_wildcards("one", model="one")]
-        assert [8 // jobs.server_threads(each) for each in wildcards] == side_by_side, visible
-    assert jobs.server_threads(shard_wildcards("tiny", model="tiny")) == 8  # on the CPU
+        threads, shards = jobs_of(study, is_main=True).server_threads, ("big", "one", "tiny")
+        assert [8 // threads(shard_wildcards(name, model=name)) for name in shards] == side_by_side, visible
     monkeypatch.setattr(server, "is_cpu_build", lambda: True)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
     assert jobs_of(study, is_main=True).server_threads(shard_wildcards("one", model="one")) == 8
-
-
-def test_shards_that_share_a_cluster_job_hang_together_and_divide_its_cores(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Workflow, "local_exec", False)
-    jobs = jobs_of(study, is_main=True)
-    for shard, first in ("0", 0), ("3", 0), ("4", 4):
-        wildcards = shard_wildcards("one", model="one", shard=shard)
-        assert (jobs.shard_group(wildcards), jobs.server_threads(wildcards)) == (f"small=one={first}", 2)
-        assert jobs.job_mark(wildcards) == str(paths.shard_mark("small", "one", jobs._run.token, first))
-    assert jobs.job_mark(shard_wildcards("tiny")) == []
-    # The same in the process of the job, which is local there; on a workstation each shard is by itself.
-    monkeypatch.setattr(Workflow, "local_exec", True)
-    found = [jobs_of(study, is_main).shard_group(shard_wildcards("one", shard="3")) for is_main in (False, True)]
-    assert found == ["small=one=0", "small=one=3"]
 
 
 def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) -> None:

@@ -129,11 +129,9 @@ def written(key: str, value: Any) -> list[str]:
         return [f"--{name}.{part}", json.dumps(value) if isinstance(value, bool) else str(value)]
     if not isinstance(value, bool):
         return [f"--{name}", str(value)]
-    if value:
-        return [f"--{name}"]
-    if name in ONLY_ON:
-        return []
-    return [f"--{name.removeprefix('no-')}" if name.startswith("no-") else f"--no-{name}"]
+    on = value is not name.startswith("no-")
+    name = name.removeprefix("no-")
+    return [f"--{name}"] if on else [] if name in ONLY_ON else [f"--no-{name}"]
 
 
 def tensor_parallel(gpus: int, arguments: Mapping[str, Any]) -> int:
@@ -167,7 +165,8 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         if name in SEVERAL and len(str(value).split()) > 1:
             raise ValueError(f"argument {key!r} is a list to vLLM, and an entry can give one value; remove it")
         form = MACHINE_ARGUMENTS.get(name)
-        if form is not None and "." not in key and not _fits(form, value):
+        negated = name != argument_name(key)
+        if form is not None and "." not in key and ((negated and form != _FLAG) or not _fits(form, value)):
             needed = form if isinstance(form, str) else f"one of {', '.join(form)}"
             raise ValueError(f"argument {key!r} must be {needed}, not {value!r}")
 

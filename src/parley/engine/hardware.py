@@ -135,9 +135,8 @@ def driver_error() -> str | None:
     By the version of CUDA that nvidia-smi prints above its table: it is that of a forward compatible libcuda, too.
     """
     said, built = _said("nvidia-smi"), cuda_version()
-    driver, knows = (
-        re.search(rf"{name} *: *(\d[\d.]*)", said) for name in ("Driver Version", "CUDA (?:UMD )?Version")
-    )
+    driver = re.search(r"Driver Version *: *(\d[\d.]*)", said)
+    knows = re.search(r"CUDA (?:UMD )?Version *: *(\d[\d.]*)", said)
     if driver is None or knows is None or built is None or not _is_older(knows[1], built):
         return None
     first = _FIRST_DRIVER.get(int(built.split(".")[0]), "a newer one")

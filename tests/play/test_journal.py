@@ -10,7 +10,7 @@ from parley import paths
 from parley.errors import JournalError
 from parley.play.journal import Entry, Journal, release, restore, retire
 from parley.play.runner import Play, play, play_async
-from parley.policies import Ask, Completion
+from parley.policies import Ask, Completion, Policy
 from support.playing import RULES, CountingPolicy, new_consensus
 from support.studies import StudyFactory
 
@@ -158,22 +158,21 @@ def test_the_disk_of_one_game_stops_no_other(tmp_path: Path, monkeypatch: pytest
     syncing, asked = threading.Event(), threading.Event()
 
     class Late(CountingPolicy):
-        """Answers when the other game waits for its disk, which waits for that."""
-
         async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
             while not syncing.is_set():
                 await asyncio.sleep(0.01)
             asked.set()
             return await super().answer(ask, seed, attempt)
 
-    async def games(*journals: Journal) -> None:
-        policies = (CountingPolicy(RULES["random"]), Late(RULES["random"]))
-        both = zip((new_consensus("hh"), new_consensus("hh")), policies, journals, strict=True)
-        await asyncio.gather(*(play_async(ID, g, {s.name: p for s in g.seats}, j) for g, p, j in both))
+    async def game(policy: Policy, journal: Journal) -> None:
+        await play_async(ID, new_consensus("hh"), dict.fromkeys(("agent_1", "agent_2"), policy), journal)
 
+    async def games(first: Journal, second: Journal) -> None:
+        await asyncio.gather(game(CountingPolicy(RULES["random"]), first), game(Late(RULES["random"]), second))
+
+    stuck: list[bool] = []
     with Journal(tmp_path / "a", ID) as first, Journal(tmp_path / "b", ID) as second:
         monkeypatch.setattr(os, "fsync", lambda fd: (syncing.set(), stuck.append(not asked.wait(5.0))))
-        stuck: list[bool] = []
         asyncio.run(games(first, second))
     assert not any(stuck)
 

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,14 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
     with opened, pytest.raises(Death):
         play(simulation.id, game, policies, opened)
     return len(opened.entries)
+
+
+@pytest.mark.slow
+def test_a_process_that_plays_one_game_imports_no_pandas(study: Study, first: Simulation) -> None:
+    modules = "{'pandas', 'scipy', 'pyarrow.compute', 'httpx', 'aiohttp'} & {*sys.modules}"
+    code = f"import sys; from parley.cli import main; import parley.engine.client; main(); print({modules})"
+    command = [sys.executable, "-c", code, "simulate", str(study.file), str(first.record("small"))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\nset()\n")
 
 
 def test_a_simulation_becomes_a_record_and_is_told_phase_by_phase(study: Study, first: Simulation) -> None:

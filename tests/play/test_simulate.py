@@ -59,7 +59,7 @@ def play_until(simulation: Simulation, journal: Path, round_number: int) -> int:
 
 @pytest.mark.slow
 def test_a_process_that_plays_one_game_imports_no_pandas(study: Study, first: Simulation) -> None:
-    modules = "{'pandas', 'scipy', 'pyarrow.compute', 'httpx', 'aiohttp'} & {*sys.modules}"
+    modules = "{'pandas', 'scipy', 'pyarrow.compute', 'httpx'} & {*sys.modules}"
     code = f"import sys; from parley.cli import main; import parley.engine.client; main(); print({modules})"
     command = [sys.executable, "-c", code, "simulate", str(study.file), str(first.record("small"))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\nset()\n")

@@ -1,4 +1,4 @@
-"""A real SLURM on this machine: one node with two GPUs of gres, from Debian's packages.
+"""A real SLURM on this machine: two nodes with two GPUs of gres each, accounting, preemption; by Debian's packages.
 
 By hand:  python tests/support/cluster.py FOLDER     (it prints what to export; Ctrl-C stops it)
 
@@ -29,7 +29,8 @@ from parley.play.simulate import simulate
 from parley.study import Study, load_study
 from support.workflows import PROFILE, SNAKEMAKE
 
-DAEMONS = ("munged", "slurmctld", "slurmd")
+INSTALL = "apt-get install slurm-wlm slurmdbd munge mariadb-server-core mariadb-client-core"
+NODES = ("node1", "node2")
 # What stands for the GPUs: gres wants device files that exist. Jobs see CUDA_VISIBLE_DEVICES, never a GPU.
 GPU_DEVICES = ("/dev/null", "/dev/zero")
 _SECONDS = 180.0
@@ -38,118 +39,195 @@ _SLURM_CONF = """\
 ClusterName=parley
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort={controller_port}
-SlurmdPort={node_port}
 # Loopback only.
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+# A job that is put back into the queue waits for as long as credentials last, else two minutes.
+AuthInfo=socket={folder}/munge.socket,cred_expire=20
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-# No cgroups, no accounting: they want more than a container may have.
+SlurmdLogFile={folder}/%n.log
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePass={folder}/munge.socket
+AccountingStoragePort={accounts_port}
+# No cgroups: they want more than a container may have.
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-# The node may claim more cores than the machine has: tests play several jobs at once on two.
+# Nodes may claim more cores than the machine has: tests play several jobs at once on two.
 SlurmdParameters=config_overrides
 ReturnToService=2
 SchedulerParameters=sched_interval=2,batch_sched_delay=0
 SchedulerTimeSlice=5
 MinJobAge=300
 KillWait=5
+MessageTimeout=3
 InactiveLimit=0
 OverTimeLimit=0
 GresTypes=gpu
-NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs=16 RealMemory={memory} Gres=gpu:2 State=UNKNOWN
-PartitionName=gpu Nodes=node Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+{nodes}
+PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=CANCEL
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
+"""
+_SLURMDBD_CONF = """\
+DbdHost=localhost
+DbdPort={accounts_port}
+SlurmUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser={user}
+StorageLoc=accounts
 """
 
 
 def missing_programs() -> list[str]:
-    """Return the daemons that are not installed; `apt-get install slurm-wlm munge` brings them."""
+    """Return the programs that are not installed; INSTALL brings them."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
-    return [name for name in (*DAEMONS, "sbatch") if shutil.which(name, path=path) is None]
+    names = ("munged", "slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd", "mariadb-install-db", "mariadb")
+    return [name for name in names if shutil.which(name, path=path) is None]
+
+
+class Cluster:
+    """The daemons of a cluster in a folder, each of which can be ended and started anew."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])
+        # What finds the cluster, which is not where an installed one has its configuration.
+        self.variables = {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": path}
+        self._environment = {**os.environ, **self.variables, "MYSQL_UNIX_PORT": str(folder / "mariadb.socket")}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        munge = [f"--{name}={folder}/munge.{name.split('-')[0]}" for name in ("key-file", "log-file", "pid-file")]
+        munge += [f"--seed-file={folder}/munge.seed", f"--socket={folder}/munge.socket"]
+        mariadb = [f"--datadir={folder}/mariadb", f"--socket={folder}/mariadb.socket", f"--user={getpass.getuser()}"]
+        self._commands = {
+            "munged": ["munged", "--foreground", "--force", *munge],
+            "mariadbd": ["mariadbd", "--no-defaults", *mariadb, "--skip-networking", "--skip-grant-tables"],
+            "slurmdbd": ["slurmdbd", "-D"],
+            "slurmctld": ["slurmctld", "-D"],
+            **{node: ["slurmd", "-D", "-c", "-N", node] for node in NODES},
+        }
+        self._ready = {
+            "munged": (folder / "munge.socket").exists,
+            "mariadbd": lambda: self.runs("mariadb", "--no-defaults", "-e", "select 1"),
+            "slurmdbd": lambda: self.runs("sacctmgr", "-n", "list", "cluster"),
+            "slurmctld": lambda: self.runs("scontrol", "ping"),
+            **{node: lambda node=node: self.asked("sinfo", "-hn", node, "-o%t").strip() == "idle" for node in NODES},
+        }
+
+    def start(self, name: str) -> None:
+        """Start a daemon and wait until it answers."""
+        with (self.folder / f"{name}.out").open("ab") as said:
+            # A session of its own: Ctrl-C ends the jobs first, which needs the daemons.
+            self._processes[name] = subprocess.Popen(
+                self._commands[name],
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+        end = time.monotonic() + _SECONDS
+        while not self._ready[name]():
+            if time.monotonic() > end:
+                said = [path.read_text(errors="replace")[-500:] for path in sorted(self.folder.glob(f"{name}.*o*"))]
+                raise RuntimeError(f"{name} was not ready after {_SECONDS:.0f} s: {said}")
+            time.sleep(0.2)
+
+    def stop(self, name: str) -> None:
+        """End a daemon."""
+        process = self._processes.pop(name)
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def kill(self, name: str) -> None:
+        """End a daemon as the death of its machine does."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def asked(self, *command: str) -> str:
+        """Return what a command of SLURM's prints; nothing if it fails."""
+        ran = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
+        return "" if ran.returncode else ran.stdout
+
+    def empty(self) -> None:
+        """Cancel all jobs, and wait until they are gone."""
+        self.asked("scancel", f"--user={getpass.getuser()}")
+        end = time.monotonic() + 60
+        while self.asked("squeue", "--noheader") and time.monotonic() < end:
+            time.sleep(0.2)
+
+    def runs(self, *command: str) -> bool:
+        """Whether a command succeeds."""
+        return (
+            subprocess.run(command, env=self._environment, capture_output=True, timeout=60, check=False).returncode
+            == 0
+        )
+
+    def write_configuration(self) -> None:
+        folder = self.folder
+        for name in ("state", *(f"spool/{node}" for node in NODES)):
+            (folder / name).mkdir(parents=True)
+        key = folder / "munge.key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(128))
+        controller, accounts, *ports = _free_ports(2 + len(NODES))
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+        what = f"NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 CPUs=16 RealMemory={memory} Gres=gpu:2"
+        values = {
+            "folder": folder,
+            "user": getpass.getuser(),
+            "controller_port": controller,
+            "accounts_port": accounts,
+            "nodes": "\n".join(f"NodeName={node} Port={port} {what}" for node, port in zip(NODES, ports, strict=True)),
+        }
+        (folder / "slurm.conf").write_text(_SLURM_CONF.format(**values))
+        (folder / "slurmdbd.conf").touch(mode=0o600)
+        (folder / "slurmdbd.conf").write_text(_SLURMDBD_CONF.format(**values))
+        devices = "".join(f"NodeName={','.join(NODES)} Name=gpu File={device}\n" for device in GPU_DEVICES)
+        (folder / "gres.conf").write_text(devices)
+        (folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Run the cluster while the context lasts; give the environment that its commands need."""
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Run a cluster while the context lasts."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
-    _write_configuration(folder)
-    environment = {**os.environ, **_variables(folder)}
+    made = Cluster(folder)
+    made.write_configuration()
+    install = ["mariadb-install-db", "--no-defaults", f"--datadir={folder}/mariadb", f"--user={getpass.getuser()}"]
+    subprocess.run([*install, "--skip-test-db"], capture_output=True, check=True)
     with contextlib.ExitStack() as stack:
-        key, munge_socket = folder / "munge.key", folder / "munge.socket"
-        munge_files = [f"--{name}-file={folder}/munge.{name}" for name in ("log", "pid", "seed")]
-        munge = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge_socket}", *munge_files]
-        stack.enter_context(_daemon(munge, folder, environment))
-        _wait(munge_socket.exists, "munged", folder)
-        stack.enter_context(_daemon(["slurmctld", "-D", "-c"], folder, environment))
-        stack.enter_context(_daemon(["slurmd", "-D", "-c", "-N", "node"], folder, environment))
-        _wait(lambda: _node_is_idle(environment), "slurmd", folder)
+        for name in made._commands:
+            made.start(name)
+            stack.callback(lambda name=name: name in made._processes and made.stop(name))
+            if name == "slurmdbd":
+                for what in (("cluster", "parley"), ("account", "project"), ("qos", "long")):
+                    made.asked("sacctmgr", "-i", "add", *what)
         try:
-            yield environment
+            yield made
         finally:
-            with contextlib.suppress(subprocess.SubprocessError):
-                subprocess.run(["scancel", "--partition=gpu"], env=environment, timeout=30, check=False)
-                _wait(lambda: not jobs(environment), "scancel", folder)
-
-
-def jobs(environment: dict[str, str]) -> list[str]:
-    """Return the ids of the jobs that run or wait."""
-    listed = subprocess.run(
-        ["squeue", "--noheader", "--format=%i"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    return listed.stdout.split()
-
-
-def _variables(folder: Path) -> dict[str, str]:
-    """Return what finds the cluster, which is not where an installed one has its configuration."""
-    path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin"])
-    return {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": path}
-
-
-def _write_configuration(folder: Path) -> None:
-    # Snakemake's job step drops SLURM_CONF before it calls srun.
-    srun = folder / "bin" / "srun"
-    srun.parent.mkdir(exist_ok=True)
-    real = shutil.which("srun") or "/usr/bin/srun"
-    srun.write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {real} "$@"\n')
-    srun.chmod(0o755)
-    for name in ("state", "spool"):
-        (folder / name).mkdir(exist_ok=True)
-    key = folder / "munge.key"
-    key.touch(mode=0o600)
-    key.write_bytes(os.urandom(128))
-    controller_port, node_port = _free_ports(2)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    (folder / "slurm.conf").write_text(
-        _SLURM_CONF.format(
-            folder=folder,
-            user=getpass.getuser(),
-            host=socket.gethostname(),
-            controller_port=controller_port,
-            node_port=node_port,
-            memory=memory,
-        )
-    )
-    devices = "".join(f"NodeName=node Name=gpu File={device}\n" for device in GPU_DEVICES)
-    (folder / "gres.conf").write_text(devices)
-    (folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
+            made.empty()
 
 
 def _free_ports(count: int) -> list[int]:
@@ -160,50 +238,16 @@ def _free_ports(count: int) -> list[int]:
         return [opened.getsockname()[1] for opened in sockets]
 
 
-@contextlib.contextmanager
-def _daemon(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[None]:
-    with (folder / f"{command[0]}.out").open("wb") as output:
-        # A session of its own: Ctrl-C ends the jobs first, which needs the daemons.
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _node_is_idle(environment: dict[str, str]) -> bool:
-    command = ["sinfo", "--noheader", "--format=%t"]
-    listed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
-    return listed.stdout.strip() == "idle"
-
-
-def _wait(condition, what: str, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    end = time.monotonic() + _SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            said = [path.read_text(errors="replace")[-500:] for path in sorted(folder.glob(f"{what}.*o*"))]
-            raise RuntimeError(f"{what} was not ready after {_SECONDS:.0f} s: {said}")
-        time.sleep(0.2)
-
-
 def main() -> None:
     """Run a cluster in the folder given until Ctrl-C."""
     if missing := missing_programs():
-        sys.exit(f"not installed: {', '.join(missing)}; run: apt-get install slurm-wlm munge")
+        sys.exit(f"not installed: {', '.join(missing)}; run: {INSTALL}")
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    folder = Path(sys.argv[1]).resolve()
     for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored by what a script starts in the background
         signal.signal(number, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt), cluster(folder):
-        print(f"export SLURM_CONF={folder}/slurm.conf PATH={folder}/bin:$PATH", flush=True)
+    with contextlib.suppress(KeyboardInterrupt), cluster(Path(sys.argv[1]).resolve()) as made:
+        print("export", *(f"{name}={value}" for name, value in made.variables.items()), flush=True)
         signal.pause()
 
 
@@ -216,10 +260,10 @@ if __name__ == "__main__":
 
 WITHOUT_SLURM = pytest.mark.skipif(
     bool(missing_programs()),
-    reason=f"SLURM is not installed ({', '.join(missing_programs())}): apt-get install slurm-wlm munge",
+    reason=f"SLURM is not installed ({', '.join(missing_programs())}): {INSTALL}",
 )
-# What this cluster lacks (accounting), and less patience than a real one needs.
-HERE = ["--slurm-status-command", "squeue", "--slurm-no-account", "--slurm-init-seconds-before-status-checks", "3"]
+# Less patience than a real cluster needs.
+HERE = ["--slurm-init-seconds-before-status-checks", "3"]
 # Snakemake, which asks SLURM for its jobs every second: its plugin waits 10 s longer after each question.
 _ASKING = """
 import asyncio, sys
@@ -234,6 +278,8 @@ sys.exit(main())
 """
 IMPATIENT = [sys.executable, "-c", _ASKING]
 COMMAND = [*IMPATIENT, *SNAKEMAKE[3:], *PROFILE, "--profile", "slurm", *HERE]
+PLAY = ["--until", "simulate", "simulate_shard", "--config", "study=study.yaml"]
+ALL = ["--config", "study=study.yaml"]
 
 
 def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **content: Any) -> Study:
@@ -243,12 +289,10 @@ def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **conten
     return load_study(Path("study.yaml"))
 
 
-def start(*options: str) -> subprocess.Popen[bytes]:
-    """Start the command; its output is appended to controller.log."""
+def start(*options: str, made: list[str] = PLAY) -> subprocess.Popen[bytes]:
+    """Start the command, which makes no tables or figures unless it is to make ALL; controller.log has its output."""
     with Path("controller.log").open("ab") as log:
-        return subprocess.Popen(
-            [*COMMAND, *options, "--config", "study=study.yaml"], stdout=log, stderr=subprocess.STDOUT
-        )
+        return subprocess.Popen([*COMMAND, *options, *made], stdout=log, stderr=subprocess.STDOUT)
 
 
 def output() -> str:
@@ -264,7 +308,7 @@ def finish(controller: subprocess.Popen[bytes], seconds: float = 420.0) -> None:
             controller.kill()
 
 
-def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 600.0) -> Any:
+def wait_for(condition: Callable[[], Any], controller: subprocess.Popen[bytes], seconds: float = 240.0) -> Any:
     """Return what `condition` gives once it is true; the command must still run until then."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -354,17 +398,17 @@ def processes(*words: str) -> list[int]:
     return found
 
 
-def assert_nothing_is_left(folder: Path, study: Study) -> None:
+def assert_nothing_is_left(folder: Path, study: Study, made: list[str] = PLAY) -> None:
     assert not running()
     assert not processes(str(folder))
     assert not processes(sockets())
     assert not [path for path in Path(sockets()).rglob("*") if path.is_socket()]
     left = [path for path in paths.results(study.name).rglob("*") if path.is_file()]
-    allowed = {"simulations", "tables", "metrics", "figures", "report", "view"}
-    assert {path.parts[2] for path in left} == allowed
+    others = {"tables", "metrics", "figures", "report", "view"}
+    assert {path.parts[2] for path in left} == {"simulations", *(others if made is ALL else [])}
     assert not [path for path in left if path.name.startswith(".")]
     # The lock's file stays, but nobody holds it: the same command starts again, and has nothing to do.
-    again = subprocess.run([*COMMAND, "--config", "study=study.yaml"], capture_output=True, text=True, check=False)
+    again = subprocess.run([*COMMAND, *made], capture_output=True, text=True, check=False)
     assert "Nothing to be done" in again.stdout + again.stderr
 
 

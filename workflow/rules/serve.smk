@@ -14,8 +14,10 @@ rule serve:
         JOBS.server_environment
     threads: JOBS.server_threads
     resources:
-        **JOBS.requests("memory_mb", "minutes", "gpu_model", "partition", "account", "constraint"),
-        gpu=JOBS.server_gpus,
+        **JOBS.requests("memory_mb", "minutes", "gpu_model", "gres"),
+        **JOBS.place(),
+        gpu=JOBS.requested_gpus,
+        nodes=JOBS.server_nodes,
     shell:
         # Snakemake deletes a job's log before it runs again: it is a link to that of the last start.
         'started={log}.$(date -u +%Y%m%dT%H%M%S.%N); ln -sfn "$(basename "$started")" {log}; '

@@ -13,8 +13,9 @@ rule gather_shard:
     conda:
         ENVIRONMENT
     resources:
-        **JOBS.requests("partition", "account", "constraint"),
+        **JOBS.place(),
         mem_mb=400,
+        nodes=1,
         runtime=1,
     shell:
         ": > {log}"
@@ -39,7 +40,7 @@ rule simulate:
         ENVIRONMENT
     threads: JOBS.simulation_threads if JOBS.some_alone else 0
     resources:
-        **JOBS.requests("partition", "account", "constraint"),
+        **JOBS.place(),
         runtime=JOBS.simulation_minutes,
         mem_mb=JOBS.simulation_memory if JOBS.some_alone else 0,
     shell:

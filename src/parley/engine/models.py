@@ -30,6 +30,20 @@ UNKNOWN_PATH = "unknown.gguf"
 _ClusterWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.,:&|()*\[\]-]{0,99}$")]
 
 
+def _check_gres(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z]\w*(:[\w.]+)?", value):
+        raise ValueError("must be a name and perhaps a kind, such as gpu:a100")
+    if re.search(r":\d{1,2}$", value):
+        raise ValueError("may not end in a number, which is that of the shard's gpus; leave it out")
+    return value
+
+
+def _check_nodes(value: int) -> int:
+    if value != 1:
+        raise ValueError("must be 1: the servers and the games of a shard share one node; use gpus of one node")
+    return value
+
+
 class ClusterRequest(BaseModel):
     """What the job of one shard asks a cluster for, where the model needs other than the profile's defaults."""
 
@@ -48,6 +62,16 @@ class ClusterRequest(BaseModel):
     partition: _ClusterWord | None = Field(default=None, description="Partition that the job is sent to.")
     account: _ClusterWord | None = Field(default=None, description="Account that is charged.")
     constraint: _ClusterWord | None = Field(default=None, description="Features that the node must have.")
+    qos: _ClusterWord | None = Field(default=None, description="Quality of service, as the cluster names it.")
+    gres: Annotated[str, AfterValidator(_check_gres)] | None = Field(
+        default=None,
+        description="For clusters that know no `--gpus`: what stands before the number in `--gres`, such as "
+        "`gpu:a100`. The number is that of the shard's GPUs.",
+    )
+    nodes: Annotated[int, AfterValidator(_check_nodes)] | None = Field(
+        default=None, description="Nodes of the job: always 1."
+    )
+    exclusive: bool = Field(default=False, strict=True, description="Whether the job has its node for itself.")
 
 
 def _check_json(value: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +191,7 @@ class ModelEntry(BaseModel):
                 raise ValueError("grammar is for a server that Parley starts, a service has its own; remove it")
             if self.gpus != ModelEntry.model_fields["gpus"].default:
                 raise ValueError("gpus is for a server that Parley starts, a service has its own; remove it")
-            for key in ("gpu_model", "memory_mb"):
+            for key in ("gpu_model", "gres", "memory_mb"):
                 if getattr(self.cluster, key) is not None:
                     raise ValueError(
                         f"cluster.{key} is for a server that Parley starts, not for jobs that ask a service; remove it"
@@ -181,6 +205,14 @@ class ModelEntry(BaseModel):
                 "limits are for a service; a server that Parley starts takes what it can and queues the rest; "
                 "remove them"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _asks_once_for_gpus(self) -> "ModelEntry":
+        if self.cluster.gres is not None and self.cluster.gpu_model is not None:
+            raise ValueError("cluster.gpu_model goes with --gpus, which gres replaces; name the model in gres alone")
+        if self.cluster.gres is not None and self.gpus == 0:
+            raise ValueError("cluster.gres asks for GPUs, and gpus is 0; remove one of them")
         return self
 
     @model_validator(mode="after")

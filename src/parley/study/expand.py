@@ -217,7 +217,7 @@ class Expander:
     def _check_place(self, population: _Population, where: str) -> None:
         """Refuse models that one cluster job cannot serve together."""
         requests = {g.player.model: g.player.entry.cluster for g in population.groups if g.player.entry is not None}
-        for key in ("partition", "account", "constraint", "gpu_model"):
+        for key in ("partition", "account", "constraint", "gpu_model", "qos", "gres"):
             asked = {model: own for model, request in requests.items() if (own := getattr(request, key)) is not None}
             if len(set(asked.values())) > 1:
                 told = ", ".join(f"{model}: {own}" for model, own in asked.items())

@@ -21,7 +21,7 @@ from parley.study.growing import decide
 from parley.study.planned import changed_since
 from parley.text import one_line
 from parley.workflow.run import Run
-from parley.workflow.slurm import tell_why_groups_fail, wait_for_former_jobs
+from parley.workflow.slurm import wait_for_former_jobs
 from parley.workflow.stopping import leave, stop_run, stopped_line
 
 _log = logging.getLogger(__name__)
@@ -40,6 +40,11 @@ def on_start(run: Run, workflow: Any) -> None:
 
 
 def _prepare(run: Run, workflow: Any) -> None:
+    if workflow.executor_plugin.name == "slurm":
+        # With the plugin, which no run on one machine needs.
+        from parley.workflow.slurm_plugin import check_plugin
+
+        check_plugin()
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
     if run.precision is not None:
@@ -64,7 +69,6 @@ def _prepare(run: Run, workflow: Any) -> None:
     require_material(run.study, records)
     stop_run(workflow.scheduler, workflow.local_exec)
     if not workflow.local_exec:
-        tell_why_groups_fail(workflow.scheduler._executor)
         snakemake_logger.setLevel("DEBUG")  # which alone says how jobs are submitted; nothing else of it is shown
 
 

@@ -15,7 +15,13 @@ from parley.workflow.run import Run
 from parley.workflow.slurm import group_name
 
 # Keys of a model's entry in `cluster`, and what Snakemake calls them.
-_RESOURCES = {"memory_mb": "mem_mb", "minutes": "runtime", "partition": "slurm_partition", "account": "slurm_account"}
+_RESOURCES = {
+    "memory_mb": "mem_mb",
+    "minutes": "runtime",
+    "partition": "slurm_partition",
+    "account": "slurm_account",
+    "exclusive": "slurm_extra",
+}
 _RECORD = str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}"))
 _ALONE_MB = 400  # a simulation in a process of its own
 _SCRIPTED_MINUTES = 10
@@ -153,6 +159,18 @@ class Jobs:
         """Return how many GPUs a server has."""
         return self._study.models[wildcards.model].gpus
 
+    def requested_gpus(self, wildcards: Any) -> int:
+        """Return how many GPUs a cluster is asked for with `--gpus`: none where a model of the shard has `gres`."""
+        by_gres = any(self._study.models[name].cluster.gres for name in _models_of(wildcards.engine))
+        return 0 if by_gres else self.server_gpus(wildcards)
+
+    def server_nodes(self, wildcards: Any) -> int:
+        """Return 1 for a shard's first server, since jobs of one group add up.
+
+        Without it, SLURM may give a job that asks for two GPUs one on each of two nodes.
+        """
+        return 1 if wildcards.model == self._servers_of(wildcards.engine)[0] else 0
+
     def server_environment(self, wildcards: Any) -> str:
         """Return the conda environment of a server."""
         return self._environments[1 if self.server_gpus(wildcards) else 0]
@@ -179,8 +197,12 @@ class Jobs:
         return {
             _RESOURCES.get(key, key): self._requested(key)
             for key in keys
-            if any(getattr(cluster, key) is not None for cluster in used)
+            if any(getattr(cluster, key) for cluster in used)
         }
+
+    def place(self) -> dict[str, Callable[[Any, int], Any]]:
+        """Return the resources that the jobs of a shard must name alike, since they are one cluster job."""
+        return self.requests("partition", "account", "constraint", "qos", "exclusive")
 
     def _requested(self, key: str) -> Callable[[Any, int], Any]:
         """Return a function of the wildcards: what the shard's models ask for, else the profile's default."""
@@ -190,18 +212,24 @@ class Jobs:
             engine = wildcards.engine if "engine" in wildcards.keys() else self._shard_of(wildcards)[0]  # noqa: SIM118
             # A job has one place: what one model of it asks for is asked for all. Memory is each server's own.
             models = [wildcards.model] if key == "memory_mb" else _models_of(engine)
-            asked = [own for name in models if (own := getattr(self._study.models[name].cluster, key)) is not None]
-            if asked:
+            asked = [own for name in models if (own := getattr(self._study.models[name].cluster, key))]
+            if asked and key == "gres":
+                return f"{asked[0]}:{sum(self._study.models[name].gpus_served for name in models)}"
+            if asked and key != "exclusive":
                 return max(asked) if key == "minutes" else asked[0]
-            workflow = self._workflow
-            default = (workflow.resource_settings.default_resources or {}).get(resource)
-            if default is None:
-                return None
-            # What stands in a profile is an expression.
-            aids = {"input": [], "attempt": attempt, "threads": 1, "rulename": "", "async_run": workflow.async_run}
-            return default.evaluate(wildcards, **aids).value
+            default = self._default(resource, wildcards, attempt)
+            return " ".join(filter(None, [default, "--exclusive"])) if asked else default
 
         return value
+
+    def _default(self, resource: str, wildcards: Any, attempt: int) -> Any:
+        """Return what the profile says of a resource, which is an expression."""
+        workflow = self._workflow
+        default = (workflow.resource_settings.default_resources or {}).get(resource)
+        if default is None:
+            return None
+        aids = {"input": [], "attempt": attempt, "threads": 1, "rulename": "", "async_run": workflow.async_run}
+        return default.evaluate(wildcards, **aids).value
 
     def _shard_of(self, wildcards: Any) -> tuple[str, int]:
         """Return the engine of a simulation and the number of its shard."""

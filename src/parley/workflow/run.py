@@ -112,9 +112,16 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> Run:
         _log.info("%s", run.precision.line(study))
         for line in unreachable(study):
             _log.warning("%s", line)
-    from parley.workflow.workers import give_groups_room  # Snakemake's executors, which start a process when imported
+    # Snakemake's executors, which start a process when imported.
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    from parley.workflow.workers import give_groups_room
 
     give_groups_room()
+    if ExecutorPluginRegistry().is_installed("slurm"):
+        from parley.workflow.slurm_plugin import mend_slurm
+
+        mend_slurm()
     # Here or on a cluster's node: Snakemake waits for servers that hang.
     Guard(lambda: workflow.execution_settings.latency_wait).start()
     return run

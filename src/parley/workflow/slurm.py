@@ -5,7 +5,6 @@ import re
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from parley.errors import ParleyError
 from parley.text import one_line
@@ -24,19 +23,16 @@ def group_name(study: str, engine: str, shard: int | str) -> str:
     return _SEPARATOR.join([study, engine, str(shard)])
 
 
-def jobs_of(listed: str, study: str, folder: Path) -> list[str]:
-    """Return the ids of the jobs of `study` in `folder`; `listed` has id, comment and folder, by tabs, a job a line.
+def jobs_of(listed: list[list[str]], study: str, folder: Path) -> list[str]:
+    """Return the ids of the jobs of `study` in `folder` among those `listed`: other people's are there, too.
 
-    Snakemake's plugin writes `rule_<group>_<rules>` into the comment. Lines of another form are other people's: a
-    comment may hold anything.
+    Snakemake's plugin writes `rule_<group>_<rules>` into the comment.
     """
-    found = []
-    for line in listed.splitlines():
-        cells = line.split("\t")
-        ours = len(cells) == 3 and cells[1].startswith(f"rule_{study}{_SEPARATOR}") and cells[2].strip() == str(folder)
-        if ours:
-            found.append(cells[0])
-    return found
+    return [
+        number
+        for number, comment, place in listed
+        if comment.startswith(f"rule_{study}{_SEPARATOR}") and place.strip() == str(folder)
+    ]
 
 
 def wait_for_former_jobs(study: str, required: bool, seconds: float = _POLL_SECONDS) -> bool:
@@ -70,14 +66,23 @@ def jobs_left(study: str) -> list[str]:
 
 
 def _former_jobs(study: str) -> list[str] | None:
-    command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i\t%k\t%Z"]
+    listed = listed_jobs(f"--user={getpass.getuser()}")
+    return None if listed is None else jobs_of(listed, study, Path.cwd())
+
+
+def listed_jobs(option: str) -> list[list[str]] | None:
+    """Return the jobs that wait or run of whom an `option` of squeue says: id, comment and folder; None if it fails.
+
+    A comment may hold anything, also lines: what has another form than these three is left out.
+    """
+    command = ["squeue", "--noheader", option, "--format=%i\t%k\t%Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except FileNotFoundError:
         return []
     except (OSError, subprocess.SubprocessError):
         return None
-    return jobs_of(listed, study, Path.cwd())
+    return [cells for line in listed.splitlines() if len(cells := line.split("\t")) == 3]
 
 
 def _what_is_there(jobs: list[str]) -> str:
@@ -111,15 +116,3 @@ def _asked(*command: str) -> str:
 def sbatch_line(call: str) -> str:
     """Return the `sbatch` command that Snakemake's plugin made, without the long command that it wraps."""
     return one_line(re.sub(r"--wrap=.*", "--wrap=...", call, flags=re.DOTALL), 1000)
-
-
-def tell_why_groups_fail(executor: Any) -> None:
-    """Have an executor of Snakemake say why a group of jobs failed: it says that of single jobs alone."""
-    print_job_error = executor.print_job_error
-
-    def tell(job_info: Any, msg: str | None = None, **more: Any) -> None:
-        if msg and job_info.job.is_group():
-            more["why"] = msg
-        print_job_error(job_info, msg=msg, **more)
-
-    executor.print_job_error = tell

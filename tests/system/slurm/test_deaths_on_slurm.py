@@ -1,4 +1,4 @@
-"""Deaths on a real SLURM: of a simulation, a job, the command, a server; and what goes on after them."""
+"""Deaths on a real SLURM: of a simulation, the command, a server; and what goes on after them."""
 
 import contextlib
 import os
@@ -24,7 +24,6 @@ from support.cluster import (
     digests,
     finish,
     hold_begun,
-    job_fields,
     journal_lines,
     output,
     processes,
@@ -58,25 +57,6 @@ def test_a_killed_simulation_and_a_canceled_job_are_retried(folder: Path, monkey
     assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
 
 
-def test_a_job_over_its_time_limit_goes_on_in_the_next(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=2, shard_size=2, parameters={"max_rounds": 200})
-    profile = Path("slurm/profile.yaml")
-    content = yaml.safe_load(profile.read_text())
-    profile.write_text(yaml.safe_dump(content | {"set-resources": ["simulate:runtime=1", "gather_shard:runtime=0"]}))
-    controller = start()
-    wait_for(lambda: all_begun(study), controller)
-    for process in processes("simulate", "study.yaml", str(records(study)[0])):
-        os.kill(process, signal.SIGSTOP)  # it will not be done in time, however fast the machine is
-    finish(controller)
-    first, second = (job_fields(job) for job in submitted_jobs())
-    assert (first["JobState"], first["TimeLimit"]) == ("TIMEOUT", "00:01:00")
-    assert second["JobState"] == "COMPLETED"
-    log = paths.log("study", "simulate", *records(study)[0].with_suffix("").parts[3:])
-    assert "going on from the journal" in log.read_text()
-    assert_nothing_is_left(folder, study)
-    assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
-
-
 def test_the_jobs_of_a_killed_controller_are_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write(LONG, seeds=4, shard_size=2, parameters={"max_rounds": 300})
     controller = start()
@@ -89,23 +69,6 @@ def test_the_jobs_of_a_killed_controller_are_waited_for(folder: Path, monkeypatc
     assert "2 cluster jobs of an earlier run of this study are still there" in output()
     # They did the work: no other job was sent.
     assert set(submitted_jobs()) == before
-    assert_nothing_is_left(folder, study)
-    assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
-
-
-def test_a_requeued_job_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write(LONG, seeds=2, shard_size=2, parameters={"max_rounds": 200})
-    controller = start()
-    wait_for(lambda: all_begun(study), controller)
-    [job] = submitted_jobs()
-    subprocess.run(["scontrol", "requeue", job], check=True)  # as SLURM does when a node dies
-    wait_for(lambda: job_fields(job)["JobState"] == "PENDING", controller)
-    subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)  # else in two minutes
-    finish(controller)
-    assert submitted_jobs() == [job]
-    assert job_fields(job)["Restarts"] == "1"
-    log = paths.log("study", "simulate", *records(study)[0].with_suffix("").parts[3:])
-    assert "going on from the journal" in log.read_text()
     assert_nothing_is_left(folder, study)
     assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
 

@@ -1,0 +1,205 @@
+"""Ordinary events of a cluster; after each the same study ends, and no reply that was received is asked for again."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from parley import paths
+from parley.engine.models import ModelEntry
+from parley.engine.weights import model_marker
+from parley.play.replay import replay
+from parley.study import Study
+from support.answering import KEY, SERVED, VARIABLE, StandInService, completion, schema_of, service
+from support.cluster import (
+    WITHOUT_SLURM,
+    Cluster,
+    finish,
+    job_fields,
+    journal_lines,
+    output,
+    processes,
+    records,
+    running,
+    start,
+    submitted_jobs,
+    wait_for,
+    write,
+)
+
+pytestmark = [pytest.mark.rare, WITHOUT_SLURM]
+
+FIRST = 120
+
+
+class Gate:
+    """Answers of a service; from the FIRST on it holds them back, so that none is on its way when something dies."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[int] = Counter()
+        self.held: set[int] = set()
+        self.open = threading.Event()
+        self._guard = threading.Lock()
+
+    def __call__(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        with self._guard:
+            self.asked[body["seed"]] += 1
+            waits = self.asked.total() > FIRST and not self.open.is_set()
+            if waits:
+                self.held.add(body["seed"])
+        if waits:
+            self.open.wait(300)
+        is_vote = "decision" in schema_of(body)["properties"]
+        reply = '{"internal_strategy": "none", "value": 7, "public_reasoning": "none"}'
+        return completion('{"decision": "continue"}' if is_vote else reply)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Gate, StandInService]]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv(VARIABLE, KEY)
+    made = Gate()
+    with service(made) as server:
+        yield made, server
+        made.open.set()
+
+
+def begin(gate: tuple[Gate, StandInService], shards: int) -> tuple[Study, subprocess.Popen[bytes], list[str]]:
+    """Start the command on a study of so many shards; return once all of them run and each waits for replies."""
+    _, server = gate
+    source = {"url": server.url, "served": SERVED, "key_variable": VARIABLE}
+    theirs = {"source": source, "limits": {"concurrent": 16}}
+    grid = {"model": "theirs", "n": 8, "prompt": "may_exist"}
+    content = {"seeds": 2 * shards, "shard_size": 2, "parameters": {"max_rounds": 12}}
+    study = write(grid, models={"theirs": theirs}, **content)
+    controller = start()
+    wait_for(lambda: len(running()) == shards and len(journal_lines(study)) == 2 * shards, controller)
+    wait_for(lambda: sum(journal_lines(study).values()) == FIRST, controller)
+    return study, controller, submitted_jobs()
+
+
+def assert_all_was_asked_once(made: Gate, study: Study) -> None:
+    """What was asked again is what was on its way: nobody had a reply to it."""
+    assert {seed for seed, times in made.asked.items() if times > 1} <= made.held
+    assert sum(pq.read_metadata(record).num_rows for record in records(study)) == len(made.asked)
+    assert [replay(record).difference for record in records(study)] == [None] * len(records(study))
+
+
+def state(slurm: Cluster, job: str) -> str:
+    """What the accounting says of a job."""
+    return slurm.asked("sacct", "-Xnj", job, "-o", "State%30").strip()
+
+
+def test_jobs_that_are_canceled_preempted_or_too_long_are_sent_again(
+    folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]
+) -> None:
+    study, controller, jobs = begin(gate, 2)
+    [node] = {job_fields(job)["NodeList"] for job in jobs}
+    slurm.asked("sbatch", "--partition=urgent", f"--nodelist={node}", "--exclusive", "--wrap=sleep 1")
+    wait_for(lambda: {state(slurm, job) for job in jobs} == {"PREEMPTED"}, controller)
+    wait_for(lambda: len(submitted_jobs()) == 4 and set(submitted_jobs()[2:]) <= set(running()), controller)
+    canceled, late = submitted_jobs()[2:]
+    slurm.asked("scontrol", "update", f"JobId={late}", "TimeLimit=1")
+    slurm.asked("scancel", canceled)
+    wait_for(lambda: state(slurm, canceled).startswith("CANCELLED by"), controller)
+    wait_for(lambda: state(slurm, late) == "TIMEOUT", controller)
+    gate[0].open.set()
+    finish(controller)
+    assert len(submitted_jobs()) == 6
+    assert_all_was_asked_once(gate[0], study)
+
+
+def test_jobs_that_slurm_queues_again_go_on(folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]) -> None:
+    study, controller, jobs = begin(gate, 2)
+    slurm.asked("scontrol", "requeue", jobs[0])
+    node = job_fields(jobs[1])["NodeList"]
+    slurm.kill(node)
+    for process in [found for job in jobs for found in processes(f"slurmstepd: [{job}.")] + _of_node(node):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    slurm.asked("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died")
+    gate[0].open.set()
+    finish(controller)
+    assert [(job_fields(job)["Restarts"], job_fields(job)["NodeList"] != node) for job in jobs] == [("1", True)] * 2
+    slurm.start(node)
+    assert submitted_jobs() == jobs
+    assert_all_was_asked_once(gate[0], study)
+
+
+def _of_node(node: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"SLURMD_NODENAME={node}\0".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_run_ends_while_accounting_is_away_and_outlives_a_restart_of_the_controller(
+    folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]
+) -> None:
+    study, controller, jobs = begin(gate, 2)
+    slurm.stop("slurmdbd")
+    slurm.stop("slurmctld")
+    time.sleep(12)  # some questions
+    slurm.start("slurmctld")
+    gate[0].open.set()
+    finish(controller)
+    slurm.start("slurmdbd")
+    assert submitted_jobs() == jobs
+    assert "squeue does not answer" in output()
+    assert_all_was_asked_once(gate[0], study)
+
+
+def test_a_shard_has_its_gpus_on_one_node_and_asks_for_what_its_entry_says(
+    folder: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # these models are nowhere
+    held = [
+        slurm.asked("sbatch", "--parsable", f"--nodelist={node}", "--gpus=1", "--mem=100", "--wrap=sleep 600").strip()
+        for node in ("node1", "node2")
+    ]
+    entry = {"source": {"repo": "owner/big", "revision": "a" * 40}, "gpus": 2, "cluster": {"memory_mb": 500}}
+    asks = {
+        "plain": {"qos": "long", "nodes": 1},
+        "kinds": {"gres": "gpu"},
+        "alone": {"exclusive": True},
+    }
+    models = {name: {**entry, "cluster": {**entry["cluster"], **more}} for name, more in asks.items()}
+    for name, content in models.items():
+        marker = model_marker(name, ModelEntry.model_validate(content))
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.write_text("{}")
+    write({"model": list(models), "n": 4, "prompt": "may_exist"}, models=models, seeds=1)
+    controller = start("--retries", "0")
+    jobs = wait_for(lambda: submitted_jobs() if len(submitted_jobs()) == 3 else [], controller)
+    # Two GPUs are free, but one on each node.
+    wait_for(lambda: {job_fields(job)["Reason"] for job in jobs} <= {"Resources", "Priority"}, controller)
+    fields = {re.search(r"=(\w+)=", job_fields(job)["Comment"])[1]: job_fields(job) for job in jobs}
+    assert {name: (asked["JobState"], asked["NumNodes"]) for name, asked in fields.items()} == dict.fromkeys(
+        models, ("PENDING", "1-1")
+    )
+    assert {name: asked["QOS"] for name, asked in fields.items()} == {
+        "plain": "long",
+        "kinds": "normal",
+        "alone": "normal",
+    }
+    assert [fields[name].get("TresPerJob") for name in asks] == ["gres:gpu:2", None, "gres:gpu:2"]
+    assert fields["kinds"]["TresPerNode"] == "gres:gpu:2"
+    assert [fields[name]["OverSubscribe"] for name in asks] == ["OK", "OK", "NO"]
+    slurm.asked("scancel", *held)
+    # The step inside of each job begins: it has the same node.
+    serving = paths.log("study", "serve").with_suffix("")
+    wait_for(lambda: len({log.parent.parent for log in serving.rglob("*.log.*")}) == 3, controller)
+    controller.send_signal(signal.SIGINT)
+    controller.wait(timeout=90)

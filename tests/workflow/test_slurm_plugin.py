@@ -1,0 +1,155 @@
+"""Snakemake's executor of SLURM jobs, the plugin's own but for what SLURM's programs answer."""
+
+import asyncio
+import contextlib
+import logging
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import snakemake_executor_plugin_slurm as plugin
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+
+from parley.errors import ParleyError
+from parley.workflow import slurm_plugin
+
+Answer = dict[str, str] | None  # states by job; None: the program failed
+R, P, C = "RUNNING", "PENDING", "COMPLETED"
+
+
+class Resources(dict[str, Any]):
+    __getattr__ = dict.get
+
+
+class Group:
+    """A job of Snakemake's, as far as sbatch is concerned."""
+
+    name, jobid, threads = "study=tiny=0_serve", 3, 1
+    resources = Resources(runtime=5, mem_mb=100, nodes=1)
+
+    def is_group(self) -> bool:
+        return True
+
+
+class Executor(slurm_plugin.PatientExecutor):
+    """Keeps what it would tell Snakemake's scheduler."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = plugin.ExecutorSettings(requeue=True, status_attempts=1, delete_logfiles_older_than=0)
+        self.workflow = SimpleNamespace(executor_settings=settings, workdir_init=str(folder))
+        self.logger = logging.getLogger("snakemake")
+        self.status_rate_limiter = contextlib.nullcontext()
+        self._next_seconds_between_status_checks = 1
+        self.__post_init__()
+        self._fallback_account_arg = self._fallback_partition = ""
+        self.told: list[str] = []
+
+    def report_job_success(self, job_info: SubmittedJobInfo) -> None:
+        self.told.append("success")
+
+    def report_job_error(self, job_info: SubmittedJobInfo, msg: str, **_: Any) -> None:
+        self.told.append(f"error {msg}")
+
+    def report_job_submission(self, job_info: SubmittedJobInfo) -> None:
+        self.told.append(f"sent {job_info.external_jobid} {job_info.aux['slurm_logfile'].name}")
+
+    def format_job_exec(self, job: Any) -> str:
+        return "true"
+
+
+@pytest.fixture
+def executor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Executor:
+    monkeypatch.setattr(plugin, "query_job_status", None)  # put back afterwards
+    monkeypatch.setattr(plugin, "get_min_job_age", lambda: 300)
+    monkeypatch.setattr(plugin, "get_max_array_size", lambda: 1000)
+    monkeypatch.setattr(plugin, "is_query_tool_available", lambda name: True)
+    return Executor(folder)
+
+
+# What squeue and sacct say of job 7, every 100 seconds, and how often they are asked until it has ended how.
+CYCLES: dict[str, tuple[list[tuple[Answer, Answer]], str]] = {
+    "canceled": ([({"7": R}, {"7": R}), ({}, {"7": "CANCELLED by 1000"})], "error"),
+    "preempted for good": ([({"7": "PREEMPTED"}, {"7": "PREEMPTED"})], "error"),
+    "preempted, and forgotten by the queue": ([({}, {"7": "PREEMPTED"})], "error"),
+    "preempted, and queued again": ([*[({"7": P}, {"7": "PREEMPTED"})] * 9, ({"7": C}, {"7": C})], "success"),
+    "its node died, and it is queued again": ([*[({"7": P}, {"7": "NODE_FAIL"})] * 9, ({}, {"7": C})], "success"),
+    "its node died, and it is not": ([({}, {"7": "NODE_FAIL"})], "error"),
+    "nobody answers for a while": ([({"7": R}, {"7": R}), *[(None, None)] * 9, ({}, {"7": C})], "success"),
+    "the controller restarts": ([(None, {"7": R}), *[(None, {"7": "PREEMPTED"})] * 9, ({"7": C}, {})], "success"),
+    "accounting is away": ([*[({"7": R}, None)] * 9, ({"7": C}, None)], "success"),
+    "accounting is away, and the queue forgets": ([({}, {}), *[({}, None)] * 9, ({}, {"7": C})], "success"),
+    "accounting is late": ([({"7": R}, {}), ({}, {"7": R}), ({}, {"7": R}), ({}, {"7": "TIMEOUT"})], "error"),
+    "gone, and the accounting never saw its end": ([({"7": R}, {}), *[({}, {"7": R})] * 4], "error"),
+    "gone, without accounting": ([({"7": R}, None), *[({}, None)] * 4], "error"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CYCLES)
+def test_a_job_ends_when_slurm_says_so_and_is_never_forgotten(
+    name: str, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycles, end = CYCLES[name]
+    answers = iter([answer for cycle in cycles for answer in cycle])
+
+    async def query(command: str, logger: Any) -> tuple[Answer, float | None]:
+        assert executor.run_uuid in command
+        executor.cancel_jobs([])  # Ctrl-C while a question takes long
+        return next(answers), 0.0
+
+    async def active(jobs: list[SubmittedJobInfo]) -> list[SubmittedJobInfo]:
+        return [job async for job in executor.check_active_jobs(jobs)]
+
+    monkeypatch.setattr(slurm_plugin, "_query", query)
+    canceled: list[str | None] = []
+    monkeypatch.setattr(
+        plugin, "cancel_slurm_jobs", lambda jobs, *_: canceled.extend(job.external_jobid for job in jobs)
+    )
+    log = SimpleNamespace(exists=lambda: False)
+    jobs = [SubmittedJobInfo(Group(), external_jobid="7", aux={"slurm_logfile": log})]
+    for number in range(len(cycles)):
+        monkeypatch.setattr(slurm_plugin.time, "monotonic", lambda number=number: 100.0 * number)
+        assert executor.told == []
+        jobs = asyncio.run(active(jobs))
+        assert len(jobs) == (number + 1 < len(cycles))
+    assert [told.split()[0] for told in executor.told] == [end]
+    assert canceled == ["7"] * 2 * len(cycles)
+
+
+# What sbatch says, one call after the other, and whether SLURM has the job all the same.
+SENT = [
+    (["sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"], True, "sent 5 5.log"),
+    (["sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying."] * 3, False, "sent 9 9.log"),
+    (["sbatch: error: Batch job submission failed: Resource temporarily unavailable"] * 9, False, "error"),
+    (["sbatch: error: Batch job submission failed: Invalid qos specification"], False, "error"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("errors", "accepted", "end"), SENT, ids=["timeout", "busy", "busy for long", "refused"])
+def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
+    errors: list[str], accepted: bool, end: str, executor: Executor, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = "5\\trule_study=tiny=0_serve\\t/lab\\n6\\trule_study=tiny=1_serve\\t/lab\\n" if accepted else ""
+    cases = "".join(f"{number}) echo {shlex.quote(text)} >&2; exit 1;; " for number, text in enumerate(errors))
+    said = f"n=$(cat calls 2>/dev/null | wc -l); echo >> calls; case $n in {cases}*) echo 9;; esac"
+    for name, script in (("sbatch", said), ("squeue", f"printf '{listed}'")):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    monkeypatch.setattr(slurm_plugin, "_PAUSES", (0.0,) * 5)
+    executor.run_job(Group())
+    [told] = executor.told
+    assert told.startswith(end)
+    if end == "error":
+        assert errors[0] in told
+    assert len((folder / "calls").read_text()) == (6 if len(errors) == 9 else len(errors) + end.startswith("sent 9"))
+
+
+def test_a_plugin_that_does_without_what_is_held_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm_plugin.check_plugin()
+    monkeypatch.setattr(plugin.Executor, "run_job", lambda self, job: None)
+    with pytest.raises(ParleyError, match=r"slurm 2\.8\.0: .*_report_job_error_threadsafe.*envs/cpu\.txt"):
+        slurm_plugin.check_plugin()

@@ -103,7 +103,7 @@ def test_what_a_killed_run_still_finishes_while_a_run_is_planned_is_not_refused(
     monkeypatch.setattr(hooks, "restart", Mock(side_effect=InterruptedError))
     monkeypatch.setattr(hooks, "wait_for_former_jobs", lambda study, required: False)
     with pytest.raises(InterruptedError):
-        hooks.on_start(planned, SimpleNamespace(local_exec=True))
+        hooks.on_start(planned, SimpleNamespace(local_exec=True, executor_plugin=SimpleNamespace(name="local")))
 
 
 def test_records_that_are_there_are_not_replaced(folder: Path) -> None:

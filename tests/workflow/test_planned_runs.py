@@ -36,7 +36,11 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def snakemake(is_main: bool = True) -> Any:
-    return SimpleNamespace(is_main_process=is_main, execution_settings=SimpleNamespace(latency_wait=1))
+    return SimpleNamespace(
+        is_main_process=is_main,
+        executor_plugin=SimpleNamespace(name="local"),
+        execution_settings=SimpleNamespace(latency_wait=1),
+    )
 
 
 @pytest.mark.slow

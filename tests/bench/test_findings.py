@@ -28,8 +28,8 @@ def with_scripted_players(folder: Path) -> None:
     """Put the studies of the findings into a folder, two seeds of each, with scripted players for the model."""
     with_workflow(folder)
     (folder / "config/findings").mkdir(parents=True)
-    shutil.copy(REPOSITORY / "config/models.yaml", folder / "config")
-    for file in (REPOSITORY / "config/findings").glob("*.yaml"):
+    shutil.copy(REPOSITORY / "config/findings/models.yaml", folder / "config/findings")
+    for file in (REPOSITORY / "config/findings").glob("findings-*.yaml"):
         text = re.sub(r"seeds: \d+", "seeds: 2", file.read_text())
         player = next(player for name, player in PLAYERS.items() if name in file.name)
         text = text.replace("model: qwen2.5-coder-1.5b", f"model: {player}")

@@ -12,8 +12,9 @@ rule simulate_shard:
     conda:
         ENVIRONMENT
     resources:
-        **JOBS.requests("partition", "account", "constraint"),
+        **JOBS.place(),
         mem_mb=1000,
+        nodes=1,
         runtime=JOBS.shard_minutes,
     shell:
         # Snakemake deletes a job's log before it runs again; what a failed attempt said is kept beside it.

@@ -1,5 +1,8 @@
 rule gather_shard:
-    """Tie the simulations of a shard together where no server does: a cluster job holds what hangs together."""
+    """Tie together what shares a cluster job: simulations without a server, or several shards with theirs.
+
+    A cluster job holds what hangs together.
+    """
     output:
         shard=temp(touch(str(paths.shard_mark("{study}", "{engine}", RUN.token, "{shard}")))),
     log:
@@ -10,8 +13,9 @@ rule gather_shard:
     conda:
         ENVIRONMENT
     resources:
-        **JOBS.requests("partition", "account", "constraint"),
+        **JOBS.place(),
         mem_mb=400,
+        nodes=1,
         runtime=1,
     shell:
         ": > {log}"
@@ -36,7 +40,7 @@ rule simulate:
         ENVIRONMENT
     threads: JOBS.simulation_threads if JOBS.some_alone else 0
     resources:
-        **JOBS.requests("partition", "account", "constraint"),
+        **JOBS.place(),
         runtime=JOBS.simulation_minutes,
         mem_mb=JOBS.simulation_memory if JOBS.some_alone else 0,
     shell:

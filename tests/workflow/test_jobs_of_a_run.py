@@ -131,3 +131,22 @@ def test_a_cluster_is_asked_for_what_the_models_of_a_shard_need(study: Study) ->
     assert value("mem_mb", "big+tiny", "tiny") is None  # memory is each server's own, and the profile has no default
     assert value("mem_mb", "big+tiny", "big") == 64000
     assert value("runtime", "theirs", "theirs") == 20
+
+
+def test_shards_that_share_a_job_ask_for_one_node_and_for_the_gpus_of_all(study_factory: StudyFactory) -> None:
+    models = {"big": {"source": SOURCE, "gpus": 2, "cluster": {"gres": "gpu:a100", "shards_per_job": 2}}}
+    study = study_factory({"model": "big"}, models=models, seeds=5, shard_size=2)
+
+    def asked() -> list[tuple[int, str]]:
+        jobs = jobs_of(study, is_main=True)
+        jobs._workflow.local_exec = False
+        asks = [shard_wildcards("big", shard=str(shard), model="big") for shard in range(3)]
+        gres = jobs.requests("gres")["gres"]
+        return [(jobs.server_nodes(ask), gres(ask, 1)) for ask in asks]
+
+    assert asked() == [(1, "gpu:a100:4"), (0, "gpu:a100:4"), (1, "gpu:a100:2")]
+    for simulation in list(study.simulations())[:2]:
+        record = simulation.record(study.name)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.touch()
+    assert asked()[1] == (1, "gpu:a100:2")  # the first shard is played, and not there to ask for the node

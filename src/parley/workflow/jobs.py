@@ -165,11 +165,12 @@ class Jobs:
         return 0 if by_gres else self.server_gpus(wildcards)
 
     def server_nodes(self, wildcards: Any) -> int:
-        """Return 1 for a shard's first server, since jobs of one group add up.
+        """Return 1 for the first server of a cluster job, since jobs of one group add up.
 
         Without it, SLURM may give a job that asks for two GPUs one on each of two nodes.
         """
-        return 1 if wildcards.model == self._servers_of(wildcards.engine)[0] else 0
+        first = self._shards_beside(wildcards.engine, int(wildcards.shard))[0]
+        return int(int(wildcards.shard) == first and wildcards.model == self._servers_of(wildcards.engine)[0])
 
     def server_environment(self, wildcards: Any) -> str:
         """Return the conda environment of a server."""
@@ -214,7 +215,9 @@ class Jobs:
             models = [wildcards.model] if key == "memory_mb" else _models_of(engine)
             asked = [own for name in models if (own := getattr(self._study.models[name].cluster, key))]
             if asked and key == "gres":
-                return f"{asked[0]}:{sum(self._study.models[name].gpus_served for name in models)}"
+                gpus = sum(self._study.models[name].gpus_served for name in models)
+                # The same for all of a group: text does not add up.
+                return f"{asked[0]}:{gpus * len(self._shards_beside(engine, int(wildcards.shard)))}"
             if asked and key != "exclusive":
                 return max(asked) if key == "minutes" else asked[0]
             default = self._default(resource, wildcards, attempt)
@@ -253,6 +256,17 @@ class Jobs:
     def _first_of_job(self, engine: str, shard: int) -> int:
         """Return the first shard of those that share a cluster job with a shard."""
         return shard - shard % self._shards_per_job(engine)
+
+    def _shards_beside(self, engine: str, shard: int) -> list[int]:
+        """Return the shards that are to be played in the cluster job of a shard, itself among them."""
+        first = self._first_of_job(engine, shard)
+        others = range(first, first + self._shards_per_job(engine))
+        return [other for other in others if other == shard or (engine, other) in self._planned]
+
+    @cached_property
+    def _planned(self) -> set[tuple[str, int]]:
+        """The shards of which something is missing."""
+        return {self._run.shards[str(record)] for record in self._run.missing}
 
     def _servers_of(self, engine: str) -> list[str]:
         """Return the models that a shard has servers for: a service is somebody else's."""

@@ -48,12 +48,10 @@ def install() -> None:
     """Cut each reply at a length drawn by its seed, and play on as if it had been a whole reply of that length."""
     asked = Engine.chat
 
-    async def chat(
-        engine: Engine, ask: Ask, seed: int, arguments: dict[str, Any], salt: str | None = None
-    ) -> Completion:
+    async def chat(engine: Engine, ask: Ask, seed: int, *how: Any, **more: Any) -> Completion:
         lengths = LENGTHS[ask.phase]
         sampling = ask.sampling.model_copy(update={"max_tokens": lengths[seed % len(lengths)]})
-        completion = await asked(engine, replace(ask, sampling=sampling), seed, arguments, salt)
+        completion = await asked(engine, replace(ask, sampling=sampling), seed, *how, **more)
         return replace(completion, text=_text(ask.phase, seed, sampling.max_tokens), finish_reason="stop")
 
     Engine.chat = chat  # type: ignore[assignment]

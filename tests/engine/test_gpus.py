@@ -18,6 +18,7 @@ def test_servers_take_gpus_of_their_own_until_they_end(monkeypatch: pytest.Monke
         return "; ".join([*said, os.environ[gpus.VISIBLE]])
 
     monkeypatch.setenv("SLURM_JOB_ID", f"test-{os.getpid()}")
+    monkeypatch.setattr(gpus.random, "sample", lambda names, count: names[-count:])
     with ExitStack() as ended:
         monkeypatch.setattr(gpus, "_taken", ended)
         assert taken(1) == "0"
@@ -27,7 +28,7 @@ def test_servers_take_gpus_of_their_own_until_they_end(monkeypatch: pytest.Monke
         # Who wants two and cannot have them shares, says so, and has taken none.
         assert (
             taken(2)
-            == "warning: other servers have too many of the GPUs 0,GPU-b,2,3; this one shares 0,GPU-b; 0,GPU-b"
+            == "warning: other servers have too many of the GPUs 0,GPU-b,2,3; this one shares 2,3; 2,3"
         )
         assert taken(1) == "0"
         monkeypatch.setenv("SLURM_JOB_ID", f"other-{os.getpid()}")  # its GPUs of the same numbers are others

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import snakemake_executor_plugin_slurm as plugin
+from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 from parley.errors import ParleyError
@@ -146,6 +147,17 @@ def test_what_sbatch_cannot_do_for_a_moment_costs_no_attempt(
     if end == "error":
         assert errors[0] in told
     assert len((folder / "calls").read_text()) == (6 if len(errors) == 9 else len(errors) + end.startswith("sent 9"))
+
+
+@pytest.mark.slow
+def test_whatever_keeps_a_job_from_being_sent_is_told(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(job: Any) -> Any:
+        raise WorkflowError("the account is unknown")
+
+    monkeypatch.setattr(executor, "get_account_arg", unknown)
+    executor.run_job(Group())
+    assert len(executor.told) == 1
+    assert "the account is unknown" in executor.told[0]
 
 
 def test_a_plugin_that_does_without_what_is_held_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

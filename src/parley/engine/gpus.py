@@ -47,7 +47,7 @@ def take_gpus(count: int, seconds: float = _WAIT_SECONDS) -> None:
     end = time.monotonic() + seconds
     while len(found := _free(names, count)) < count:
         if time.monotonic() > end:
-            found = names[:count]
+            found = random.sample(names, count)
             _log.warning(
                 "other servers have too many of the GPUs %s; this one shares %s", *map(",".join, (names, found))
             )

@@ -66,7 +66,7 @@ def _structural_tag(model: type[BaseModel], version: GrammarVersion) -> str:
 
 
 # Up to so many characters a bound within a pattern costs nothing that can be measured.
-_LONG_REPEAT = re.compile(r"\{0,(?:[2-9]\d|\d{3,})\}")
+_LONG_REPEAT = re.compile(r"\{([01]),(?:[2-9]\d|\d{3,})\}")
 
 
 def _without_lengths(schema: Any) -> Any:
@@ -81,7 +81,7 @@ def _without_lengths(schema: Any) -> Any:
         return schema
     found = {key: _without_lengths(part) for key, part in schema.items() if key != "maxLength"}
     if isinstance(pattern := found.get("pattern"), str):
-        found["pattern"] = _LONG_REPEAT.sub("*", pattern)
+        found["pattern"] = _LONG_REPEAT.sub(lambda found: "+" if found[1] == "1" else "*", pattern)
     if "properties" in schema:  # their names are no keywords
         found["properties"] = {name: _without_lengths(part) for name, part in schema["properties"].items()}
     return found

@@ -181,7 +181,10 @@ async def off_loop(write: Callable[..., object], *arguments: object) -> None:
     try:
         await asyncio.shield(writing)
     except asyncio.CancelledError:
-        await asyncio.wait([writing])  # before the journal is closed, which gives up its lock
+        while not writing.done():  # before the journal is closed, which gives up its lock
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([writing])
+        writing.exception()  # asyncio complains of those that nobody looks at
         raise
 
 

@@ -51,7 +51,7 @@ def _cut(fields: dict[str, Any], error: ValidationError, model: type[BaseModel])
         return None
     longest = {str(problem["loc"][0]): problem["ctx"]["max_length"] for problem in problems}
     shapes = model.model_json_schema()["properties"]
-    if any("pattern" in shapes[name] for name in longest):
+    if any('"pattern"' in json.dumps(shapes[name]) for name in longest):
         return None
     return json.dumps({key: value[: longest[key]] if key in longest else value for key, value in fields.items()})
 

@@ -39,7 +39,8 @@ _BUSY = re.compile(
     r"Socket timed out|temporarily un|Unable to contact slurm controller|Zero Bytes were transmitted"
     r"|Connection (?:refused|timed out|reset)"
 )
-_PAUSES = (5.0, 10.0, 20.0, 40.0, *[60.0] * 14)  # a quarter of an hour in all
+_PAUSES = (5.0, 10.0, 20.0, 40.0, *[60.0] * 14)
+_BUSY_SECONDS = 900.0  # how long SLURM may be so for all jobs together
 
 _query: Any = getattr(plugin, "query_job_status", None)
 
@@ -61,6 +62,7 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
         self._missed: dict[str, float] = {}  # when a job was first in no list
         self._keeps_accounts = False
         self._refused: dict[Any, tuple[Any, str]] = {}  # jobs for which SLURM had no time, and its words
+        self._busy_since: float | None = None
 
     def print_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
         """Say why a group of jobs failed: Snakemake says that of single jobs alone."""
@@ -111,11 +113,13 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
 
     def run_job(self, job: Any) -> None:
         """Send a job; again if SLURM had no time for it, which costs none of its `retries`."""
-        super().run_job(job)
+        self._send(job)
         for pause in _PAUSES:
             if job not in self._refused:
+                self._busy_since = None
                 return
-            if STOPPED.wait(pause):
+            self._busy_since = self._busy_since or time.monotonic()
+            if time.monotonic() - self._busy_since > _BUSY_SECONDS or STOPPED.wait(pause):
                 break
             listed = listed_jobs(f"--name={self.run_uuid}")
             if listed is None:
@@ -126,9 +130,16 @@ class PatientExecutor(plugin.Executor):  # type: ignore[misc]
             if sent:
                 self._adopt(job, sent[0])
             else:
-                super().run_job(job)
+                self._send(job)
         if job in self._refused:
             super()._report_job_error_threadsafe(*self._refused.pop(job))
+
+    def _send(self, job: Any) -> None:
+        try:
+            super().run_job(job)
+        except AttributeError as error:  # the plugin's report of any error wants a rule, which no group of jobs has
+            why = error.__context__ or error
+            self._report_job_error_threadsafe(SubmittedJobInfo(job), f"a job could not be sent: {why}")
 
     def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
         said = msg.partition("sbatch call:")[0]

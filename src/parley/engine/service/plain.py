@@ -19,8 +19,8 @@ class PlainClient:
         Paths of requests begin below `above`.
         """
         self._address, self._headers = address, {"Accept-Encoding": "identity", **headers}
-        host = "engine" if isinstance(address, str) else f"{address[0]}:{address[1]}"
-        self._above = f"http://{host}{above}"
+        host, port = ("engine", 80) if isinstance(address, str) else address
+        self._above = f"http://{f'[{host}]' if ':' in host else host}:{port}{above}"
 
     async def __aenter__(self) -> "PlainClient":
         connector: aiohttp.BaseConnector
@@ -33,7 +33,7 @@ class PlainClient:
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=None),
         )
         return self
 
@@ -43,9 +43,11 @@ class PlainClient:
     async def request(self, method: str, path: str, content: bytes | None, seconds: float) -> Response:
         """Send a request once and return its answer; raises RequestError."""
         typed = {} if content is None else {"Content-Type": "application/json"}
+        # Less than all `seconds`: a request that found no connection costs nothing.
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, 0.9 * seconds))
         try:
             async with self._session.request(
-                method, self._above + path, data=content, headers=typed, allow_redirects=False
+                method, self._above + path, data=content, headers=typed, timeout=timeout, allow_redirects=False
             ) as response:
                 body = Body(response.status, response.headers.get("Content-Encoding", ""))
                 async for chunk in response.content.iter_any():

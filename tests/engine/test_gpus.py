@@ -26,10 +26,7 @@ def test_servers_take_gpus_of_their_own_until_they_end(monkeypatch: pytest.Monke
         assert [taken(count) for count in (2, 1)] == ["GPU-b,2", "3"]
         first.close()
         # Who wants two and cannot have them shares, says so, and has taken none.
-        assert (
-            taken(2)
-            == "warning: other servers have too many of the GPUs 0,GPU-b,2,3; this one shares 2,3; 2,3"
-        )
+        assert taken(2) == "warning: other servers have too many of the GPUs 0,GPU-b,2,3; this one shares 2,3; 2,3"
         assert taken(1) == "0"
         monkeypatch.setenv("SLURM_JOB_ID", f"other-{os.getpid()}")  # its GPUs of the same numbers are others
         assert taken(1) == "0"

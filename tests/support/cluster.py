@@ -278,8 +278,8 @@ sys.exit(main())
 """
 IMPATIENT = [sys.executable, "-c", _ASKING]
 COMMAND = [*IMPATIENT, *SNAKEMAKE[3:], *PROFILE, "--profile", "slurm", *HERE]
-PLAY = ["--until", "simulate", "simulate_shard", "--config", "study=study.yaml"]
-ALL = ["--config", "study=study.yaml"]
+# No tables and figures, where what is played matters alone.
+PLAY = ["--until", "simulate", "simulate_shard"]
 
 
 def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **content: Any) -> Study:
@@ -289,10 +289,12 @@ def write(*grids: dict[str, Any], models: dict[str, Any] | None = None, **conten
     return load_study(Path("study.yaml"))
 
 
-def start(*options: str, made: list[str] = PLAY) -> subprocess.Popen[bytes]:
-    """Start the command, which makes no tables or figures unless it is to make ALL; controller.log has its output."""
+def start(*options: str) -> subprocess.Popen[bytes]:
+    """Start the command; its output is appended to controller.log."""
     with Path("controller.log").open("ab") as log:
-        return subprocess.Popen([*COMMAND, *options, *made], stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            [*COMMAND, *options, "--config", "study=study.yaml"], stdout=log, stderr=subprocess.STDOUT
+        )
 
 
 def output() -> str:
@@ -398,17 +400,17 @@ def processes(*words: str) -> list[int]:
     return found
 
 
-def assert_nothing_is_left(folder: Path, study: Study, made: list[str] = PLAY) -> None:
+def assert_nothing_is_left(folder: Path, study: Study) -> None:
     assert not running()
     assert not processes(str(folder))
     assert not processes(sockets())
     assert not [path for path in Path(sockets()).rglob("*") if path.is_socket()]
     left = [path for path in paths.results(study.name).rglob("*") if path.is_file()]
-    others = {"tables", "metrics", "figures", "report", "view"}
-    assert {path.parts[2] for path in left} == {"simulations", *(others if made is ALL else [])}
+    allowed = {"simulations", "tables", "metrics", "figures", "report", "view"}
+    assert {path.parts[2] for path in left} == allowed
     assert not [path for path in left if path.name.startswith(".")]
     # The lock's file stays, but nobody holds it: the same command starts again, and has nothing to do.
-    again = subprocess.run([*COMMAND, *made], capture_output=True, text=True, check=False)
+    again = subprocess.run([*COMMAND, "--config", "study=study.yaml"], capture_output=True, text=True, check=False)
     assert "Nothing to be done" in again.stdout + again.stderr
 
 

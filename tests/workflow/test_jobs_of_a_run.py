@@ -150,3 +150,25 @@ def test_shards_that_share_a_job_ask_for_one_node_and_for_the_gpus_of_all(study_
         record.parent.mkdir(parents=True, exist_ok=True)
         record.touch()
     assert asked()[1] == (1, "gpu:a100:2")  # the first shard is played, and not there to ask for the node
+
+
+def test_gres_stands_for_gpus_and_a_shard_has_one_node(study_factory: StudyFactory) -> None:
+    cluster = {"gres": "gpu:a100", "exclusive": True, "qos": "long", "nodes": 1}
+    models = {"big": {"source": SOURCE, "gpus": 2, "cluster": cluster}, "tiny": {"source": SOURCE}}
+    study = study_factory({"model": list(models)}, models=models)
+    jobs = jobs_of(study)
+    defaults = jobs._workflow.resource_settings.default_resources
+    defaults["slurm_extra"] = SimpleNamespace(evaluate=lambda *_, **__: SimpleNamespace(value="--mail-type=END"))
+    asked = {**jobs.requests("gres"), **jobs.place()}
+    assert set(asked) == {"gres", "slurm_extra", "qos"}
+    both = shard_wildcards("big+tiny", model="big")
+    assert {key: of(both, 1) for key, of in asked.items()} == {
+        "gres": "gpu:a100:3",
+        "slurm_extra": "--mail-type=END --exclusive",
+        "qos": "long",
+    }
+    other = shard_wildcards("big+tiny", model="tiny")
+    assert [(jobs.requested_gpus(w), jobs.server_nodes(w)) for w in (both, other)] == [(0, 1), (0, 0)]
+    alone = shard_wildcards("tiny", model="tiny")
+    assert (jobs.requested_gpus(alone), jobs.server_nodes(alone)) == (1, 1)
+    assert [of(alone, 1) for of in asked.values()] == [None, None, "--mail-type=END"]

@@ -44,7 +44,7 @@ def _prepare(run: Run, workflow: Any) -> None:
         # With the plugin, which no run on one machine needs.
         from parley.workflow.slurm_plugin import check_plugin
 
-        check_plugin()
+        check_plugin(workflow.scheduler._executor)
     # Instead of Snakemake's own lock, which a killed run leaves behind: this one ends with the process.
     hold_lock(paths.lock(run.study.name))
     if run.precision is not None:

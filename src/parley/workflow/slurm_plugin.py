@@ -177,8 +177,12 @@ def mend_slurm() -> None:
         jobstep.subprocess = SimpleNamespace(Popen=popen, PIPE=subprocess.PIPE)
 
 
-def check_plugin() -> None:
-    """Raise ParleyError if the plugin that is installed no longer has what is held here."""
+def check_plugin(executor: Any) -> None:
+    """Raise ParleyError if an executor of SLURM jobs is not mended, or its plugin does without what is held here."""
+    if not isinstance(executor, PatientExecutor):
+        raise ParleyError(
+            "Snakemake does not take Parley's executor for SLURM; install the versions that envs/cpu.txt names"
+        )
     for (module, method), names in _HELD.items():
         code = getattr(getattr(module.Executor, method, None), "__code__", None)
         for name in names:

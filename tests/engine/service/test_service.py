@@ -194,6 +194,7 @@ def test_what_cannot_be_a_service_is_refused() -> None:
         ({"deterministic": True}, f"deterministic {own}"),
         ({"gpus": 2}, f"gpus {own}"),
         ({"cluster": {"gpu_model": "a100"}}, f"cluster.gpu_model {own}"),
+        ({"cluster": {"gres": "gpu"}}, f"cluster.gres {own}"),
         ({"source": hub, "limits": {"concurrent": 2}}, "limits are for a service"),
         ({"source": hub, "dialect": "openai", "limits": {}}, "dialect is for a service"),
     ]

@@ -22,13 +22,13 @@ from parley.play.replay import replay
 from parley.study import Study
 from support.answering import KEY, SERVED, VARIABLE, StandInService, completion, schema_of, service
 from support.cluster import (
+    PLAY,
     WITHOUT_SLURM,
     Cluster,
     finish,
     job_fields,
     journal_lines,
     output,
-    processes,
     records,
     running,
     start,
@@ -82,7 +82,7 @@ def begin(gate: tuple[Gate, StandInService], shards: int) -> tuple[Study, subpro
     grid = {"model": "theirs", "n": 8, "prompt": "may_exist"}
     content = {"seeds": 2 * shards, "shard_size": 2, "parameters": {"max_rounds": 12}}
     study = write(grid, models={"theirs": theirs}, **content)
-    controller = start()
+    controller = start(*PLAY)
     wait_for(lambda: len(running()) == shards and len(journal_lines(study)) == 2 * shards, controller)
     wait_for(lambda: sum(journal_lines(study).values()) == FIRST, controller)
     return study, controller, submitted_jobs()
@@ -124,7 +124,7 @@ def test_jobs_that_slurm_queues_again_go_on(folder: Path, slurm: Cluster, gate: 
     slurm.asked("scontrol", "requeue", jobs[0])
     node = job_fields(jobs[1])["NodeList"]
     slurm.kill(node)
-    for process in [found for job in jobs for found in processes(f"slurmstepd: [{job}.")] + _of_node(node):
+    for process in _of_node(node, slurm):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     slurm.asked("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died")
@@ -136,11 +136,16 @@ def test_jobs_that_slurm_queues_again_go_on(folder: Path, slurm: Cluster, gate: 
     assert_all_was_asked_once(gate[0], study)
 
 
-def _of_node(node: str) -> list[int]:
+def _of_node(node: str, slurm: Cluster) -> list[int]:
+    """Return the processes of a node's jobs, and those that watch over them; of this cluster, others may run, too."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"SLURMD_NODENAME={node}\0".encode() in (entry / "environ").read_bytes():
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            watches = (entry / "cmdline").read_bytes().startswith(b"slurmstepd")
+            if f"SLURM_CONF={slurm.variables['SLURM_CONF']}".encode() in variables and (
+                watches or f"SLURMD_NODENAME={node}".encode() in variables
+            ):
                 found.append(int(entry.name))
     return found
 

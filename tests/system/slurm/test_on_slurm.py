@@ -14,7 +14,6 @@ import pytest
 
 from parley import paths
 from support.cluster import (
-    ALL,
     COMMAND,
     HERE,
     LONG,
@@ -67,7 +66,7 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
         shard_size=12,
         parameters={"max_rounds": 6},
     )
-    finish(start(made=ALL))
+    finish(start())
     first, second = (job_fields(job) for job in submitted_jobs())
     for asked in (first, second):
         assert asked["TRES"].startswith("cpu=8,mem=3200M")  # 8 of the 12 at once, as the profile's cores say
@@ -76,7 +75,7 @@ def test_each_shard_is_one_cluster_job(folder: Path, monkeypatch: pytest.MonkeyP
         assert "gpu" not in asked.get("TresPerJob", "")
     assert first["StartTime"] < second["EndTime"]
     assert second["StartTime"] < first["EndTime"]
-    assert_nothing_is_left(folder, study, ALL)
+    assert_nothing_is_left(folder, study)
     assert digests(study) == undisturbed(study, folder / "undisturbed", monkeypatch)
 
 

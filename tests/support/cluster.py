@@ -114,7 +114,12 @@ class Cluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         munge = [f"--{name}={folder}/munge.{name.split('-')[0]}" for name in ("key-file", "log-file", "pid-file")]
         munge += [f"--seed-file={folder}/munge.seed", f"--socket={folder}/munge.socket"]
-        mariadb = [f"--datadir={folder}/mariadb", f"--socket={folder}/mariadb.socket", f"--user={getpass.getuser()}"]
+        mariadb = [
+            f"--datadir={folder}/mariadb",
+            f"--socket={folder}/mariadb.socket",
+            f"--user={getpass.getuser()}",
+            f"--tmpdir={folder}",
+        ]
         self._commands = {
             "munged": ["munged", "--foreground", "--force", *munge],
             "mariadbd": ["mariadbd", "--no-defaults", *mariadb, "--skip-networking", "--skip-grant-tables"],
@@ -216,7 +221,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     made = Cluster(folder)
     made.write_configuration()
     install = ["mariadb-install-db", "--no-defaults", f"--datadir={folder}/mariadb", f"--user={getpass.getuser()}"]
-    subprocess.run([*install, "--skip-test-db"], capture_output=True, check=True)
+    # With a temporary folder of its own: in one, several use the same names.
+    subprocess.run([*install, "--skip-test-db", f"--tmpdir={folder}"], capture_output=True, check=True)
     with contextlib.ExitStack() as stack:
         for name in made._commands:
             made.start(name)

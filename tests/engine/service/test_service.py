@@ -1,6 +1,8 @@
 """A service that somebody else runs: a real HTTP server on 127.0.0.1, which answers what it should and should not."""
 
+import asyncio
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from parley.engine.models import recorded_entry
-from parley.engine.service.service import service_of
+from parley.engine.service.fetch import fetch
+from parley.engine.service.service import Service, service_of
 from parley.errors import ParleyError, UsageError
 from support.answering import (
     KEY,
@@ -204,3 +207,23 @@ def test_what_cannot_be_a_service_is_refused() -> None:
         assert words in str(caught.value), keys
     for url in "http://[::1]:8000/v1", "https://ex\xe4mple.com/v1", "http://a_b:65535/v1":
         assert service_entry(url).is_service
+
+
+def test_a_service_at_an_ipv6_address_in_brackets_is_asked() -> None:
+    url = "http://[::1]:{}/v1"
+
+    async def answered() -> int:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            writer.close()
+
+        listening = await asyncio.start_server(answer, "::1", 0)
+        async with listening, Service("x", "x", url.format(listening.sockets[0].getsockname()[1])).http() as http:
+            return (await fetch(http, "GET", "/v1/models", 10.0)).status_code
+
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    assert asyncio.run(answered()) == 200

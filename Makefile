@@ -22,7 +22,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, each process compiles again what was installed without bytecode: 6 s of every start of vLLM.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup exports demo model second-model test test-slow test-fast test-pythons playthroughs limits lint format docs bench published findings gpu-check clean
+.PHONY: help setup exports demo model second-model test test-slow test-fast test-pythons verification playthroughs limits lint format docs bench published findings gpu-check clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -92,6 +92,9 @@ test-pythons: setup ## Run the fast tests under each Python of 3.11 to 3.13 that
 	  echo "Python $$version:"; \
 	  .venv-py$$version/bin/python -m pytest -m "$(FAST)" -n $(WORKERS) --dist worksteal -q || exit 1; \
 	done
+
+verification: setup ## Write the table of promises in docs/verification.md anew
+	@python docs/_extensions/promises.py
 
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
 	@PYTHONPATH=tests python -m support.playthrough

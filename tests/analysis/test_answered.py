@@ -21,7 +21,10 @@ from support.answering import SERVED, StandInService, as_recorded, service
 from support.commands import heard
 from support.studies import StudyFactory
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise("A log and the report say which model really answered; `strict_model` refuses another one."),
+    pytest.mark.slow,
+]
 
 DATED, OTHER = SERVED + "-2026-01-31", "vendor/else"
 

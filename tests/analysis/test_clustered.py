@@ -19,6 +19,11 @@ from parley.analysis.clustered import (
 )
 from parley.analysis.stats import Floats, unpaired_difference, wilson_interval
 
+pytestmark = pytest.mark.promise(
+    "Rates over conditions that share seeds, and Cochran-Mantel-Haenszel tests, agree with R, with "
+    "values by hand and with simulated truths."
+)
+
 
 def letters(text: str) -> Floats:
     return np.array([{"y": 1.0, "n": 0.0, " ": math.nan}[letter] for letter in text])

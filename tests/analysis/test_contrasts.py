@@ -13,6 +13,11 @@ from parley.study import load_study
 from support import REPOSITORY
 from support.figures import MeasuredGame
 
+pytestmark = pytest.mark.promise(
+    "Contrasts compare conditions that differ in one axis, paired by seed, corrected by Holm; each group "
+    "of the paper has every pair of its values."
+)
+
 BY = ["model", "n", "b", "prompt"]
 WON, LOST = "valid_consensus", "no_consensus"
 

@@ -19,6 +19,10 @@ from parley.study import load_study
 from support import REPOSITORY
 from support.studies import MODELS
 
+pytestmark = pytest.mark.promise(
+    "The three questions of `docs/data.md` have the same answers in pandas, DuckDB and R."
+)
+
 PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
 ANSWERS = ("rates", "changes", "tokens")
 GRID = {"model": ["majority", "stubborn"], "n": [4, 5], "b": [0, 1], "byzantine": "random", "prompt": "may_exist"}

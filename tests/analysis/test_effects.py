@@ -16,6 +16,10 @@ from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import Effects
 from support.studies import AXES, VALID, Drawn, condition
 
+pytestmark = pytest.mark.promise(
+    "One model over all axes finds known effects, agrees with logistic regression, and says where it has no interval."
+)
+
 
 def effects(rows: pd.DataFrame, *interactions: tuple[str, str]) -> pd.DataFrame:
     return effect_table(rows, AXES, ConsensusGame, Effects(interactions=interactions))

@@ -24,6 +24,11 @@ from parley.analysis.stats import wilson_interval
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 
+pytestmark = pytest.mark.promise(
+    "Times to stop, with competing ways to end, medians and log-rank tests agree with scipy, with the "
+    "bootstrap and with cases by hand."
+)
+
 VALID, INVALID = "valid_consensus", "invalid_consensus"
 OF = {"v": VALID, "i": INVALID, "-": "no_consensus"}
 

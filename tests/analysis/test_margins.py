@@ -14,6 +14,10 @@ from parley.study.margins import PaperRate
 from support.figures import played
 from support.studies import AXES, VALID, StudyFactory, condition
 
+pytestmark = pytest.mark.promise(
+    "Rates over several axes are those of known rules (accuracy^n); the paper's rates stand beside them."
+)
+
 
 def margins(*conditions: list[dict[str, Any]], axes: list[str] = AXES, **more: Any) -> pd.DataFrame:
     return margin_table(pd.DataFrame([row for each in conditions for row in each]), axes, ConsensusGame, **more)

@@ -37,6 +37,7 @@ def test_noise_by_hand() -> None:
     assert noise().empty
 
 
+@pytest.mark.promise("The noise band holds a placebo in 95% of made-up studies.")
 def test_the_band_holds_the_placebo_in_95_percent_of_cases() -> None:
     random, outside = np.random.default_rng(5), 0
     for _ in range(400):
@@ -46,6 +47,7 @@ def test_the_band_holds_the_placebo_in_95_percent_of_cases() -> None:
     assert 8 <= outside <= 34  # of 400: 20 expected, three standard deviations either way
 
 
+@pytest.mark.promise("Repeats of the same seeds measure a condition's noise and stand in no other table.")
 @pytest.mark.slow
 def test_tables_show_the_first_repeat_and_noise_all(study_factory: StudyFactory) -> None:
     parts = {}

@@ -16,6 +16,10 @@ from parley.study import Study
 from parley.study.condition import SCRIPTED as ENGINE
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "A plan uses stated rates or those of a pilot, and shows `?` for what nobody measured."
+)
+
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 30}
 GROWING = {"from": 10, "by": 5, "to": 40, "until": {"outcome": "valid_consensus", "width": 0.2}}

@@ -18,6 +18,10 @@ from parley.analysis.power import (
 )
 from parley.analysis.stats import mcnemar, paired_share
 
+pytestmark = pytest.mark.promise(
+    "Power is that of the test that is used: equal to brute force over all tables, for the paper's prompt effect too."
+)
+
 PROMPT = Rates(0.591, 0.754)  # section 4.1 of the paper, with pairs that are independent
 
 

@@ -95,6 +95,7 @@ def test_anytime_by_hand_and_as_the_mixture_of_the_likelihood_ratio() -> None:
         assert limits[0] <= low < high <= limits[1]
 
 
+@pytest.mark.promise("An anytime-valid interval holds whenever one stops; Wilson's does not.")
 @pytest.mark.slow
 def test_anytime_holds_at_all_times_and_wilson_does_not() -> None:
     random = np.random.default_rng(3)

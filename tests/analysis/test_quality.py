@@ -16,6 +16,8 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.play.simulate import simulate
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Rules of known slope and bias are found in what agents agreed on.")
+
 
 def test_where_an_agreed_value_lies_by_hand() -> None:
     names = ("initial_mean", "value_position", "value_shift", "distance_to_mean", "distance_to_median")

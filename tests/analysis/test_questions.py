@@ -17,6 +17,10 @@ from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "A question is answered from all its pairs, by one family of tests; a control that reads its prompt is found."
+)
+
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.3}
 GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 8}
 # By n and seed, whether there was a valid consensus: with the first prompt, with the second.

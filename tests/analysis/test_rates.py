@@ -12,6 +12,8 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
 from support.figures import MeasuredGame
 
+pytestmark = pytest.mark.promise("Shares have Wilson's intervals, numbers those of t.")
+
 BY = ["model", "n"]
 
 

@@ -58,6 +58,9 @@ def test_who_switches_for_good_and_who_never_hunted() -> None:
     assert reaction_metrics(silent, {"agent_1": 2}, 2, THRESHOLD)["preemptive"] == 0
 
 
+@pytest.mark.promise(
+    "A reaction to a betrayal is only what a sham betrayal does not show: blind players detect nothing."
+)
 @pytest.mark.slow
 def test_blind_players_detect_nothing_and_those_who_look_do(study_factory: StudyFactory) -> None:
     models = ["support.own_policies:Random", "support.own_policies:Rarely", "always_stag", "grim_trigger"]

@@ -26,6 +26,10 @@ from support import REPOSITORY
 from support.playing import scripted
 from support.studies import MODELS
 
+pytestmark = pytest.mark.promise(
+    "Every column of every table, record and metrics file is described, and nothing else is."
+)
+
 PAGE = next(REPOSITORY.joinpath("docs").rglob("data.md"))
 DELIBERATION = {"prompt": "improve", "byzantine": "stubborn", "n": 4}
 RIGHT = {"name": "solver", "accuracy": 0.7}

@@ -28,6 +28,8 @@ from parley.analysis.stats import (
     wilson_of_mean,
 )
 
+pytestmark = pytest.mark.promise("Intervals and tests agree with closed forms, publications, scipy and statsmodels.")
+
 COUNTS = st.integers(0, 60)
 Z = 1.959963984540054  # the 97.5% point of the normal distribution
 Z2 = Z**2
@@ -148,6 +150,7 @@ def test_mcnemar_by_hand_without_discordant_pairs_and_with_very_many() -> None:
     assert 0 <= float(mcnemar(0, 100_000)) < 1e-300
 
 
+@pytest.mark.promise("Tests and intervals never contradict each other, in any table of 25 pairs.")
 def test_the_paired_test_and_interval_never_contradict() -> None:
     for n in (1, 4, 5, 25):
         tables = tables_of(n)

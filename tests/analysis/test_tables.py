@@ -85,6 +85,7 @@ def test_a_condition_counts_its_outcomes_with_wilsons_limits(by_hand: pd.DataFra
     assert limits == pytest.approx([0.15, 0.85], abs=5e-5)
 
 
+@pytest.mark.promise("Medians of rounds are censored, unusable replies are shares of all calls.")
 def test_medians_are_censored_and_failures_are_shares_of_all_calls(by_hand: pd.DataFrame) -> None:
     # Ends at 3, 5, 7, one censored at 50: half have ended from 5 to 7. Of the other three only one has ended.
     assert by_hand["median_rounds"].to_list() == pytest.approx([6, math.nan], nan_ok=True)
@@ -196,6 +197,7 @@ def test_premature_stops_are_counted_apart_from_records_that_do_not_tell_them_ap
 # Outcomes that a condition cannot have
 
 
+@pytest.mark.promise("An outcome that a condition cannot have is missing, never 0 of n.")
 @pytest.mark.slow
 def test_an_outcome_that_a_condition_cannot_have_is_missing_and_not_zero(study_factory: StudyFactory) -> None:
     grid = {"model": "solver", "prompt": "improve", "vary": {"problems": ["arithmetic", "policies"]}}
@@ -286,6 +288,7 @@ DAMAGE: dict[Callable[[Path], Any], str] = {
 }
 
 
+@pytest.mark.promise("Damaged records are named, counted and left out of tables; `--strict` stops.")
 @pytest.mark.slow
 def test_damaged_records_are_named_and_left_out_and_strictly_end_it(
     study: Study, caplog: pytest.LogCaptureFixture

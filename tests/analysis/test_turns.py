@@ -23,6 +23,8 @@ from parley.study import Study
 from support import figures
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("The table `turns` has a row for each agent and round.")
+
 COMMON = ["seed", "id", "round", "agent", "role", "is_byzantine", "player", "silent", "message"]
 
 

@@ -14,6 +14,10 @@ from parley.errors import UsageError
 from support.records import forge
 from support.studies import make_demo, with_model
 
+pytestmark = pytest.mark.promise(
+    "`import parley` is cheap, and reads results from any folder without weights or the model's entry."
+)
+
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\nand a second line " + 60 * "x"
 
 

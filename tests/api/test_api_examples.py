@@ -11,6 +11,8 @@ import pytest
 import parley
 from support.studies import make_demo
 
+pytestmark = pytest.mark.promise("Every public name has an example in its docstring that runs.")
+
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

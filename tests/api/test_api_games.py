@@ -12,6 +12,8 @@ from parley.ledger.build import build
 from parley.study import Study
 from support.studies import play_study, summarize_study, write_study
 
+pytestmark = pytest.mark.promise("All levels, figures and the ledger of each game are read through `import parley`.")
+
 AGENTS = {"n": 4, "b": [0, 1]}
 SOLVERS = {"model": {"name": "solver", "accuracy": 0.6}, "byzantine": "stubborn", "prompt": "improve"}
 HUNTERS = {"model": "tit_for_tat", "byzantine": "betray", "prompt": "plain", "vary": {"topology": ["ring", "star"]}}

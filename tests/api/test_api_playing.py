@@ -15,6 +15,11 @@ from parley.errors import UsageError
 from support.answering import standing_in
 from support.studies import files_in, with_model
 
+pytestmark = pytest.mark.promise(
+    "Games are played and replayed inside a running event loop and outside of one; what cannot be played "
+    "is one clear line."
+)
+
 # Playing
 
 

@@ -15,6 +15,10 @@ from parley.play.record_content import SCHEMA
 from support.records import edit, make_former
 from support.studies import files_in, write_study
 
+pytestmark = pytest.mark.promise(
+    "Frames of four levels, tables and figures can be read whole, in part, unfinished or beside damaged records."
+)
+
 LEVELS: Any = ("attempts", "rounds", "simulations", "conditions")
 
 

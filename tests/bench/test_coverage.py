@@ -3,8 +3,14 @@
 import re
 
 import numpy as np
+import pytest
 
 from benchmarks import coverage
+
+pytestmark = pytest.mark.promise(
+    "The tables of coverage and size in `docs/explanation/statistics.md` are those that `python -m "
+    "benchmarks.coverage` computes."
+)
 
 
 def section(name: str) -> list[list[str]]:

@@ -78,6 +78,9 @@ def test_the_page_tells_what_is_finished_and_a_record_that_replays_otherwise_is_
         findings.results("hunt")
 
 
+@pytest.mark.promise(
+    "The findings' page, figures and tables follow byte for byte from the records, each of which replays."
+)
 @pytest.mark.slow
 def test_the_published_page_follows_from_the_published_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

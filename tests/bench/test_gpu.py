@@ -118,6 +118,7 @@ def test_the_shape_suits_the_machine_or_is_refused() -> None:
             chosen_shape(asked, found)
 
 
+@pytest.mark.promise("`make gpu-check` measures an engine of random weights by vLLM's own counters.")
 @pytest.mark.rare
 def test_an_engine_of_random_weights_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -11,6 +11,8 @@ from parley.imports.write import import_games
 from parley.study import load_study
 from support.records import cheap_talk, write_cheap_talk
 
+pytestmark = pytest.mark.promise("The page of published games is made from the games.")
+
 PAGE = Path(__file__).parents[2] / published_cheap_talk.PAGE
 NAMES = [f"Agent_{k}" for k in (1, 2, 3, 4)]
 EVERYONE = dict.fromkeys(NAMES, NAMES)

@@ -26,6 +26,8 @@ from support.commands import Parley
 from support.replies import answering
 from support.studies import MODELS, StudyFactory
 
+pytestmark = pytest.mark.promise("A report shows the calibrations of its models as they are asked now.")
+
 CONSENSUS = Arm("consensus", "json")
 
 

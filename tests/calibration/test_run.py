@@ -23,6 +23,11 @@ from support.answering import SERVED, StandIn, completion, service, standing_in
 from support.replies import RIGHT, answering, question_of
 from support.studies import MODELS
 
+pytestmark = pytest.mark.promise(
+    "`parley calibrate` asks the same questions plainly and in each game's formats, goes on after a "
+    "death, and pairs by question."
+)
+
 NUMBER = 12
 JSON_ARMS = all_arms(STYLES, ("json",))
 FIRST = next(iter(RIGHT))

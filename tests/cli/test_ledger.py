@@ -17,6 +17,10 @@ from support.playing import recorded_study
 from support.records import AGENTS, chain, forged, ordinary, session, write_chain
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "A ledger is made, checked, shown, exported and signed; what agents say does nothing to a terminal."
+)
+
 HOSTILE = "\x1b[2J\x07\u202e\u2028line\nblock 9: fine\r=1+1"
 
 

@@ -13,6 +13,8 @@ from parley.study.condition import SCRIPTED
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("`parley plan` writes its table and figure, and takes a pilot's records.")
+
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 25}
 

@@ -7,6 +7,8 @@ import pytest
 
 from support.commands import Parley, one_line_error
 
+pytestmark = pytest.mark.promise("`parley problems` tries a file before a study uses it.")
+
 
 @pytest.fixture
 def ask(parley: Parley, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Parley:

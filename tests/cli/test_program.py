@@ -29,6 +29,7 @@ def commands_of(group: click.Group, *name: str) -> Iterator[tuple[str, ...]]:
             yield from commands_of(command, *name, each)
 
 
+@pytest.mark.promise("Every command has `--help` with an example.")
 def test_every_command_has_help_with_an_example(parley: Parley) -> None:
     for command in commands_of(cli.commands):
         ran = parley(*command, "--help")
@@ -38,6 +39,7 @@ def test_every_command_has_help_with_an_example(parley: Parley) -> None:
     assert parley("--version").out.strip().endswith(__version__)
 
 
+@pytest.mark.promise("Errors are one line and exit 1, bad usage exits 2, an interrupt 130; no traceback.")
 def test_an_error_exits_1_and_an_interrupt_130_without_a_traceback(
     parley: Parley, monkeypatch: pytest.MonkeyPatch
 ) -> None:

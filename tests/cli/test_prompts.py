@@ -7,6 +7,10 @@ from parley.study.prompt_sent import Wanted, prompt_sent
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "`parley prompts` prints what is sent in any condition, role and phase, as text, template or difference."
+)
+
 HUNT = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
 IN_STUDY = ("prompts", "--study", "small.yaml")
 

@@ -11,6 +11,8 @@ from support.commands import Parley, one_line_error
 from support.pages import index_of, small_played
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("`parley view` writes the explorer also where the model cannot be played.")
+
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:

@@ -14,7 +14,14 @@ from parley.engine.arguments import MACHINE_ARGUMENTS, ONLY_ON, SEVERAL, check_a
 from parley.engine.models import ModelEntry, load_models
 from support import REPOSITORY
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM")]
+pytestmark = [
+    pytest.mark.promise(
+        "vLLM's own parser reads every command line that Parley would start, for every shipped model, on "
+        "CPUs and GPUs."
+    ),
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM"),
+]
 
 # Its import takes 15 s, and changes logging and signals: in a process of its own, once.
 PARSER = """

@@ -15,6 +15,10 @@ from parley.errors import EngineError
 from parley.policies.parsing import parse_reply
 from support.answering import first_ask, schema_of, standing_in, trust_few
 
+pytestmark = pytest.mark.promise(
+    "A client gives up on a dead engine with its last words, and takes an unusable reply as a result."
+)
+
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,11 @@ from safetensors import safe_open
 from parley.engine.convert import convert
 
 # What torch warns of when compressed-tensors imports its fx package.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")]
+pytestmark = [
+    pytest.mark.promise("Conversion to int8 is the same each time."),
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated"),
+]
 
 WIDTH, INNER, VOCABULARY = 32, 64, 40
 LAYER = "model.layers.0.mlp.down_proj"

@@ -9,6 +9,8 @@ from parley.engine import gpus
 from parley.errors import EngineError
 from support.commands import heard
 
+pytestmark = pytest.mark.promise("Servers on one machine take GPUs of their own.")
+
 
 def test_servers_take_gpus_of_their_own_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(count: int, visible: str = "0,GPU-b,2,3") -> str:

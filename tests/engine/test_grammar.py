@@ -69,6 +69,7 @@ def a_reply(model: type[BaseModel]) -> str:
     return json.dumps({name: known.get(name, "I stay. " * 3) for name in model.model_fields}, indent=2)
 
 
+@pytest.mark.promise("The grammar bounds no text, so that no GPU waits for its CPU.")
 @pytest.mark.slow
 def test_no_bound_of_a_text_makes_an_engine_wait() -> None:
     """CPU time in one process: at most twice that of the schema without bounds; with all of them, far more."""
@@ -107,6 +108,7 @@ def scripted_condition(**parameters: Any) -> Condition:
     return Condition(ConsensusGame, axes, ConsensusParameters(**parameters), groups, "may_exist", range(1))
 
 
+@pytest.mark.promise("A new grammar leaves former identities as they were.")
 def test_scripted_players_conditions_and_asks_are_identified_as_before() -> None:
     """The hashes were taken before formats of replies existed."""
     scripted = ChosenPolicy(POLICIES["always_stag"], PolicyParameters())

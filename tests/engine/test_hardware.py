@@ -7,6 +7,10 @@ import pytest
 from parley.engine import hardware
 from parley.engine.hardware import Gpu, determinism, load_warning, parse_cpu_model, parse_gpus
 
+pytestmark = pytest.mark.promise(
+    "Deterministic inference, drivers and instructions of a CPU are told from what the machine says."
+)
+
 HOPPER = Gpu("NVIDIA H100 80GB HBM3", "550.54.15", (9, 0))
 AMPERE = Gpu("NVIDIA A100-SXM4-40GB", "550.54.15", (8, 0))
 TURING = Gpu("Tesla T4", "535.1", (7, 5))

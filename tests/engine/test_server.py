@@ -208,6 +208,7 @@ signal.pause()
     assert f"exit status {-signal.SIGKILL if stubborn else 7};" in running.last_error()
 
 
+@pytest.mark.promise("Nothing outlives a server, however it ends.")
 @pytest.mark.slow
 def test_the_watchdog_ends_the_group_of_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     folder = tmp_path / "x"

@@ -13,7 +13,12 @@ import pytest
 
 from parley.engine.endpoint import FAILED, STARTING, read_endpoint
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise(
+        "`parley serve` announces itself first, and ends with its endpoint file, its parent or a signal."
+    ),
+    pytest.mark.slow,
+]
 
 ENDPOINT = Path("endpoint.json")
 SUPERVISOR = """

@@ -28,7 +28,10 @@ PATH = {"path": "files/tiny.bin"}
 Install = Callable[..., Path]
 Converted = list[tuple[bytes, str | None]]
 
-pytestmark = pytest.mark.usefixtures("folder")
+pytestmark = [
+    pytest.mark.promise("Weights are checked by hash, converted once, and an interrupted preparation goes on."),
+    pytest.mark.usefixtures("folder"),
+]
 
 
 @pytest.fixture

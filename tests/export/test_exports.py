@@ -27,6 +27,7 @@ from support.studies import make_study
 
 beside_this_one = pytest.mark.rare  # needs the second environment (`make exports`)
 pytestmark = [
+    pytest.mark.promise("Exports open in inspect_ai; RO-Crates and Croissant files pass their validators."),
     pytest.mark.slow,
     # mlcroissant uses what its libraries are about to remove.
     pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),

@@ -13,6 +13,8 @@ from parley.study import Study
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory, make_study
 
+pytestmark = pytest.mark.promise("An export appears whole or not at all.")
+
 ONE = "[{model: majority, n: 3, prompt: may_exist}]"
 
 

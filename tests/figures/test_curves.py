@@ -23,6 +23,8 @@ from support.figures import (
     text_of,
 )
 
+pytestmark = pytest.mark.promise("Curves by round pool no conditions.")
+
 BY_ROUND = MeasuredEvidence.figures[0]
 AXES = ["model", "n", "b", "prompt"]
 LATE = {"name": "betray", "from_round": 3}

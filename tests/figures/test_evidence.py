@@ -25,6 +25,8 @@ from support.figures import (
     ticks,
 )
 
+pytestmark = pytest.mark.promise("All kinds of evidence that a game declares are drawn with their intervals.")
+
 BY_ROUND, IN_THE_END, SIZES = MeasuredEvidence.figures
 AXES = ["model", "n", "b", "prompt"]
 

@@ -30,7 +30,7 @@ from parley.study import Study, load_study
 from support.figures import played, text_of
 from support.playing import HUNTERS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.promise("Each kind of figure looks as before."), pytest.mark.slow]
 # Root mean square of the difference in levels of 256: one mark that is missing makes 1 or more.
 TOLERANCE = 0.5
 DOCS = Path(__file__).parents[2] / "docs"

@@ -48,6 +48,7 @@ def bars_of(pages: Sequence[Figure]) -> Counter[tuple[float, float]]:
 # Files
 
 
+@pytest.mark.promise("Figures are the same bytes, whoever draws them.")
 @pytest.mark.slow
 def test_every_figure_is_written_whole_and_whoever_draws_it_in_the_same_bytes(home: Path) -> None:
     grids = "[{model: majority, n: 4, b: [0, 1], prompt: [may_exist, none_exist]}]"
@@ -182,6 +183,7 @@ def test_trajectories_show_unlike_conditions_and_favor_none() -> None:
 NAMED = "[{model: [majority, random], n: 4, prompt: [may_exist, none_exist], seeds: 7}]"
 
 
+@pytest.mark.promise("A study names the single games that are drawn; the default favors no condition.")
 def test_a_study_names_the_simulations_that_are_drawn() -> None:
     extra = "figures: {trajectories: [{where: {prompt: none_exist, model: random}, seeds: [3, 1]}, {where: {n: 4}}]}\n"
     study = make_study(NAMED.replace("7", "4"), extra=extra, play=False, name="named")

@@ -14,6 +14,8 @@ from parley.study import Study
 from support import playing
 from support.figures import pages_of, played, study_of, text_of, ticks
 
+pytestmark = pytest.mark.promise("Maps leave empty what was not run and say what cannot be compared.")
+
 SHORT = {"max_rounds": 2}
 
 

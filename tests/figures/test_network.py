@@ -20,6 +20,8 @@ from parley.games.network.graph import Network
 from parley.study import Study
 from support.figures import panels_of, recorded, study_of
 
+pytestmark = pytest.mark.promise("The network figure shows who hears whom and each agent's state.")
+
 COLOR = {state.name: state.color.lower() for state in STATES}
 RING: dict[str, Any] = {"vary": {"topology": ["complete", "ring", "star"]}, "n": 5, "b": [0, 1], "byzantine": "random"}
 

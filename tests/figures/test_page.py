@@ -22,6 +22,10 @@ from parley.games.registry import GAMES
 from parley.study import Study
 from support.figures import pages_of, panels_of, played, study_of, text_of
 
+pytestmark = pytest.mark.promise(
+    "No page outgrows paper, what differs most comes first, colors hold for the color-blind and in gray."
+)
+
 SPEC = FigureSpec("many", "curves", "Many panels", "A caption with 5 % of {it}.")
 
 

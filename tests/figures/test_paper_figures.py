@@ -11,6 +11,8 @@ from parley.study import Study
 from support.figures import pages_of, panels_of, study_of, ticks
 from support.studies import make_study
 
+pytestmark = pytest.mark.promise("The papers' figures have the conditions and outcomes of their texts.")
+
 GRIDS = """
   - {model: [majority, random], n: [4, 6], b: 0, prompt: [may_exist, none_exist]}
   - {model: majority, honest: 4, b: [1, 2], prompt: may_exist, byzantine: random}

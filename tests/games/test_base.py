@@ -108,6 +108,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.promise("No reply ever raises, and only what was asked for is taken.")
 @given(st.text(st.characters()) | JSON.map(json.dumps), st.sampled_from(["stop", "length", "content_filter", "abort"]))
 @pytest.mark.slow
 def test_no_text_ever_raises_and_only_the_asked_shape_is_taken(text: str, finish: str) -> None:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from parley.cli.program import commands
@@ -11,6 +12,10 @@ from parley.games.catalog import policy_lines, threat_text
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.strategies import STRATEGIES
 from parley.games.registry import GAMES
+
+pytestmark = pytest.mark.promise(
+    "`parley policies` lists every policy and parameter, and agrees with the threat model."
+)
 
 KINDS = ConsensusGame.policies
 PAGE = Path("docs/reference/adversaries.md").read_text(encoding="utf-8")

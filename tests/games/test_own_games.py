@@ -114,6 +114,7 @@ def test_the_example_has_tables_figures_a_report_and_an_explorer(write: Write) -
     assert "earnings of an honest agent per round" in page
 
 
+@pytest.mark.promise("The public goods game of the examples gives what theory says.")
 def test_earnings_are_those_of_theory(write: Write) -> None:
     for model, honest, b, byzantine, earned, outcome in (
         ("free_ride", 3, 0, "free_ride", 20.0, "free_riding"),  # everyone keeps the endowment
@@ -173,6 +174,7 @@ def test_prompts_and_policies_of_it_are_printed(parley: Parley) -> None:
     assert "{multiplier}" in parley("prompts", "--game", OWN, "--template").out
 
 
+@pytest.mark.promise("The source of an own game is part of its identity.")
 def test_a_change_of_the_source_is_another_simulation_and_one_of_the_evidence_is_not(write: Write) -> None:
     for name in ("public_goods", "public_goods_evidence"):
         Path(f"{name}.py").write_bytes((EXAMPLES / f"{name}.py").read_bytes())
@@ -337,6 +339,7 @@ IN_PLAY: list[tuple[str, str]] = [
 ]
 
 
+@pytest.mark.promise("An own game that breaks its contract is one line that says where.")
 def test_what_breaks_the_contract_in_mid_play_is_told_in_one_line_and_leaves_no_record(write: Write) -> None:
     for body, named in IN_PLAY:
         message = refused(write, BROKEN_PLAY.replace("BODY", body), before=SHORT)

@@ -8,6 +8,8 @@ import pytest
 
 from support.playthrough import FOLDER, Shown, file_of, index, specs
 
+pytestmark = pytest.mark.promise("A game goes as its playthrough shows, ask by ask (docs/playthroughs).")
+
 AGAIN = "`make playthroughs` writes the files anew; read their diff before you commit it"
 
 

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 from parley.games.base import Game, Group, Outcome, new_game
 from parley.games.problems.problem import Problem
 from parley.games.registry import GAMES
 from parley.policies import Ask, Reply
 from parley.policies.parsing import parse_reply
+
+pytestmark = pytest.mark.promise("No play ends in an outcome that its condition cannot have.")
 
 ROUNDS: Mapping[str, dict[str, Any]] = {
     "consensus": {"max_rounds": 3, "value_max": 1},

@@ -15,6 +15,8 @@ from parley.policies.reply_text import labels_first
 from support.playing import CHOICES, new_consensus, new_deliberation, new_hunt
 from support.replies import FREELY, Answering
 
+pytestmark = pytest.mark.promise("The same replies come to the same end in every reply format.")
+
 ID = "b" * 64
 
 

@@ -4,10 +4,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from parley.games.consensus.prompts import FOLDER as PRINTED
 from parley.games.prompts import REPLY_TEMPLATES as FOLDER
 from parley.games.registry import GAMES
 from parley.policies import REPLY_FORMATS
+
+pytestmark = pytest.mark.promise("No prompt of ours shows a placeholder.")
 
 PROMPTS = FOLDER.parent
 

@@ -19,6 +19,8 @@ from parley.policies.reply_text import read_text
 from support.playing import CARDS, EIGHTEEN
 from support.replies import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT
 
+pytestmark = pytest.mark.promise("Replies in free text are read by the same classes of failure as JSON.")
+
 
 def values(model: type[BaseModel], text: str) -> dict[str, Any]:
     reply = read_text(text, "stop", model)

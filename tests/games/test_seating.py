@@ -12,6 +12,8 @@ from parley.study import Study
 from parley.study.condition import Simulation
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Who is adversary and who is hub is drawn by seed or named.")
+
 COHORT = ["grim_trigger", "tit_for_tat", "always_stag", "always_hare"]
 STAR = {"topology": "star", "disclosure": "explicit"}
 

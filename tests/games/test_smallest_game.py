@@ -3,10 +3,13 @@
 from collections.abc import Generator
 
 import numpy as np
+import pytest
 
 from parley.games import Ask, Game, GameParameters, Group, Outcome, OutcomeClass, Reply, ReplyModel, Sampling, new_game
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
+
+pytestmark = pytest.mark.promise("A game needs parameters, outcomes and `play`, and nothing else.")
 
 SAMPLING = Sampling(temperature=0, max_tokens=9)
 

@@ -24,6 +24,10 @@ from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import rule_for
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "The same identity never asks or answers otherwise: a text or rule that changes without a version fails."
+)
+
 PINNED = Path(__file__).parent / "versions.json"
 PIN_AGAIN = "`PARLEY_PIN=1 pytest tests/games/test_versions.py` writes tests/games/versions.json anew"
 MODELS = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}}}

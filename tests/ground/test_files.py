@@ -8,6 +8,8 @@ from parley import paths
 from parley.errors import RecordError
 from parley.files import checked_line, mark_done, parse_line, write_atomically
 
+pytestmark = pytest.mark.promise("A file appears whole and is on the disk before it has its name.")
+
 
 def test_a_file_is_replaced_as_a_whole_and_its_folders_are_made(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "x.bin"

@@ -5,6 +5,8 @@ import pytest
 
 from parley.identity import canonical_json, digest, request_seed, stream
 
+pytestmark = pytest.mark.promise("Random numbers and sampling seeds follow from identity alone.")
+
 
 def test_canonical_json_is_plain_and_tells_types_and_nesting_apart() -> None:
     value = {"b": [1, None], "a": {"y": 1, "x": "é"}}

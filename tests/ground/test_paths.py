@@ -2,8 +2,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+
 from parley import paths
 from parley.view_links import simulations_link
+
+pytestmark = pytest.mark.promise("Records have the documented path, and no two paths are the same.")
 
 CONDITION = "model=majority/n=4/b=1/prompt=may_exist"
 RECORD = Path("results/demo/simulations") / CONDITION / "spec=0a1b2c3d/seed=7.parquet"

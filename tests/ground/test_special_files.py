@@ -12,6 +12,8 @@ import pytest
 
 from support.commands import Parley
 
+pytestmark = pytest.mark.promise("A FIFO, device or socket in the place of a file is one line.")
+
 
 def bind(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as there:

@@ -4,11 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from parley.imports.byzantine_cheap_talk import FORMAT
 from parley.imports.check import check, played
 from parley.imports.games import CUT_SHORT, MISSING, NO_GAME, PAYOFFS, SEATS, TWICE, UNASKED
 from parley.imports.jsonl import FORMAT as JSONL
 from support.records import cheap_talk, reply_lines, write_cheap_talk, write_lines
+
+pytestmark = pytest.mark.promise("Damage in a game that was played elsewhere is named by kind, file and round.")
 
 GAME = cheap_talk(["ssh", "shh", "hhh"], adversary=3)
 

@@ -15,6 +15,9 @@ from parley.study import load_study
 WHERE = os.environ.get("PARLEY_CHEAP_TALK", "")
 
 pytestmark = [
+    pytest.mark.promise(
+        "All 446 published games are imported and say what their CSV files say (PARLEY_CHEAP_TALK names a copy)."
+    ),
     pytest.mark.rare,
     pytest.mark.usefixtures("folder"),
     pytest.mark.skipif(not WHERE, reason="the published games are not here; set PARLEY_CHEAP_TALK to their folder"),

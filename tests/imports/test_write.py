@@ -23,7 +23,10 @@ from parley.study import Study, load_study
 from support.commands import Parley, one_line_error
 from support.records import cheap_talk, forge, reply_lines, write_cheap_talk, write_lines
 
-pytestmark = pytest.mark.usefixtures("folder")
+pytestmark = [
+    pytest.mark.promise("Imported games are records like others, marked as imported wherever they are shown."),
+    pytest.mark.usefixtures("folder"),
+]
 
 
 def pay(content: dict[str, Any]) -> None:

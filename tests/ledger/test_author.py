@@ -13,6 +13,8 @@ from parley.errors import RecordError, UsageError
 from parley.ledger.author import check_signature, sign_head
 from support.records import chain, ordinary, session, write_chain
 
+pytestmark = pytest.mark.promise("The author's signature is also checked by OpenSSL.")
+
 
 def keys(folder: Path, name: str = "author", form: PrivateFormat = PrivateFormat.PKCS8) -> tuple[Path, Path]:
     """Return the files of a new private and public key."""

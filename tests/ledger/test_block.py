@@ -1,12 +1,17 @@
 import hashlib
 import json
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from parley.identity import canonical_json
 from parley.ledger.block import Block, block_hash, genesis, leaf_hash, make_block, meets, merkle_root, sign_session
 from parley.ledger.signing import AgentKey
 from support.records import AGENTS, GAME, SIMULATIONS, chain, ordinary, session
+
+pytestmark = pytest.mark.promise(
+    "Blocks, Merkle roots and signatures are those of the documented messages and of published vectors."
+)
 
 
 def block_of(**changes: object) -> Block:

@@ -21,7 +21,10 @@ from parley.study import Study
 from support.playing import CouncilGame, recorded_study
 from support.studies import StudyFactory
 
-pytestmark = pytest.mark.usefixtures("council")
+pytestmark = [
+    pytest.mark.promise("The same records give the same chain; a chain of other words is found."),
+    pytest.mark.usefixtures("council"),
+]
 
 
 @pytest.fixture(scope="module")

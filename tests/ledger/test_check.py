@@ -52,6 +52,7 @@ def test_a_whole_chain_is_whole() -> None:
 # Bytes
 
 
+@pytest.mark.promise("Every changed byte of a chain is found in its block.")
 @pytest.mark.slow
 def test_every_changed_byte_is_found_in_its_block() -> None:
     heights = [height for height, line in enumerate(SMALL.splitlines(keepends=True)) for _ in line]

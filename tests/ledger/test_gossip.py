@@ -2,6 +2,7 @@
 
 from collections import deque
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from parley.identity import canonical_json
 from parley.ledger.block import sign_session
 from parley.ledger.gossip import ANNOUNCE_BYTES, REQUEST_BYTES, Spread, Traffic, spread, traffic
 from support.records import GAME, SIMULATIONS, session
+
+pytestmark = pytest.mark.promise("Messages of dissemination are those of a simulation that sends them one by one.")
 
 PATH4 = Network.of_edges(4, [(0, 1), (1, 2), (2, 3)])
 RING5 = Network.of_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])

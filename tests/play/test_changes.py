@@ -11,6 +11,10 @@ from parley.study import Study, load_study
 from parley.workflow.rename import rename
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "`parley diff` says which keys changed, and what is kept, moved, played again or left over."
+)
+
 
 def play(study: Study) -> None:
     for simulation in study.simulations():

@@ -30,6 +30,8 @@ from support.answering import SeedPolicy, record_with_model
 from support.playing import CHOICES, ListPolicy, new_consensus, new_deliberation, new_hunt, play_of
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Degenerate replies are counted by class and warned of from 2%.")
+
 PROPOSAL = {
     "internal_strategy": "Move towards 18.",
     "value": 18,

@@ -30,6 +30,10 @@ from support.commands import heard
 from support.replies import Hostility, new_games, play_parameters, reply_kinds
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "Hostile replies are failures of a class; nothing that people read holds what they wrote."
+)
+
 REPLIES = 3_000
 WORDS_ALONE = {"stag_hunt"}  # games whose agents are shown nothing of others but checked words
 

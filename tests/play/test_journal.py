@@ -96,6 +96,7 @@ def near_ends_and_every(step: int, content: bytes) -> list[int]:
     return sorted(place for place in near if 0 <= place <= len(content))
 
 
+@pytest.mark.promise("A journal damaged anywhere gives nothing that was not written.")
 @pytest.mark.usefixtures("no_syncs")
 def test_a_journal_damaged_anywhere_gives_nothing_that_was_not_written(tmp_path: Path) -> None:
     entries = [an_entry(1), an_entry(2), an_entry(3)]
@@ -122,6 +123,7 @@ def counted_play(path: Path | None, seed: int = 0) -> tuple[Play, list[tuple[int
         return play(ID, game, policies, journal), policy.asked
 
 
+@pytest.mark.promise("A play that goes on after any death is identical and asks nothing twice.")
 @pytest.mark.usefixtures("no_syncs")
 @pytest.mark.slow
 def test_a_play_resumed_after_any_death_is_identical_and_asks_nothing_twice(tmp_path: Path) -> None:
@@ -140,6 +142,7 @@ def test_a_play_resumed_after_any_death_is_identical_and_asks_nothing_twice(tmp_
         assert len(path.read_bytes().splitlines()) == 13
 
 
+@pytest.mark.promise("A phase is on the disk before the next is asked.")
 def test_a_play_is_synced_before_the_next_phase_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     fsync = os.fsync

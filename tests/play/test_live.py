@@ -24,6 +24,8 @@ from parley.study.condition import Simulation
 from support.commands import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("`parley play` shows a matrix live, and leaves the terminal as it was.")
+
 
 def run(screen: LiveScreen, stop_after: int | None = None) -> None:
     """Play a game on a screen; `stop_after` so many replies comes Ctrl-C."""

@@ -18,6 +18,8 @@ from support.commands import RudePolicy, watched
 from support.replies import TEXTS
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Whatever agents say, cells stay in their columns and no escape sequence passes.")
+
 WIDE = ["東京都庁舎", "👩‍👩‍👧", "👍🏽", "e\u0301\u0301\u0301", "❤\ufe0f", "[red]x[/red]", "x" * 200]
 
 

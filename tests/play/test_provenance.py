@@ -2,9 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from parley import __version__
 from parley.engine import hardware
 from parley.play import provenance
+
+pytestmark = pytest.mark.promise("A record says what made it, without a word about who or where.")
 
 
 def test_provenance_names_versions_machine_and_times() -> None:

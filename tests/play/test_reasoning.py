@@ -21,6 +21,8 @@ from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Reasoning is recorded and counted in the budget, and no agent sees it.")
+
 THOUGHT = "secretly \ud800 I think of"
 
 

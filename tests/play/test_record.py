@@ -116,6 +116,7 @@ def data_set(study_factory: StudyFactory) -> Study:
     return study
 
 
+@pytest.mark.promise("Records are one partitioned data set of pyarrow and pandas.")
 def test_the_records_are_one_partitioned_data_set_of_pyarrow_and_pandas(data_set: Study) -> None:
     record = next(data_set.simulations()).record("small")
     left_by_a_killed_process = record.with_name(f".seed=9.parquet.{os.getpid()}.tmp")
@@ -210,6 +211,7 @@ def test_a_damaged_record_is_refused_or_reads_as_before(path: Path) -> None:
     assert refused > 30
 
 
+@pytest.mark.promise("A wrong bit in a footer ends in one line, not in the death of the process.")
 def test_a_footer_with_a_wrong_bit_is_not_parsed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over some bits pyarrow ends the process: nobody could be told which record it was."""
     content = path.read_bytes()
@@ -240,6 +242,7 @@ def lengthen(rows: list[dict[str, Any]]) -> None:
     rows[-1]["text"] += " "
 
 
+@pytest.mark.promise("Changed rows and outcomes of a record are refused.")
 def test_rows_that_were_changed_are_refused(path: Path) -> None:
     read_record(edit(path, lambda rows: None))  # stored anew by another program, but the same
     content = path.read_bytes()

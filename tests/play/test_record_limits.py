@@ -20,6 +20,8 @@ from parley.play.record_limits import limits_of
 from support.playing import play_of
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A record that would unpack to gigabytes is refused by a small process.")
+
 MAX_MIB = 500  # of a process that has imported what reads records, which alone takes a third of it
 
 

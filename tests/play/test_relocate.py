@@ -22,6 +22,8 @@ from parley.workflow.prune import former
 from support.commands import heard
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A record of a former path is found by its id and moved, never played again.")
+
 ENTRY = {"source": {"repo": "owner/tiny", "revision": "a" * 40}}
 
 

@@ -18,6 +18,8 @@ from support.records import Meta, Rows, forge
 from support.replies import Answering
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A replay gives the identical digest, without the study; altered records are found.")
+
 Replayed = Callable[..., str | None]
 
 

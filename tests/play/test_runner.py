@@ -3,6 +3,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from parley.identity import request_seed
 from parley.play.runner import Exchange, Play, play
 from parley.policies import Ask, Completion, Policy
@@ -115,6 +117,7 @@ class Barrier:
         return await MAJORITY.answer(ask, seed, attempt)
 
 
+@pytest.mark.promise("All asks of a phase are in flight at once, and the order of arrival changes nothing.")
 def test_all_asks_of_a_phase_are_in_flight_at_once_and_the_order_of_arrival_changes_nothing() -> None:
     policy = Barrier(8)
     played = run(policy, "h" * 7 + "b")

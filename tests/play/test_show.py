@@ -21,6 +21,8 @@ from support.commands import Parley, one_line_error
 from support.records import forge, make_former
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Any simulation comes back from its record as a study of one game.")
+
 # Back to a study
 
 # Those that prompts can say: with one decimal of a percent, or a small denominator.

@@ -100,6 +100,7 @@ def lost(record: Path) -> Path:
     return paths.journal(record)
 
 
+@pytest.mark.promise("A simulation that died goes on from its journal.")
 def test_a_simulation_that_died_goes_on_from_its_journal_or_anew_without_it(study: Study, first: Simulation) -> None:
     record = first.record("small")
     run(study, record)

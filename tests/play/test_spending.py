@@ -28,6 +28,10 @@ from support.answering import KEY, SERVED, VARIABLE, StandInService, as_recorded
 from support.commands import Parley, heard
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "A budget stops a study cleanly, can be raised, and is never overspent, however processes die."
+)
+
 PRICE = {"prompt": 2.0, "completion": 8.0, "cached": 1.0}
 
 

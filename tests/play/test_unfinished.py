@@ -14,6 +14,8 @@ from parley.study.condition import Simulation
 from parley.study.unfinished import Unfinished
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Interim tables use complete seeds only, a fair sample of lengths.")
+
 
 @pytest.fixture(autouse=True)
 def _records_are_empty_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,10 @@ from support.records import forge
 from support.replies import FREELY, Answering
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "`parley verify` asks every recorded attempt again as it was and names the first difference."
+)
+
 MODELS = {"tiny": {"source": {"repo": "o/t", "revision": "a" * 40}, "chat_template_kwargs": {"thinking": False}}}
 
 

@@ -14,6 +14,10 @@ from parley.play.replay import replay
 from parley.play.simulate import play_simulation, simulate
 from support.studies import HONEST, StudyFactory, grouped
 
+pytestmark = pytest.mark.promise(
+    "An own policy plays by name; its record replays without it; loading a study runs no code."
+)
+
 # Code of the user's own
 
 OWN = """

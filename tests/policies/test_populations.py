@@ -14,6 +14,8 @@ from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.study import Study
 from support.studies import HONEST, OTHERS, RANDOM, StudyFactory, grouped
 
+pytestmark = pytest.mark.promise("Populations mix models and policies; each agent is answered by its own model.")
+
 
 class CrashParameters(PolicyParameters):
     """Those of a policy that only these tests have."""

@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from parley.play.pace import TimeLeft
@@ -14,6 +15,8 @@ from parley.progress.stages import Stage
 from parley.progress.state import Cell, Snapshot
 from parley.progress.state import cells_of as conditions_of
 from support.studies import StudyFactory
+
+pytestmark = pytest.mark.promise("The display is never larger than the terminal, and texts of others are escaped.")
 
 STAGES = (
     Stage("model tiny", "done", 12.0),

@@ -211,6 +211,7 @@ def test_replies_of_the_run_before_do_not_count_for_the_speed(study_factory: Stu
 # Time left
 
 
+@pytest.mark.promise("The time left follows from the longest or the usual games.")
 def test_the_time_left_is_that_of_the_longest_or_of_usual_games(
     study_factory: StudyFactory, clock: Clock, records_tell: Records
 ) -> None:

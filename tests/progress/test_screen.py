@@ -44,6 +44,7 @@ def test_a_display_that_is_ended_before_it_began_never_begins(study_factory: Stu
     assert (shown.getvalue(), screen.snapshot) == ("", None)
 
 
+@pytest.mark.promise("`parley status` says what is done and what is to do.")
 def test_status_tells_what_is_done_and_what_is_to_do(study_factory: StudyFactory) -> None:
     study = study_factory({"n": [3, 4]}, seeds=2, parameters={"max_rounds": 1})
     assert list(status(study)) == [

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from parley.figures.links import linker
 from parley.games.consensus.game import ConsensusGame
@@ -11,6 +12,8 @@ from parley.games.stag_hunt.game import StagHuntGame
 from parley.report.answers import answers, difference_text, found
 from parley.report.links import Links
 from support.figures import study_of
+
+pytestmark = pytest.mark.promise("The report answers first, in words and numbers, and each answer leads to its games.")
 
 ROW = {
     **{"question": "mention", "kind": "outcome", "axis": "prompt", "from": "none_exist", "to": "may_exist"},

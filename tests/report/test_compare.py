@@ -9,6 +9,8 @@ from parley.study import Study
 from support.figures import played, study_of
 from support.pages import Page
 
+pytestmark = pytest.mark.promise("Several studies stand beside each other on one page.")
+
 
 @pytest.fixture(scope="module")
 def two() -> list[Study]:

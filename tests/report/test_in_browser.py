@@ -28,7 +28,13 @@ from support.pages import (
 )
 from support.studies import make_study
 
-pytestmark = pytest.mark.rare
+pytestmark = [
+    pytest.mark.promise(
+        "Report and explorer work in a real browser, with keys, on a phone, in print, without JavaScript; "
+        "axe-core finds nothing serious."
+    ),
+    pytest.mark.rare,
+]
 SEEDS = 8
 ALL = len(LIARS) * SEEDS
 # Of the first condition: a plain game, the hostile one, the damaged one; and the same seed as the first in the others.

@@ -16,6 +16,8 @@ from parley.report.methods import Citations, _model, methods, references
 from parley.study import Study
 from support.figures import played, study_of
 
+pytestmark = pytest.mark.promise("Methods text and BibTeX agree with the study and its records.")
+
 CFF = Path(__file__).parents[2] / "CITATION.cff"
 NAMES = ("conditions", "contrasts", "questions", "endings", "margins", "effects", "quality")
 

@@ -143,6 +143,7 @@ def test_a_page_has_no_requests_machine_paths_or_foreign_style_and_script(html: 
         assert f"{kind}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.promise("Hostile text is escaped in the report, which loads nothing from elsewhere.")
 @pytest.mark.slow
 def test_hostile_text_is_escaped_and_cleaned(home: Path) -> None:
     grid = "[{model: [majority, random], n: 3, prompt: may_exist, seeds: [9, 4]}]"
@@ -187,6 +188,7 @@ def test_diagnoses_and_details_are_counted(tiny: Study) -> None:
     assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
 
 
+@pytest.mark.promise("Warnings, such as of mixed engines, come before the numbers.")
 @pytest.mark.slow
 def test_warnings_name_the_conditions_and_come_before_the_numbers(
     study: Study, html: str, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,8 @@ from parley.study import Study
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A report on an unfinished study says so everywhere and touches nothing.")
+
 QUESTION = {"name": "size", "outcome": "valid_consensus", "compare": "n", "smallest": 0.1}
 SAID = "UNFINISHED: 6 of 8 simulations; the rest is not played."
 MADE = Path("results/small/unfinished")

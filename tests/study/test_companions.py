@@ -11,6 +11,8 @@ from parley.study.companions import companion_lines, companions
 from parley.study.frozen import content_of, frozen_state, write_frozen
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A frozen plan holds the studies of its noise and its control.")
+
 ASKED = {"name": "size", "outcome": "valid_consensus", "compare": "n", "smallest": 0.2}
 BOTH = {"noise": "again", "control": "known"}
 

@@ -10,6 +10,8 @@ from parley.study.frozen import content_of
 from parley.study.questions import question_text
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A question may compare two outcomes of the same games, or two sides.")
+
 FIRST, LAST = "first_majority_correct_honest", "last_majority_correct_honest"
 BASE = {"game": "deliberation", "parameters": {"problems": "arithmetic"}, "seeds": 4}
 GRIDS: list[dict[str, Any]] = [

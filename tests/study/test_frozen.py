@@ -13,6 +13,8 @@ from parley.study.frozen import frozen_state, write_frozen
 from parley.study.growing import decide
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A frozen study that changed is said to have changed.")
+
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "over": ["n"], "smallest": 0.2}
 GRID: dict[str, Any] = {"n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 3}
 SAME = "the study is as it was frozen"

@@ -15,6 +15,8 @@ from parley.errors import UsageError
 from parley.study import load_study
 from parley.text import one_line
 
+pytestmark = pytest.mark.promise("Any file in the place of a study is read, or refused in one bounded line.")
+
 LONGEST = 1_000  # characters of a message, the file's own name left out
 SLOWEST = 5.0  # seconds of this process, however busy the machine; a file that explodes takes minutes or all memory
 

@@ -9,6 +9,8 @@ from parley.errors import UsageError
 from parley.study.growing import GrowingSeeds, decide
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Seeds grow until an interval is narrow enough.")
+
 UNTIL = {"outcome": "valid_consensus", "width": 0.3}
 GROWING: dict[str, Any] = {"from": 4, "by": 3, "to": 9, "until": UNTIL}
 

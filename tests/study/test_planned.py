@@ -13,6 +13,8 @@ from parley.study import load_study
 from parley.study.planned import changed_since, plan_of, require_plan, run_plan
 from support.studies import MODELS, StudyFactory
 
+pytestmark = pytest.mark.promise("Jobs refuse to run if the study changed after planning.")
+
 
 def test_whatever_jobs_depend_on_changes_the_plan(
     study_factory: StudyFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

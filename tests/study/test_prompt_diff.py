@@ -11,6 +11,8 @@ from parley.study.prompt_diff import PARTS, PromptDiff, prompt_diff
 from support import REPOSITORY
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Contrasted prompts differ in what they are about, and in nothing else.")
+
 HUNT: dict[str, Any] = {
     "model": ["tiny", "grim_trigger"],
     "n": 4,

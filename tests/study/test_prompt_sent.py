@@ -14,6 +14,8 @@ from parley.study.condition import Simulation
 from parley.study.prompt_sent import Wanted, asked, prompt_sent
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A printed prompt is what the record of the game says.")
+
 HONEST = Wanted("honest")
 HUNT: dict[str, Any] = {"model": "tiny", "n": 4, "b": [0, 1], "byzantine": "betray", "prompt": "plain"}
 SOLVER = {"model": {"name": "solver", "accuracy": 1.0}, "b": 1, "byzantine": "stubborn", "prompt": "skeptical"}

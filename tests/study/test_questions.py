@@ -9,6 +9,8 @@ from parley.study import Study
 from parley.study.planned import plan_of
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A question that nothing answers is refused with its key.")
+
 ASKED = {"name": "prompt", "outcome": "valid_consensus", "compare": "prompt", "smallest": 0.2}
 POOLED = {**ASKED, "over": ["model", "n"]}
 GRID = {"model": ["majority", "random"], "n": [4, 6], "prompt": ["may_exist", "none_exist"], "seeds": 3}

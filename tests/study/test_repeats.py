@@ -7,6 +7,8 @@ from parley.identity import request_seed
 from parley.study.condition import Simulation
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Repeats deal the same and sample anew.")
+
 GRID = {"model": "random", "n": 3}
 GREEDY = {phase: {"temperature": 0, "max_tokens": 50} for phase in ("propose", "vote")}
 

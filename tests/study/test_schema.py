@@ -4,11 +4,14 @@ import json
 from typing import Any
 
 import jsonschema
+import pytest
 import yaml
 
 from parley import paths
 from parley.study.schema import schemas, text
 from support import REPOSITORY
+
+pytestmark = pytest.mark.promise("The JSON schemas say what the models say.")
 
 SIDES = {"first": {"where": {"n": 4}}, "second": {"where": {"n": 6}}}
 BETWEEN = {"name": "size", "outcome": "unanimous", "compare": SIDES, "smallest": 0.2}

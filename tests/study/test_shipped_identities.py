@@ -18,6 +18,8 @@ from parley.study import Study, load_study
 from parley.study.frozen import frozen_state
 from support import REPOSITORY
 
+pytestmark = pytest.mark.promise("Every simulation of a shipped study keeps its id; frozen plans stay.")
+
 PINNED = Path(__file__).parent / "shipped_identities.json"
 CONFIG = REPOSITORY / "config"
 SHIPPED = sorted([*CONFIG.glob("*.yaml"), *(REPOSITORY / "examples").glob("*.yaml")])

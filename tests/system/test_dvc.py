@@ -16,7 +16,13 @@ from support import REPOSITORY
 from support.preloaded import programs
 from support.workflows import OWN_CODE, jobs
 
-pytestmark = pytest.mark.rare
+pytestmark = [
+    pytest.mark.promise(
+        "A pulled clone has nothing to do; a changed parameter plays what it touches; tables and figures are "
+        "the same bytes."
+    ),
+    pytest.mark.rare,
+]
 
 PROJECT = ("Snakefile", "config", "dvc.yaml", "envs", "gpu", "profiles", "src", "workflow", ".dvcignore", ".gitignore")
 MAJORITY = {"model": "majority", "n": 3, "prompt": "may_exist"}

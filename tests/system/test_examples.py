@@ -26,6 +26,8 @@ from support import REPOSITORY
 from support.answering import Answer, as_recorded, service
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("The examples run.")
+
 EXAMPLES = REPOSITORY / "examples"
 KEY = "sk-2f9b61c7d0e4"
 needs_swarms = pytest.mark.skipif(find_spec("swarms") is None, reason="needs swarms; see examples/README.md")

@@ -16,6 +16,8 @@ from parley.play.journal import Entry, Journal
 from support import REPOSITORY
 from support.mortal import End, Nursery, Undisturbed, World, finish
 
+pytestmark = pytest.mark.promise("A full disk, missing locks or syncs end in one line, and the same command finishes.")
+
 PAGE = 4096
 
 

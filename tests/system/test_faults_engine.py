@@ -22,6 +22,8 @@ from support.answering import schema_of
 from support.commands import heard
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("An engine that fails in mid-game costs nothing that was answered.")
+
 DRIP = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 1000
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"
 

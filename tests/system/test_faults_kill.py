@@ -22,7 +22,10 @@ from parley.play.record import read_summary
 from parley.study import load_study
 from support.mortal import Key, Life, Nursery, Undisturbed, World, finish
 
-pytestmark = pytest.mark.rare
+pytestmark = [
+    pytest.mark.promise("SIGKILL in any step: the same command finishes with the same content."),
+    pytest.mark.rare,
+]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from parley.engine.endpoint import Endpoint, read_endpoint
 from parley.engine.models import ModelEntry
 from parley.play.journal import Entry, Journal
 
+pytestmark = pytest.mark.promise("Journals, sockets and endpoints are their owner's; no server reaches the network.")
+
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from support import REPOSITORY
 
-pytestmark = pytest.mark.rare
+pytestmark = [pytest.mark.promise("What is set for pip holds for the installation by uv."), pytest.mark.rare]
 
 SCRIPT = REPOSITORY / "envs" / "install.py"
 _spec = importlib.util.spec_from_file_location("install", SCRIPT)

@@ -20,6 +20,8 @@ from support.answering import standing_in
 from support.exports import run_beside
 from support.studies import everything
 
+pytestmark = pytest.mark.promise("Results and exports name no person, host, folder or secret.")
+
 PERSON, HOST, SECRET = "zaphod", "heart-of-gold", "hf_Wg7t42secret"
 MODEL = "tuned"
 

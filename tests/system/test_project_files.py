@@ -16,6 +16,8 @@ from snakemake.cli import get_argument_parser
 from support import REPOSITORY
 from support.workflows import jobs, snakemake, write
 
+pytestmark = pytest.mark.promise("License, notices, citation and package data agree with the project.")
+
 PACKAGE = REPOSITORY / "src" / "parley"
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 NOTICE = (REPOSITORY / "NOTICE").read_text()

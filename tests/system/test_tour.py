@@ -15,6 +15,8 @@ import pytest
 
 from support import REPOSITORY
 
+pytestmark = pytest.mark.promise("The tour runs from any folder and shows what its text says.")
+
 TOUR = REPOSITORY / "examples" / "tour.ipynb"
 
 

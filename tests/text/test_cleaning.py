@@ -1,9 +1,12 @@
 import unicodedata
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.text import by_number, last_part, one_line, table, valid_unicode, without_folders
+
+pytestmark = pytest.mark.promise("Any text becomes printable, and paths name no user.")
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=60)  # surrogates and controls included
 

@@ -14,6 +14,8 @@ from parley.study import load_study
 from parley.text.suggest import choose, meant
 from support.studies import GRID, MODELS, StudyFactory
 
+pytestmark = pytest.mark.promise("A misspelled value is answered with the one that was meant.")
+
 
 def test_the_closest_name_is_meant_and_the_remedy_names_what_there_is() -> None:
     known = ["llm", "majority", "stubborn"]

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.errors import UsageError
 from parley.text.yamlfile import Slug, is_slug, load_yaml, plain, validated
 
+pytestmark = pytest.mark.promise("A bad file is one line of file, key, value and remedy.")
+
 
 class Inner(BaseModel):
     model_config = ConfigDict(extra="forbid")

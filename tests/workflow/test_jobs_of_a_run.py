@@ -13,6 +13,8 @@ from parley.workflow.jobs import Jobs
 from parley.workflow.run import Run
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("A cluster is asked for what the models of a shard need.")
+
 SOURCE = {"repo": "owner/tiny", "revision": "a" * 40}
 SERVICE = {"source": {"url": "http://127.0.0.1:8000/v1", "served": "x", "key_variable": "TINY_API_KEY"}}
 MODELS = {

@@ -19,6 +19,8 @@ from parley.study import Study
 from parley.workflow.prune import Former, former, prune
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Pruning removes what a study no longer has, and nothing else.")
+
 
 def play(study: Study, released: bool = False) -> list[Path]:
     """Play all of a study; return the records. Those that are released have no second name."""

@@ -17,6 +17,8 @@ from parley.workflow import rename as module
 from parley.workflow.rename import rename
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("`parley rename` moves all that carries a study's name, and overwrites nothing.")
+
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

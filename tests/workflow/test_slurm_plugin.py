@@ -16,6 +16,8 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from parley.errors import ParleyError
 from parley.workflow import slurm_plugin
 
+pytestmark = pytest.mark.promise("A SLURM job ends when SLURM says so and is never forgotten.")
+
 Answer = dict[str, str] | None  # states by job; None: the program failed
 R, P, C = "RUNNING", "PENDING", "COMPLETED"
 

@@ -25,6 +25,10 @@ from support.answering import (
 )
 from support.answering import ask as ask_service
 
+pytestmark = pytest.mark.promise(
+    "A refused key of a request is named with the dialect that would do; each preset sends what its service takes."
+)
+
 TEXT, REASON = said("propose", 11)
 
 

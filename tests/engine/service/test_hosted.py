@@ -15,6 +15,10 @@ from support.answering import ask as ask_service
 from support.answering import error as error_of_service
 from support.commands import heard
 
+pytestmark = pytest.mark.promise(
+    "What may pass (429, 500, hang-ups) is asked again, byte for byte, as long as patience lasts."
+)
+
 BUSY = {"error": {"message": "slow down", "type": "tokens", "code": "rate_limit_exceeded"}}
 
 

@@ -18,6 +18,8 @@ from parley.engine.service.limits import Limiter, estimated_tokens
 from parley.engine.service.terms import ServiceLimits
 from support.answering import SERVED, VARIABLE, StandInService, completion
 
+pytestmark = pytest.mark.promise("All processes together keep a service's limits, also when one is killed.")
+
 URL = "http://node17.example:8000/v1"
 
 

@@ -26,6 +26,10 @@ from support.answering import (
     service_entry,
 )
 
+pytestmark = pytest.mark.promise(
+    "A service's key is in no file and no message; redirects are not followed; proxies of the environment hold."
+)
+
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 NODE = "http://node17:8000/v1"
 HIDDEN = KEY[:5] + "\u200b\x07" + KEY[5:]  # what is shown of it is cleaned

@@ -34,7 +34,12 @@ MAX_MEMORY = 25_000_000
 
 Stream = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
-pytestmark = pytest.mark.usefixtures("pauses")
+pytestmark = [
+    pytest.mark.promise(
+        "A service that drips, floods, nests, or answers nonsense costs one reply at most, in bounded memory."
+    ),
+    pytest.mark.usefixtures("pauses"),
+]
 
 
 def http(body: bytes, status: int = 200, **headers: str) -> bytes:

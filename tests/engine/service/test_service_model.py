@@ -15,6 +15,8 @@ from support.answering import KEY, SERVED, VARIABLE, StandInService, completion
 from support.commands import Parley, one_line_error
 from support.studies import StudyFactory, everything
 
+pytestmark = pytest.mark.promise("Every command works with a service as a model, and nothing says where it is.")
+
 
 def make(study_factory: StudyFactory, url: str, **grid: Any) -> Study:
     models = {"tiny": {"source": {"url": url, "served": SERVED, "key_variable": VARIABLE}}}

@@ -18,6 +18,10 @@ from support.playing import new_consensus
 from support.playthrough import by_hand
 from support.replies import TEXTS
 
+pytestmark = pytest.mark.promise(
+    "No agent can forge a line, a header or a template expression, or learn what it may not know."
+)
+
 TOPOLOGIES: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(["complete", "path", "star"]),
     st.builds(lambda p: {"kind": "erdos_renyi", "p": p}, st.sampled_from([0.1, 0.3, 0.6])),

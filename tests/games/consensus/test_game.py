@@ -22,6 +22,7 @@ from support.studies import StudyFactory
 # When votes end a game
 
 
+@pytest.mark.promise("Games stop at the exact share of all votes.")
 @pytest.mark.parametrize("protocol", ["paper", "swarms"])
 @given(n=st.integers(1, 60), votes=st.integers(0, 60), above=st.integers(1, 20), below=st.integers(1, 20))
 def test_a_game_stops_at_the_exact_share_of_all_votes(
@@ -122,6 +123,7 @@ def initial_values(honest: int, byzantine: int, seed: int, prompt: str = "may_ex
     return [views[seat.name] for seat in game.seats if seat.role == "honest"]
 
 
+@pytest.mark.promise("Honest agents start from the same values, whatever else differs.")
 def test_honest_agents_start_from_the_same_values_whatever_else_differs() -> None:
     assert initial_values(8, 4, 0) == INITIAL
     for seed in range(3):

@@ -13,6 +13,8 @@ from parley.games.consensus.state import ConsensusView
 from parley.policies.kinds import ChosenPolicy
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Scripted policies of the consensus game propose and vote by their rules.")
+
 KINDS = {**SCRIPTED, **ADVERSARIES}
 NEEDED: dict[str, dict[str, Any]] = {"crash": {"round": 3}}
 

@@ -15,6 +15,8 @@ from parley.study.prompt_sent import asked
 from support.playing import new_consensus
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("The ten prompts of the paper are word for word the published ones.")
+
 # The experimental stimulus: Figures 5 to 14 of the paper, word for word, and the constants of the Swarms page with a
 # newline at the end of each. A changed digest is another experiment.
 SHA256 = {

@@ -24,6 +24,8 @@ from parley.study import load_study
 from support.playing import groups
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("With all leaks, the Swarms variant is the published loop.")
+
 ALL = ("names", "missing_value", "early_vote")
 SWARMS: dict[str, Any] = {"protocol": "swarms"}
 

@@ -9,6 +9,8 @@ from parley.games.base import Outcome
 from support.playing import play_of
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Scripted agents end as theory says, in every simulation.")
+
 SIZES = [(n, b) for n in (3, 6, 7) for b in range(n // 2 + 1)]
 TOLD_TO_GO_ON = [{"name": name, "vote": "continue"} for name in ("opposite", "oscillate", "stubborn")]
 

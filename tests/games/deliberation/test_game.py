@@ -57,6 +57,7 @@ def test_what_cannot_be_played_is_refused() -> None:
 # Who deliberates on what
 
 
+@pytest.mark.promise("A hung problem is never given to the same agents twice.")
 @settings(max_examples=40)
 @given(st.integers(2, 6), st.integers(1, 5), st.integers(1, 3), st.integers(0, 99))
 def test_no_panel_is_drawn_twice_and_each_has_an_honest_agent(n: int, size: int, honest: int, seed: int) -> None:
@@ -95,6 +96,7 @@ def test_a_records_problem_is_played_and_not_drawn_again() -> None:
         new_game(DeliberationGame, DeliberationParameters(), agents(2), "improve", 0, {"id": 7})
 
 
+@pytest.mark.promise("Prompts of honest agents leak neither the right answer nor the adversaries' target.")
 def test_honest_agents_are_told_neither_the_right_answer_nor_the_target() -> None:
     for seed in range(20):
         parameters = DeliberationParameters(reply_format="json")

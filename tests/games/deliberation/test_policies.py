@@ -18,6 +18,8 @@ from parley.study.condition import Simulation
 from support.playing import scripted_policies
 from support.playthrough import simulation_of
 
+pytestmark = pytest.mark.promise("Scripted solvers are right, conform and recognize by their chances.")
+
 EIGHTEEN = Problem("eighteen", "number", "What is nine times two?", "18")
 
 

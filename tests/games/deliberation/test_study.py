@@ -21,6 +21,10 @@ from parley.workflow.hooks import require_material
 from support import REPOSITORY
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "The identity of a deliberation is the content of its problems; a record replays without their file."
+)
+
 SOLVERS = {
     "model": {"name": "solver", "accuracy": 0.6},
     "n": 4,

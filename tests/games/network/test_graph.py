@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 import networkx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.games.network.graph import Facts, Network
 from parley.games.network.links import Links
+
+pytestmark = pytest.mark.promise("Facts of networks are those that networkx finds.")
 
 
 @st.composite

@@ -23,6 +23,8 @@ from parley.study import load_study
 from parley.text.yamlfile import is_slug, validated
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Topologies have the shape of their names; random ones follow from the seed alone.")
+
 TOPOLOGY: TypeAdapter[Topology] = TypeAdapter(Topology)
 
 

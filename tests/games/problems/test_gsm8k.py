@@ -12,6 +12,8 @@ from parley.errors import UsageError
 from parley.games.problems import gsm8k
 from parley.games.problems.loaded import ProblemSet
 
+pytestmark = pytest.mark.promise("GSM8K is read exactly; what does not fit is counted.")
+
 ROWS = [
     {"question": "How many <<1+1=2>>eggs\u200b?", "answer": "1+1=<<1+1=2>>2\n#### 2"},
     {"question": "How much?", "answer": "#### 1,000"},

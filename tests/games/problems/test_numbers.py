@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from parley.games.problems.numbers import MAX_DIGITS, read_number
 
+pytestmark = pytest.mark.promise("Numbers are read exactly, and what could mean two things is not read.")
+
 # What docs/reference/problems.md says is read; the property below has the forms of any number.
 READ = {  # by the number that is read
     "18": [

@@ -2,10 +2,13 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.games.problems.readings import READINGS, read_as
+
+pytestmark = pytest.mark.promise("The readings of lm-evaluation-harness are its own filters.")
 
 # reply (argument, answer) -> what `exact`, `strict` and `flexible` read
 REPLIES: dict[tuple[str, str], tuple[str | None, str | None, str | None]] = {

@@ -12,6 +12,8 @@ from parley.errors import UsageError
 from parley.games.problems.sources import ProblemSource
 from parley.text.yamlfile import is_slug, validated
 
+pytestmark = pytest.mark.promise("Seeds go through all problems once; a problem set is identified by its content.")
+
 SOURCE: TypeAdapter[ProblemSource] = TypeAdapter(ProblemSource)
 GROUP = "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\ng\t-1\tINITIAL\tSYSTEM\tCat&&2,7,V,A\n"
 

@@ -11,6 +11,10 @@ from parley.games.stag_hunt.betrayal import SWEEP, archetype, archetype_shares
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from support.playing import hunt
 
+pytestmark = pytest.mark.promise(
+    "Detection, retreat, recovery and archetypes of the stag hunt are those counted by hand."
+)
+
 Words = Sequence[Sequence[str | None]] | None
 EVIDENCE = StagHuntEvidence()
 CALM = ["stag"] * 3

@@ -49,6 +49,7 @@ def test_what_cannot_be_played_is_refused() -> None:
             StagHuntParameters(**parameters)
 
 
+@pytest.mark.promise("`rules: published` has the paper's defaults, prompts and excluded rounds.")
 def test_the_published_rules_have_the_papers_defaults() -> None:
     p = StagHuntParameters(**PAPER)
     assert (p.rounds, p.retries, p.show_points, p.history_rounds) == (5, 0, True, None)

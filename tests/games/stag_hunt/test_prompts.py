@@ -4,6 +4,7 @@ import re
 from itertools import product
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def texts_of(played: Hunted, player: int) -> list[str]:
 # Who sees whom
 
 
+@pytest.mark.promise("Nothing of an unseen player reaches a prompt or a view.")
 @given(st.data())
 @settings(max_examples=25)
 def test_nothing_of_an_unseen_player_reaches_a_prompt_or_a_view(data: st.DataObject) -> None:

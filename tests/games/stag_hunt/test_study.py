@@ -17,6 +17,8 @@ from parley.study import Study, load_study
 from parley.study.condition import Condition
 from support import REPOSITORY
 
+pytestmark = pytest.mark.promise("The paper's study has its 40 conditions; scripted cohorts play and replay it.")
+
 CONFIG = REPOSITORY / "config"
 PAPER = CONFIG / "stag-hunt-paper.yaml"
 

@@ -11,6 +11,8 @@ from parley.study import Study
 from support.playing import scripted_policies
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("Scripted hunters end as theory says, in every simulation.")
+
 NETWORKS = ["complete", "ring", "path", "star", {"kind": "erdos_renyi", "p": 0.4}]
 ROUNDS = 8
 

@@ -20,6 +20,8 @@ from support.records import cheap_talk, edit, forge, reply_lines, write_cheap_ta
 from support.replies import FREELY, TEXTS, Answering
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("The explorer has every attempt of every game as it was recorded.")
+
 
 class Says:
     """Answers every question with one of some texts, in turn."""

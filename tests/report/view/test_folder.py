@@ -13,6 +13,8 @@ from support.pages import games_of, index_of, small_played, unpacked, written
 from support.records import forge
 from support.studies import StudyFactory, files_in
 
+pytestmark = pytest.mark.promise("Only data files whose records changed are made again.")
+
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:

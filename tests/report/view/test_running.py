@@ -18,6 +18,10 @@ from parley.study import Study
 from support.pages import Json, data_of, games_of
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise(
+    "A running game is shown as far as its journal tells, and its journal stays as it was."
+)
+
 
 def interrupted(study: Study, replies: int, record: Path | None = None) -> Path:
     """Play the first simulation, and leave a journal with so many of its replies in place of its record."""

@@ -15,6 +15,8 @@ from support.pages import games_of, index_of, unpacked
 from support.records import forge
 from support.studies import StudyFactory
 
+pytestmark = pytest.mark.promise("`parley view --serve` answers this machine alone.")
+
 
 @pytest.fixture
 def study(study_factory: StudyFactory) -> Study:

@@ -16,6 +16,8 @@ from support.figures import study_of
 from support.pages import Json, Page, index_of, small_played, unpacked
 from support.replies import TEXTS
 
+pytestmark = pytest.mark.promise("Hostile text is no part of the explorer's page; its policy allows nothing else.")
+
 ODD = "[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]"
 
 

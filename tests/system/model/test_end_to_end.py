@@ -23,7 +23,13 @@ from support.commands import Parley, Ran
 from support.records import forge
 from support.workflows import MODEL, PARLEY, real_snakemake, serve, share_models, write_real
 
-pytestmark = [pytest.mark.model, pytest.mark.usefixtures("own_core")]
+pytestmark = [
+    pytest.mark.promise(
+        "A study on the real model goes from file to report; an engine that is killed in mid-game costs no reply."
+    ),
+    pytest.mark.model,
+    pytest.mark.usefixtures("own_core"),
+]
 
 
 def test_a_study_on_the_real_model_from_file_to_report(folder: Path) -> None:

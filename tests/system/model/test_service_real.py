@@ -25,7 +25,11 @@ from parley.play.simulate import simulate
 from parley.play.spending import budget_line, spending_line
 from support.workflows import real_snakemake, write_real
 
-pytestmark = [pytest.mark.model, pytest.mark.rare]
+pytestmark = [
+    pytest.mark.promise("A real vLLM as a service with a key plays, and the key is nowhere."),
+    pytest.mark.model,
+    pytest.mark.rare,
+]
 KEY, VARIABLE, SERVED = "sk-3b8d1f06a97c", "SERVICE_API_KEY", "smollm2"
 
 

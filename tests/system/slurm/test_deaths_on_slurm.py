@@ -37,7 +37,13 @@ from support.cluster import (
     write,
 )
 
-pytestmark = [pytest.mark.rare, WITHOUT_SLURM]
+pytestmark = [
+    pytest.mark.promise(
+        "On SLURM, killed simulations, canceled jobs, a killed controller and dead servers lose nothing."
+    ),
+    pytest.mark.rare,
+    WITHOUT_SLURM,
+]
 
 
 def test_a_killed_simulation_and_a_canceled_job_are_retried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

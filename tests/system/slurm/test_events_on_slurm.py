@@ -37,7 +37,13 @@ from support.cluster import (
     write,
 )
 
-pytestmark = [pytest.mark.rare, WITHOUT_SLURM]
+pytestmark = [
+    pytest.mark.promise(
+        "On SLURM, preemption, time limits, requeues, a node's death and lost accounting lose nothing."
+    ),
+    pytest.mark.rare,
+    WITHOUT_SLURM,
+]
 
 FIRST = 120
 

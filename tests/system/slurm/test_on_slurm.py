@@ -35,7 +35,11 @@ from support.cluster import (
 )
 from support.workflows import PROFILE
 
-pytestmark = [pytest.mark.rare, WITHOUT_SLURM]
+pytestmark = [
+    pytest.mark.promise("On SLURM, a shard is one job; a failure says state, node and `sbatch` line; Ctrl-C cancels."),
+    pytest.mark.rare,
+    WITHOUT_SLURM,
+]
 
 
 def test_a_shard_of_scripted_agents_is_one_job_that_a_new_controller_waits_for(

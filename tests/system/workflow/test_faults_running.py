@@ -22,7 +22,10 @@ from support import REPOSITORY
 from support.answering import StandInService
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write, write_served
 
-pytestmark = pytest.mark.rare
+pytestmark = [
+    pytest.mark.promise("A run that is interrupted, edited or hangs ends in one line, and the same command goes on."),
+    pytest.mark.rare,
+]
 
 RUN = ("--config", "study=small.yaml")
 

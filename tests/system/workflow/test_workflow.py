@@ -26,6 +26,7 @@ from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, planned_for_slurm
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.promise("`paper.yaml` plans 700 simulations.")
 @pytest.mark.rare
 def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
     (folder / "config").symlink_to(REPOSITORY / "config")
@@ -37,6 +38,7 @@ def test_the_paper_has_700_simulations_in_shards_of_32(folder: Path) -> None:
     assert counts["fetch_model"] == 2
 
 
+@pytest.mark.promise("A study runs once; added seeds run alone.")
 def test_a_study_runs_once_and_added_seeds_run_alone(played: Study, folder: Path) -> None:
     study = played
     planned = {simulation.record("small") for simulation in study.simulations()}
@@ -119,6 +121,7 @@ def pq_digest(content: bytes) -> str:
     return str(found["digest"])
 
 
+@pytest.mark.promise("A killed workflow goes on with the same command.")
 def test_a_killed_workflow_goes_on_with_the_same_command(folder: Path, own_code: dict[str, object]) -> None:
     grid = own_code | {"model": {"name": "keeps_agent:Keeps", "vote": "continue"}, "n": 8}
     study = write(folder, seeds=20, parameters={"max_rounds": 60}, grids=[grid])
@@ -163,6 +166,7 @@ def test_fewer_seeds_make_the_tables_anew_and_play_nothing(folder: Path) -> None
     assert counts["summarize"] == counts["figures"] == counts["report"] == counts["view"] == 1
 
 
+@pytest.mark.promise("A failed simulation stops the tables and no other simulation.")
 def test_a_failed_simulation_stops_the_tables_and_no_other_simulation(
     folder: Path, own_code: dict[str, object]
 ) -> None:
@@ -237,6 +241,7 @@ def test_simulations_are_played_in_the_order_of_seeds(folder: Path, own_code: di
     assert sorted(records, key=lambda record: record.stat().st_mtime_ns) == records
 
 
+@pytest.mark.promise("A forced run deletes no record.")
 @pytest.mark.rare
 def test_a_forced_run_deletes_no_record(folder: Path, own_code: dict[str, object]) -> None:
     study = write(folder, grids=[own_code, own_code | {"model": "majority"}])

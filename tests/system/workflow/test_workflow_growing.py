@@ -10,7 +10,7 @@ from parley.play.replay import replay
 from parley.study import load_study
 from support.workflows import real_snakemake, write
 
-pytestmark = pytest.mark.rare
+pytestmark = [pytest.mark.promise("One command plays until every condition is precise enough."), pytest.mark.rare]
 
 SEEDS = {"from": 4, "by": 4, "to": 12, "until": {"outcome": "valid_consensus", "width": 0.4}}
 

@@ -11,7 +11,10 @@ from parley.study import Study, load_study
 from support import REPOSITORY
 from support.workflows import jobs, snakemake
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise("The ledger is a stage of its own; another difficulty plays nothing."),
+    pytest.mark.slow,
+]
 
 STARTED_WITH = """
 import sys

@@ -12,7 +12,10 @@ from parley.play.record import read_description
 from parley.study import Study
 from support.workflows import jobs, snakemake, write
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise("A new axis, or another name of a study or model, plays nothing again."),
+    pytest.mark.slow,
+]
 
 PARLEY = [sys.executable, "-m", "parley.cli"]
 GRID = {"model": "majority", "n": [3, 4], "b": [0, 1], "prompt": "may_exist"}

@@ -13,7 +13,12 @@ from parley.play.simulate import simulate_shard
 from support.answering import VARIABLE, StandInService, as_recorded
 from support.workflows import CORES, PROFILE, SNAKEMAKE, jobs, snakemake, write_served
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise(
+        "A missing key, a spent budget and a service that is gone stop a run in one line; nothing answered is lost."
+    ),
+    pytest.mark.slow,
+]
 
 
 RUN = ("--config", "study=small.yaml")

@@ -19,7 +19,10 @@ from support.commands import heard
 from support.studies import StudyFactory
 from support.workflows import PARLEY, jobs, snakemake
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.promise("A shard of scripted games is one job and plays only what is missing."),
+    pytest.mark.slow,
+]
 
 SHARD = SCRIPTED_SHARD
 SEEDS = SHARD + 20

@@ -1,8 +1,10 @@
 """Coverage of the intervals of `margins` and `effects`, and size of the tests, by simulation with known rates.
 
-python -m benchmarks.margins writes the tables between their marks in docs/explanation/statistics.md (9 minutes).
+python -m benchmarks.margins writes margins.csv and margins_unequal.csv beside it (9 minutes). Shares are percent of
+the studies; docs/explanation/statistics.md has the least and the largest of them.
 """
 
+import csv
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +20,7 @@ from parley.analysis.stats import Floats, wilson_of_mean
 from parley.games.consensus.game import ConsensusGame
 from parley.study.margins import Effects
 
-PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "statistics.md"
+FOLDER = Path(__file__).parent
 STUDIES, MODELS = 1000, 200  # studies that are simulated, and those of them that a model is fitted to
 DRAWS = 500  # of the bootstrap
 # Rates of conditions with the first value of an axis and with the second, by combination of the other axes.
@@ -85,20 +87,19 @@ def modeled(answers: Floats, change: float) -> bool | None:
     return None if np.isnan(row["low"]) else bool(row["low"] <= change <= row["high"])
 
 
-def lines() -> Iterator[str]:
-    """Yield the table in Markdown."""
-    yield (
-        "| rates | alike within a seed | seeds | interval of a rate | (bootstrap) | interval of a difference | "
-        "test refuses | (pooled McNemar) | contradict | effect of the model |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+def rows() -> Iterator[list[str]]:
+    """Yield the head and the rows of the table."""
+    yield [
+        *("rates", "alike within a seed", "seeds", "interval of a rate", "(bootstrap)", "interval of a difference"),
+        *("test refuses", "(pooled McNemar)", "contradict", "effect of the model"),
+    ]
     for name, rates in RATES.items():
         for alike in ALIKE:
             for seeds in SEEDS:
-                yield _line(name, np.array(rates), alike, seeds)
+                yield _row(name, np.array(rates), alike, seeds)
 
 
-def _line(name: str, rates: Floats, alike: str, seeds: int) -> str:
+def _row(name: str, rates: Floats, alike: str, seeds: int) -> list[str]:
     random = np.random.default_rng([seeds, *name.encode(), *alike.encode()])
     truth, change = float(rates[:, 0].mean()), float((rates[:, 1] - rates[:, 0]).mean())
     found: list[Sequence[bool]] = []
@@ -124,20 +125,18 @@ def _line(name: str, rates: Floats, alike: str, seeds: int) -> str:
     known = [fit for fit in fits if fit is not None]
     effect = f"{100 * np.mean(known):.1f}" if len(known) >= MODELS / 2 else "–"
     missing = f" ({len(fits) - len(known)} of {len(fits)} without)" if known and len(known) < len(fits) else ""
-    line = f"| {name} | {alike} | {seeds} | {' | '.join(shown)} | {effect}{missing} |"
-    print(line, file=sys.stderr, flush=True)
-    return line
+    row = [name, alike, str(seeds), *shown, f"{effect}{missing}"]
+    print(*row, sep=" | ", file=sys.stderr, flush=True)
+    return row
 
 
-def unequal_lines() -> Iterator[str]:
-    """Yield the table of values that have other numbers of seeds, where nothing differs, in Markdown."""
-    yield "| seeds | alike within a seed | rates | interval of a difference | test refuses | (all simulations) |"
-    yield "|---|---|---|---|---|---|"
+def unequal_rows() -> Iterator[list[str]]:
+    """Yield the same of values that have other numbers of seeds, where nothing differs."""
+    yield ["seeds", "alike within a seed", "rates", "interval of a difference", "test refuses", "(all simulations)"]
     for name, alike, rate in itertools.product(UNEQUAL, (*ALIKE,)[::2], (0.5, 0.8, 0.9, 0.95)):
         random = np.random.default_rng([int(100 * rate), *name.encode(), *alike.encode()])
         found = [_unequal(random, UNEQUAL[name], rate, ALIKE[alike]) for _ in range(2 * STUDIES)]
-        shown = " | ".join(f"{100 * share:.1f}" for share in np.mean(found, axis=0))
-        yield f"| {name} | {alike} | {rate:.0%} | {shown} |"
+        yield [name, alike, f"{rate:.0%}", *(f"{100 * share:.1f}" for share in np.mean(found, axis=0))]
 
 
 def _unequal(
@@ -163,17 +162,10 @@ def _grown(answers: Floats) -> int:
     return MOST
 
 
-def write(mark: str, table: Iterator[str]) -> None:
-    """Put a table between its marks in the page."""
-    begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
-    section = "\n".join(table)
-    PAGE.write_text(f"{before}{begin}\n\n{section}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
-
-
 def main() -> None:
-    write("margins", lines())
-    write("margins with unequal seeds", unequal_lines())
+    for name, table in (("margins", rows()), ("margins_unequal", unequal_rows())):
+        with (FOLDER / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(table)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ verification: setup ## Write the table of promises in docs/verification.md anew
 playthroughs: setup ## Write the games of docs/playthroughs anew; read the diff
 	@PYTHONPATH=tests python -m support.playthrough
 
-limits: setup ## Check that the tests are no larger than .ci/limits.yaml allows
+limits: setup ## Check that source, pages and tests are no larger than .ci/limits.yaml allows
 	@python .ci/limits.py
 
 lint: setup ## Check format, lint, types, imports and the workflow

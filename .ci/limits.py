@@ -1,6 +1,6 @@
-"""Fails if the tests have become larger or slower than .ci/limits.yaml allows.
+"""Fails if source, pages or tests have become larger, or tests slower, than .ci/limits.yaml allows.
 
-    python .ci/limits.py                    # lines, cases and support modules of tests/
+    python .ci/limits.py                    # lines, modules, words, cases
     python .ci/limits.py make test          # runs a command, and holds its CPU time against the limit
 
 CPU time is counted over all processes of the command. A slow machine has as much more of it as a fixed loop takes
@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
@@ -20,15 +21,30 @@ ROOT = Path(__file__).parents[1]
 LIMITS = yaml.safe_load((ROOT / ".ci" / "limits.yaml").read_text(encoding="utf-8"))
 
 
+def lines(files: Iterable[Path]) -> int:
+    """Return how many lines files have together."""
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+
+
 def size() -> dict[str, int]:
-    """Return how many lines, cases and support modules the tests have."""
-    files = list((ROOT / "tests").rglob("*.py"))
+    """Return how large source, pages and tests are."""
+    committed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in committed.splitlines() if (ROOT / name).is_file()]
+    python = [file for file in files if file.suffix == ".py"]
+    source, tests, benchmarks = (
+        [file for file in python if file.is_relative_to(ROOT / folder)] for folder in ("src", "tests", "benchmarks")
+    )
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
     collected = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return {
-        "lines": sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files),
+        "source": lines(source),
+        "modules": len(source),
+        "pages": lines(file for file in files if file.suffix in (".js", ".css", ".html")),
+        "benchmarks": lines(benchmarks),
+        "words": sum(len(file.read_text(encoding="utf-8").split()) for file in files if file.suffix == ".md"),
+        "tests": lines(tests),
         "cases": sum("::" in line for line in collected.splitlines()),
-        "support": sum(file.parent.name == "support" and file.name != "__init__.py" for file in files),
+        "support": sum(file.parent.name == "support" and file.name != "__init__.py" for file in tests),
     }
 
 

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parley import paths
-from parley.analysis.columns import describe
-from parley.analysis.compared_columns import COMPARED
+from parley.analysis.columns import declared, describe
 from parley.errors import RecordError
 from parley.files import write_atomically
 from parley.study import Study
@@ -21,7 +20,6 @@ _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(/\d+)?")
 # Of an estimate: processors add in different orders, and differ in the sixteenth. Tables are the same on all of them.
 _DIGITS = 10
-_ESTIMATES = frozenset(table.name for table in COMPARED)
 
 
 def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
@@ -29,7 +27,7 @@ def write_table(frame: pd.DataFrame, study: Study, name: str) -> None:
 
     Raises RecordError if the disk refuses, or if a column does not hold what it is declared to.
     """
-    table = marked(typed(rounded(frame) if name in _ESTIMATES else frame, study, name), study)
+    table = marked(typed(rounded(frame) if declared(name).estimates else frame, study, name), study)
     write_atomically(paths.table(study.name, name, ".parquet"), partial(pq.write_table, table))
     write_atomically(paths.table(study.name, name, ".csv"), lambda file: file.write(csv_text(table).encode()))
 

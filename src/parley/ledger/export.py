@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from parley.analysis.columns import UTTERANCES
+from parley.analysis.columns import declared
 from parley.analysis.tables import harmless
 from parley.identity import canonical_json
 from parley.ledger.show import blocks
@@ -14,7 +14,7 @@ from parley.text import valid_unicode
 
 Format = Literal["jsonl", "csv"]
 _CONTENT = "content."  # before the keys of what was said, which may be called like any column
-_NAMES = [column.name for column in UTTERANCES.columns]
+_NAMES = [column.name for column in declared("utterances").columns]
 _BEFORE, _AFTER = _NAMES[: _NAMES.index(f"{_CONTENT}<key>")], _NAMES[_NAMES.index(f"{_CONTENT}<key>") + 1 :]
 
 

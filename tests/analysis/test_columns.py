@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from parley import paths
-from parley.analysis import reference
-from parley.analysis.columns import TABLES, columns_of, describe
+from parley.analysis.columns import columns_of, declared, describe, page, table_names
 from parley.analysis.summarize import summarize
 from parley.columns import Column, find
 from parley.errors import UsageError
 from parley.ledger.build import build
 from parley.play.provenance import provenance
 from parley.play.record import write_record
+from parley.play.record_content import COLUMNS
 from parley.play.runner import play
 from parley.policies.kinds import ScriptedPolicy
 from parley.study import Study, load_study
@@ -106,8 +106,8 @@ def dotted(found: dict[str, Any], before: str = "") -> Iterator[str]:
 def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_described_is_there(
     studies: list[Study],
 ) -> None:
-    found: dict[str, set[str]] = {table.name: set() for table in TABLES}
-    expected: dict[str, set[str]] = {table.name: set() for table in TABLES}
+    found: dict[str, set[str]] = {name: set() for name in table_names()}
+    expected: dict[str, set[str]] = {name: set() for name in table_names()}
     for study in studies:
         game = study.game.name
         for name in [*paths.TABLES, *(["ledger"] if study.game.evidence.keeps_ledger else [])]:
@@ -120,7 +120,7 @@ def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_de
                 assert name == "ledger" or column.arrow in (None, field.type), f"{name}: {field.name}"
                 found[name].add(f"{game}: {column.name}")
             expected[name] |= {f"{game}: {column.name}" for column in columns_of(name, study.axes, study.game)}
-    every = {column.name for table in TABLES for column in table.columns}
+    every = {column.name for name in table_names() for column in declared(name).columns}
     of_models = {name for name in every if name.startswith(("degenerate", "model_"))}
     missing = {f"{game}: {name}" for game in ("stag_hunt", "deliberation") for name in of_models}
     missing |= {f"{study.game.name}: planned" for study in studies}  # of what is unfinished
@@ -129,13 +129,15 @@ def test_all_columns_of_tables_are_described_with_their_types_and_all_that_is_de
 
 
 def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[Study]) -> None:
-    metadata, metrics = list(reference.METADATA.columns), list(reference.METRICS.columns)
+    metadata, metrics = (list(declared(name).columns) for name in ("metadata of records", "metrics"))
+    of_simulations = [column.name for column in declared("simulations").columns]
     # These hold what a game, a model or a machine names.
     open_keys = [column.name for column in metadata if not column.type]
     seen: set[str] = set()
     for study in studies:
         shown = study.game.evidence.indicators
         words = {"outcome": [o.name for o in study.game.outcomes], "indicator": [i.name for i in shown]}
+        words["column"] = of_simulations
 
         def described(columns: list[Column], key: str, words: dict[str, list[str]] = words) -> str | None:
             column = find(columns, key, words)
@@ -143,7 +145,7 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
 
         for simulation in study.simulations():
             schema = pq.read_schema(simulation.record(study.name))
-            assert schema.names == [column.name for column in reference.RECORDS.columns]
+            assert schema.names == [column.name for column in COLUMNS]
             found = {key: described(metadata, key) for key in dotted(json.loads(schema.metadata[b"parley"]))}
             for condition in study.conditions:
                 told = json.loads(paths.metric(study.name, condition.path).read_text())
@@ -155,6 +157,6 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
 
 def test_the_page_is_what_the_columns_give() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert reference.page(text) == text, f"run: python -m parley.analysis.reference {PAGE}"
+    assert page(text) == text, f"run: python -m parley.analysis.columns {PAGE}"
     with pytest.raises(UsageError, match="no place"):
-        reference.page("# A page\n")
+        page("# A page\n")

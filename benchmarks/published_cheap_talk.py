@@ -1,11 +1,12 @@
 """The published games of Byzantine Cheap Talk beside the numbers of their paper: `make published GAMES=PATH`.
 
 Reads the tables and records of the study `published-games`, which `parley import` made. Its tables are written to
-results/published-games/beside-the-paper.md and into docs/published-cheap-talk.md, between marks; beside them lies a
-figure. The unit is the game, with one share over its rounds and players: Wilson's interval for shares, Student's for
-payoffs, as in all tables.
+results/published-games/beside-the-paper.md, with a figure, into docs/published-cheap-talk/ as CSV, and some of them
+into the page, between marks. The unit is the game, with one share over its rounds and players: Wilson's interval for
+shares, Student's for payoffs, as in all tables.
 """
 
+import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,35 +81,35 @@ def main() -> None:
     metrics = ["all hunt", "(paper)", "honest hunt", "(paper)", "payoff", "(paper)"]
     overall = list(_overall(turns))
     header = ["model", "paper v1", "paper v2", "paper v3", "class", "hare for good", "switched", "preemptive"]
-    tables = {
-        "conditions": _markdown(["condition", "games", *metrics], [cells for cells, _ in overall]),
-        "rounds": _markdown(["condition", "games", *(f"round {r}" for r in range(1, 6))], list(_by_round(turns))),
-        "cohorts": _markdown(header, list(_by_cohort(behaviors))),
-        "players": _markdown(["model", "rule", *(f"n = {n}" for n in range(2, 7))], list(_by_players(behaviors))),
-        "costs": _markdown(
+    tables: dict[str, claims.Table] = {
+        "conditions": (["condition", "games", *metrics], [cells for cells, _ in overall]),
+        "rounds": (["condition", "games", *(f"round {r}" for r in range(1, 6))], list(_by_round(turns))),
+        "cohorts": (header, list(_by_cohort(behaviors))),
+        "players": (["model", "rule", *(f"n = {n}" for n in range(2, 7))], list(_by_players(behaviors))),
+        "costs": (
             ["condition", "who", "games", "payoff", "cost against 3", "(paper: DP against CP)"],
             list(_costs(behaviors)),
         ),
-        **{name: _markdown(*table) for name, table in claims.tables(STUDY, turns).items()},
+        **claims.tables(STUDY, turns),
     }
     folder = paths.results(STUDY)
-    (folder / "beside-the-paper.md").write_text("\n".join(f"## {k}\n\n{v}" for k, v in tables.items()), "utf-8")
+    sections = (f"## {name}\n\n{_markdown(*table)}" for name, table in tables.items())
+    (folder / "beside-the-paper.md").write_text("\n".join(sections), "utf-8")
     _figure([each for _, each in overall if each is not None], folder / "beside-the-paper.png")
     page = PAGE.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        page = _with_table(page, name, table)
+    for name, (header, rows) in tables.items():
+        with (PAGE.with_suffix("") / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([header, *rows])
+        page = _with_table(page, name, _markdown(header, rows))
     PAGE.write_text(page, encoding="utf-8")
     print(folder / "beside-the-paper.md", folder / "beside-the-paper.png", PAGE, sep="\n")
 
 
 def _with_table(page: str, name: str, table: str) -> str:
-    """Return the page with a table between its marks; raises ValueError if it has none of that name."""
+    """Return the page with a table between its marks, if it shows this one."""
     begin, end = f"<!-- made by make published: {name} -->\n", f"<!-- {name} ends -->"
-    before, found, rest = page.partition(begin)
-    _, ended, after = rest.partition(end)
-    if not found or not ended:
-        raise ValueError(f"{PAGE}: has no place for the table: add the lines {begin.strip()!r} and {end!r}")
-    return f"{before}{begin}\n{table}\n{end}{after}"
+    before, shown, rest = page.partition(begin)
+    return f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}" if shown else page
 
 
 def _of_the_paper(table: pd.DataFrame) -> pd.DataFrame:

@@ -43,8 +43,8 @@ def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
         for experiment in ("communication_topology", "communication_topology_silent"):
             meta = {"experiment": experiment, "topology": topology, "visibility_map": EVERYONE}
             write(games / experiment / topology, [*["ssss"] * 4, "hsss"], 3, **meta)
-    for name in ("config", "docs"):
-        (folder / name).mkdir()
+    (folder / "config").mkdir()
+    (folder / published_cheap_talk.PAGE.with_suffix("")).mkdir(parents=True)
     shutil.copy(PAGE, published_cheap_talk.PAGE)
     found = import_games("byzantine-cheap-talk", games, published_cheap_talk.STUDY)
     assert (found.defects, found.conditions) == ((), 11)
@@ -63,6 +63,9 @@ def test_tables_page_and_figure_are_made_from_the_games(folder: Path) -> None:
     assert "| hard, k = 1 | explicit broadcast | some stag hunter turns to the hare | 6, 3 | 100% |" in written
     fall = next(line for line in lines if line.startswith("| hard k = 1: fewer hunt the stag in round 2"))
     assert "(6 games)" in fall
-    assert all(line in page for line in lines if line.startswith("|"))
+    table = written.split("## conditions\n")[1].split("## ")[0].strip()
+    assert table in page
+    costs = (published_cheap_talk.PAGE.with_suffix("") / "costs.csv").read_text()
+    assert costs.count("\n") == written.split("## costs\n")[1].split("## ")[0].count("\n| ") - 1
     assert "Which claims hold" in page  # what stands between the tables stays
     assert Path("results/published-games/beside-the-paper.png").stat().st_size > 10_000

@@ -97,10 +97,10 @@ def main() -> None:
     (folder / "beside-the-paper.md").write_text("\n".join(sections), "utf-8")
     _figure([each for _, each in overall if each is not None], folder / "beside-the-paper.png")
     page = PAGE.read_text(encoding="utf-8")
-    for name, (header, rows) in tables.items():
+    for name, (columns, rows) in tables.items():
         with (PAGE.with_suffix("") / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([header, *rows])
-        page = _with_table(page, name, _markdown(header, rows))
+            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+        page = _with_table(page, name, _markdown(columns, rows))
     PAGE.write_text(page, encoding="utf-8")
     print(folder / "beside-the-paper.md", folder / "beside-the-paper.png", PAGE, sep="\n")
 

@@ -13,12 +13,13 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.registry import GAMES
-from parley.play.board import Board, Seen
 from parley.play.live import play
 from parley.play.live_screen import LiveScreen, can_draw
+from parley.play.matrix import AGAIN, FAILED, WAITING, marks_of, rounds_of
 from parley.play.read import read_lines
 from parley.play.record import write_record
 from parley.play.runner import play_async
+from parley.play.watched_game import Snapshot, WatchedGame
 from parley.policies import Ask
 from parley.study.condition import Simulation
 from support.commands import ALTERNATE, BACK, HIDE, SHOW, RudePolicy, Terminal, watched
@@ -27,7 +28,7 @@ from support.studies import StudyFactory
 pytestmark = pytest.mark.promise("`parley play` shows a matrix live, and leaves the terminal as it was.")
 
 
-def run(screen: LiveScreen, stop_after: int | None = None) -> None:
+def run(simulation: Simulation, screen: LiveScreen, stop_after: int | None = None) -> None:
     """Play a game on a screen; `stop_after` so many replies comes Ctrl-C."""
     policy = RudePolicy(type(screen.game))
 
@@ -43,7 +44,7 @@ def run(screen: LiveScreen, stop_after: int | None = None) -> None:
 
     policies = {seat.name: Ending(type(screen.game)) for seat in screen.game.seats}
     with screen.shown():
-        played = asyncio.run(play_async("a" * 64, screen._new_game(), policies, watcher=screen))
+        played = asyncio.run(play_async("a" * 64, simulation.game(), policies, watcher=screen))
         screen.end(played.outcome)
 
 
@@ -52,7 +53,8 @@ def run(screen: LiveScreen, stop_after: int | None = None) -> None:
 def test_a_terminal_gets_the_matrix_and_is_left_as_it_was(
     study_factory: StudyFactory, terminal: Terminal, name: str
 ) -> None:
-    run(LiveScreen(watched(study_factory, name), ["heading"], None, terminal))
+    simulation = watched(study_factory, name)
+    run(simulation, LiveScreen(simulation, ["heading"], None, terminal))
     out = terminal.getvalue()
     assert [out.count(code) for code in (ALTERNATE, BACK, HIDE, SHOW)] == [1, 1, 1, 1]
     assert terminal.after[0] == "heading"
@@ -75,9 +77,10 @@ def test_ctrl_c_leaves_the_terminal_clean_and_loses_nothing(
     study_factory: StudyFactory, terminal: Terminal, tmp_path: Path
 ) -> None:
     for suffix in (".svg", ".cast"):
-        screen = LiveScreen(watched(study_factory, "consensus"), ["heading"], tmp_path / f"cut{suffix}", terminal)
+        simulation = watched(study_factory, "consensus")
+        screen = LiveScreen(simulation, ["heading"], tmp_path / f"cut{suffix}", terminal)
         with pytest.raises(KeyboardInterrupt):
-            run(screen, stop_after=12)
+            run(simulation, screen, stop_after=12)
     out = terminal.getvalue()
     assert [out.count(code) for code in (ALTERNATE, BACK, HIDE, SHOW)] == [2, 2, 2, 2]
     assert terminal.after[0] == "heading"
@@ -104,7 +107,8 @@ def test_lines_are_printed_where_a_matrix_has_no_place(
 
 
 def test_a_picture_loads_nothing_and_holds_the_matrix(study_factory: StudyFactory, tmp_path: Path) -> None:
-    run(LiveScreen(watched(study_factory, "consensus"), ["heading"], tmp_path / "game.svg", None))
+    simulation = watched(study_factory, "consensus")
+    run(simulation, LiveScreen(simulation, ["heading"], tmp_path / "game.svg", None))
     text = (tmp_path / "game.svg").read_text(encoding="utf-8")
     assert not re.search(r"@font-face|@import|url\((?!#)|href|<script", text)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("https://www.textualize.io", "")
@@ -151,54 +155,38 @@ def test_every_reply_of_a_record_is_there_in_full(
 # What is to be seen of a game while it is played
 
 
-class Watched(Board):
-    """A board that is looked at in each phase."""
+class Watched(WatchedGame):
+    """A game that is looked at in each phase."""
 
     def __init__(self, simulation: Simulation) -> None:
-        super().__init__(simulation.game)
-        self.before: list[tuple[int, Seen]] = []
+        super().__init__(simulation.game())
+        self.before: list[Snapshot] = []
 
     def asking(self, asks: Sequence[Ask]) -> None:
-        self._took = 0.0  # the game is asked in each round, however long it takes here
         super().asking(asks)
-        self.before.append((asks[0].round, self.see()))
-
-
-def watch(simulation: Simulation) -> Watched:
-    board, game = Watched(simulation), simulation.game()
-    policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
-    board.end(asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome)
-    return board
+        self.before.append(self.see())
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_what_is_seen_of_a_round_that_is_over_stays_when_the_game_ends(study_factory: StudyFactory, name: str) -> None:
-    board = watch(watched(study_factory, name))
-    last = board.see()
-    shift = max(last.matrix.columns) - max(number for number, _ in board.before)
-    compared, begun = 0, set[int]()
-    for asked, seen in board.before:
-        for key, cell in seen.matrix.cells.items():
-            if key[1] < asked + shift:
-                final = last.matrix.cells[key]
-                assert (cell.text, cell.failed, cell.again) == (final.text, final.failed, final.again)
-                compared += 1
-        for key, cell in seen.matrix.cells.items():  # nothing is told of what has not been played
-            assert key[1] <= asked + shift
-            if key[1] == asked + shift and asked not in begun:
-                assert (cell.text, cell.color) == ("", None)
-        begun.add(asked)
-    assert compared > 10
-    assert any(cell.color for _, seen in board.before for cell in seen.matrix.cells.values())
-    if last.matrix.results:
-        assert any(seen.matrix.results for _, seen in board.before)
-    # Who is asked, and whose reply failed.
-    _, first = board.before[0]
+def test_replies_are_seen_while_it_is_played_and_what_the_game_says_of_them_at_its_end(
+    study_factory: StudyFactory, name: str
+) -> None:
+    simulation = watched(study_factory, name)
+    game, found = simulation.game(), Watched(simulation)
+    policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
+    found.end(asyncio.run(play_async(simulation.id, game, policies, watcher=found)).outcome)
+    for seen in found.before:
+        assert not seen.timeline.states  # the game has said nothing yet
+        assert max(rounds_of(seen.timeline)) == seen.asks[0].round  # nothing is shown of what has not been played
+        labels = marks_of(seen.timeline)
+        assert {agent for (agent, _), of_cell in labels.items() if WAITING in of_cell} == seen.waiting
+    first, last = found.before[0], found.see()
     assert first.waiting == {ask.agent for ask in first.asks}
-    assert {agent for (agent, _), cell in first.matrix.cells.items() if cell.open} >= first.waiting
+    assert any(cell.text for seen in found.before for cell in seen.timeline.cells.values())
     assert (last.waiting, last.asks) == (frozenset(), ())
+    # Its rounds are those that were asked, but for what agents began with.
+    assert max(rounds_of(last.timeline)) == max(rounds_of(found.before[-1].timeline))
+    assert {cell.state for cell in last.timeline.cells.values()} <= {state.name for state in last.timeline.states}
     assert last.unusable > 0
-    assert any(cell.failed or cell.again for cell in last.matrix.cells.values())
-    framed = [row.framed for row in last.matrix.rows]
-    assert sum(framed) == 2
-    assert framed == sorted(framed)
+    assert {mark.label for mark in last.timeline.marks} & {FAILED, AGAIN}
+    assert len(last.timeline.framed) == 2

@@ -1,4 +1,4 @@
-"""A matrix as lines of a terminal."""
+"""A matrix on a terminal."""
 
 import asyncio
 import io
@@ -7,13 +7,13 @@ import re
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
+from rich.console import Console, RenderableType
+from rich.segment import Segment
 
-from parley.play.board import Board
-from parley.play.matrix import Cell, Matrix, Row
-from parley.play.matrix_text import _blocks, _clean, final_lines, outcome_words, screen_lines
+from parley.games.evidence import State, Timeline, TimelineCell
+from parley.play.matrix_text import _clean, _tables, final_view, live_view, outcome_words
 from parley.play.runner import play_async
+from parley.play.watched_game import WatchedGame
 from support.commands import RudePolicy, watched
 from support.replies import TEXTS
 from support.studies import StudyFactory
@@ -23,41 +23,45 @@ pytestmark = pytest.mark.promise("Whatever agents say, cells stay in their colum
 WIDE = ["東京都庁舎", "👩‍👩‍👧", "👍🏽", "e\u0301\u0301\u0301", "❤\ufe0f", "[red]x[/red]", "x" * 200]
 
 
-def matrix_of(texts: list[str]) -> Matrix:
-    rows = [Row(f"agent_{place}", text, place % 2 == 1) for place, text in enumerate(texts)]
+def lines(view: RenderableType, width: int) -> list[list[Segment]]:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor")
+    return console.render_lines(view, pad=False)
+
+
+def tables_of(texts: list[str], width: int) -> list[RenderableType]:
+    agents = {f"agent_{place}": text for place, text in enumerate(texts)}
     cells = {
-        (row.name, number): Cell(texts[(place + number) % len(texts)], "#0072B2" if place % 2 else "#F0E442")
-        for place, row in enumerate(rows)
+        (name, number): TimelineCell("even" if place % 2 else "odd", texts[(place + number) % len(texts)])
+        for place, name in enumerate(agents)
         for number in range(1, 7)
     }
-    return Matrix(rows, cells, "Byzantine", {}, {}, {1: texts[0]}, texts[1])
-
-
-def printed(lines: list[Text], width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor")
-    with console.capture() as capture:
-        for line in lines:
-            console.print(line)
-    return capture.get()
+    states = [State("even", "even", "#0072B2", ""), State("odd", "odd", "#F0E442", "")]
+    framed = frozenset(list(agents)[1::2])
+    timeline = Timeline(agents, framed, "Byzantine", cells, states, [], {1: texts[0]}, texts[1])
+    return list(_tables(timeline, list(agents), "round", width))
 
 
 def test_cells_stay_in_their_columns_whatever_is_said() -> None:
     for texts, width in itertools.product([TEXTS, WIDE], [40, 60, 120]):
-        for block in _blocks(matrix_of(texts), matrix_of(texts).rows, "round", width):
-            assert len({line.cell_len for line in block}) == 1
-            assert block[0].cell_len <= width
-            # Colored cells begin at the same column in each line.
-            starts = {
-                tuple(cell_len(line.plain[: span.start]) for span in line.spans if "on " in str(span.style))
-                for line in block
-                if any("on " in str(span.style) for span in line.spans)
-            }
+        for table in tables_of(texts, width):
+            starts = set()
+            for line in lines(table, width):
+                assert sum(segment.cell_length for segment in line) <= width
+                before = itertools.accumulate((segment.cell_length for segment in line), initial=0)
+                colored = [
+                    at for at, segment in zip(before, line, strict=False) if segment.style and segment.style.bgcolor
+                ]
+                if colored:  # cells begin at the same columns in each line
+                    starts.add(tuple(colored))
             assert len(starts) == 1
 
 
 def test_no_escape_sequence_and_no_markup_of_a_reply_gets_through() -> None:
     texts = [*TEXTS, *WIDE, "\x1b[2J\x1b]0;title\x07[bold]"]
-    out = "".join(printed(block, 120) for block in _blocks(matrix_of(texts), matrix_of(texts).rows, "round", 120))
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="truecolor")
+    with console.capture() as capture:
+        console.print(*tables_of(texts, 120))
+    out = capture.get()
     assert re.sub("\x1b\\[[0-9;]*m|\n", "", out).isprintable()
     assert "\x1b[2J" not in out
     assert "[red]x" in out
@@ -71,25 +75,28 @@ def test_no_escape_sequence_and_no_markup_of_a_reply_gets_through() -> None:
 def test_a_screen_has_no_more_lines_and_columns_than_the_terminal(study_factory: StudyFactory, name: str) -> None:
     simulation = watched(study_factory, name)
     game = simulation.game()
-    shown: list[tuple[tuple[int, int], list[Text]]] = []
     sizes = [(40, 12), (120, 40)]
+    shown = []
 
-    class Watched(Board):
+    class Watched(WatchedGame):
         def asking(self, asks: object) -> None:
             super().asking(asks)  # type: ignore[arg-type]
             heading = ["a heading " * 20, "東" * 200]
-            shown.extend((size, screen_lines(self.see(), heading, "", self.game, size)) for size in sizes)
+            shown.extend((size, live_view(self.see(), heading, "", self.game, size)) for size in sizes)
 
-    board = Watched(simulation.game)
+    found = Watched(simulation.game())
     policies = {seat.name: RudePolicy(type(game)) for seat in game.seats}
-    ended = asyncio.run(play_async(simulation.id, game, policies, watcher=board)).outcome
-    board.end(ended)
-    for (columns, height), lines in shown:
-        assert len(lines) <= height
-        assert max(line.cell_len for line in lines) <= columns
-        assert any("agent" in line.plain for line in lines)
+    ended = asyncio.run(play_async(simulation.id, game, policies, watcher=found)).outcome
+    found.end(ended)
+    for (columns, height), view in shown:
+        drawn = ["".join(segment.text for segment in line) for line in lines(view, columns)]
+        assert len(drawn) <= height
+        assert max(map(cell_len, drawn)) <= columns
+        assert any("agent" in line for line in drawn)
     for columns, _ in sizes:
-        last = final_lines(board.see(), ["heading"], board.game, columns)
-        plain = "\n".join(line.plain for line in last)
-        assert f"Outcome: {outcome_words(type(board.game), ended)}" in " ".join(plain.split())  # none of it is cut
-        assert max(line.cell_len for line in last) <= columns
+        last = [
+            "".join(each.text for each in line)
+            for line in lines(final_view(found.see(), ["heading"], game, columns), columns)
+        ]
+        assert f"Outcome: {outcome_words(type(game), ended)}" in " ".join(" ".join(last).split())  # none of it is cut
+        assert max(map(cell_len, last)) <= columns

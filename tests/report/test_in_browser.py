@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from parley.cli.program import commands
 from parley.report.compare import compare
+from parley.report.explorer.files import data_js
 from parley.report.page import report
-from parley.report.view.writing import data_js
 from support.pages import (
     HOSTILE,
     LIARS,

@@ -17,10 +17,9 @@ import pytest
 
 from parley import paths
 from parley.play.simulate import simulate
-from parley.report.view.chosen import chosen
-from parley.report.view.content import part_content
-from parley.report.view.folder import write_view
-from parley.report.view.writing import data_js, page_html
+from parley.report.explorer.files import data_js, page_html, write_view
+from parley.report.explorer.game import part_content
+from parley.report.explorer.selection import select
 from parley.study import Study
 
 Json = dict[str, Any]
@@ -282,7 +281,7 @@ def index_of(html: str) -> Json:
 
 def data_of(study: Study) -> list[Json]:
     """Return the simulations of a study as the data files have them, with texts in place of numbers."""
-    shown = chosen(study, {}, 1000, journals=True)
+    shown = select(study, {}, 1000, journals=True)
     return [game for part in shown.parts for game in games_of(part_content(part))]
 
 
@@ -315,4 +314,4 @@ def games_of(content: Json) -> list[Json]:
 
 def written(study: Study, most: int = 1000) -> Path:
     """Write the explorer of a study into its folder, and return the folder."""
-    return write_view(chosen(study, {}, most, journals=False), paths.view(study.name)).parent
+    return write_view(select(study, {}, most, journals=False), paths.view(study.name)).parent

@@ -281,7 +281,7 @@ def report(
 
     loaded = load(studies[0], models, plan, needs_weights=False)
     if unfinished:
-        from parley.report.unfinished import report_unfinished
+        from parley.report.page import report_unfinished
 
         click.echo(str(report_unfinished(loaded)))
         return

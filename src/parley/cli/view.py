@@ -46,8 +46,8 @@ def view(
     """
     from parley.api.unplayable import load_to_read
     from parley.files import forget_done, mark_done
-    from parley.report.view.chosen import MOST, chosen
-    from parley.report.view.folder import write_view
+    from parley.report.explorer.files import write_view
+    from parley.report.explorer.selection import MOST, select
 
     if serve and out is not None:
         raise UsageError("--out: not used with --serve, which writes nothing; leave one of them out")
@@ -57,11 +57,11 @@ def view(
     def shown(journals: bool) -> Any:
         # A person may look at what this machine cannot play, for lack of weights.
         loaded = load(study, models, plan) if plan else load_to_read(study, paths.root(), models)
-        return chosen(loaded, axes, most or MOST, journals, may_be_none=serve)
+        return select(loaded, axes, most or MOST, journals, may_be_none=serve)
 
     axes = axis_values(where)
     if serve:
-        from parley.report.view.serve import serve_view
+        from parley.report.explorer.server import serve_view
 
         serve_view(lambda: shown(journals=True), port or 0, click.echo)
         return

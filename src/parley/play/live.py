@@ -10,9 +10,9 @@ from parley.engine.service.service import Service
 from parley.engine.temporary import temporary_engine
 from parley.games.base import Game, Outcome
 from parley.play.live_screen import LiveScreen, can_draw
-from parley.play.matrix import parts
 from parley.play.runner import Exchange, Play
 from parley.play.simulate import engine_places, play_simulation, purse_for
+from parley.play.watched_game import decided
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
@@ -88,9 +88,11 @@ async def play_once(
         places = engines.enter_context(_engines(study, simulation.condition, endpoints))
         purse = purse_for(study, simulation)
         played, _ = await play_simulation(simulation, places, engine_timeout, None, on_phase, purse, screen)
+    except BaseException:
+        if screen is not None:  # before its engines end: that takes seconds, or is cut short
+            screen.leave()
+        raise
     finally:
-        if screen is not None:
-            screen.stopping()
         await asyncio.to_thread(engines.close)  # a server takes seconds to end, and others may play
     return played
 
@@ -132,8 +134,8 @@ def _reply_lines(
         yield f"{head} unusable reply ({exchange.reply.failure})"
         texts = {"written": exchange.entry.text}
     else:
-        decided, texts = parts(exchange, decisive)
-        yield " ".join([head, *(one_line(str(value)) for value in decided)])
+        values, texts = decided(exchange, decisive)
+        yield " ".join([head, *(one_line(str(value)) for value in values)])
     if reasoning:
         for key, value in texts.items():
             if text := one_line(value, longest):

@@ -1,70 +1,68 @@
-"""A matrix as lines of a terminal: what is wide is cut, what comes from a model is cleaned, and cells stay aligned.
+"""A game's matrix on a terminal, while it is played and when it is over.
 
-Lines are `rich.text.Text`, never markup: what a reply holds is letters.
+Whatever a reply holds is letters: `rich.text.Text`, never markup, without control characters.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
+from rich.console import Group
 from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 
 from parley.games.base import Game, Outcome
-from parley.play.board import Seen
-from parley.play.matrix import Cell, Matrix, Row, parts
+from parley.games.evidence import Timeline, TimelineCell
+from parley.play.matrix import AGAIN, FAILED, WAITING, marks_of, rounds_of
 from parley.play.runner import Exchange
+from parley.play.watched_game import Snapshot, decided
 from parley.text import counted, one_line
 
-FAILED, AGAIN, OPEN, FRAMED = "✗", "↻", "…", "◆"
+_PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+_FRAMED = "◆"
+_OF_REPLIES = {FAILED: "✗", AGAIN: "↻", WAITING: "…"}
+_OF_GAMES = "*+^~=#"  # one for each label of a game's marks
 _CUT = "…"
 _NARROWEST, _ENOUGH, _WIDEST = 4, 8, 16  # columns of the terminal for a cell
 _LONGEST_NAME = 16
 _FEWEST_SAID, _MOST_SAID = 2, 10  # lines of replies below
+_LONGEST = 2000  # characters of a text that are looked at: no terminal is as wide
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 # Terminals do not agree how wide they are: marks on letters, and signs that change the emoji before them.
 _OF_NO_WIDTH = {"Mn", "Me"}
 _MODIFIERS = range(0x1F3FB, 0x1F400)
 
 
-def screen_lines(seen: Seen, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> list[Text]:
+def live_view(snapshot: Snapshot, heading: Sequence[str], note: str, game: Game, size: tuple[int, int]) -> Group:
     """Return what a terminal of `size` (columns, lines) shows of a game that is played, and of what else goes on."""
     width, height = size
-    top = [
-        _cut(Text(line, style="bold" if not at else "dim"), width) for at, line in enumerate(heading[: height // 6])
-    ]
-    top += [_cut(line, width) for line in (*_state(seen, game, note), Text())]
-    legend = _wrapped(_legend(seen.matrix), width)[:2]
-    results = 1 + bool(seen.matrix.results)  # and the line of the numbers
-    room = height - len(top) - results - len(legend) - 2 - _FEWEST_SAID
-    rows = _chosen(seen.matrix.rows, max(room, 1))
-    body = next(_blocks(seen.matrix, rows, game.evidence.round_name, width, seen.longest + 2), [])
-    left = len(seen.matrix.rows) - len(rows)
-    if left:
-        body.append(Text(f"and {counted(left, 'more agent')}", style="dim"))
-    said_room = min(max(height - len(top) - len(body) - len(legend) - 2, 0), _MOST_SAID)
-    said = [_said(exchange, game, width) for exchange in seen.recent[-said_room:]] if said_room else []
-    return [*top, *body, Text(), *legend, Text(), *said][:height]
+    top = [_line(line, style="dim" if at else "bold") for at, line in enumerate(heading[: height // 6])]
+    top += [*_state(snapshot, game, note), Text()]
+    legend = _wrapped(_legend(snapshot.timeline), width)[:2]
+    below = bool(snapshot.timeline.results)
+    room = height - len(top) - 1 - below - len(legend) - 2 - _FEWEST_SAID
+    rows = _rows(snapshot.timeline, max(room, 1))
+    tables = list(_tables(snapshot.timeline, rows, game.evidence.round_name, width, last_only=True))
+    left_out = len(snapshot.timeline.agents) - len(rows)
+    more = [Text(f"and {counted(left_out, 'more agent')}", style="dim")] if left_out else []
+    used = len(top) + 1 + len(rows) + below + len(more) + len(legend) + 2
+    said_room = min(max(height - used, 0), _MOST_SAID)
+    said = [_said(exchange, game) for exchange in snapshot.recent[-said_room:]] if said_room else []
+    return Group(*top, *tables, *more, Text(), *legend, Text(), *said)
 
 
-def final_lines(seen: Seen, heading: Sequence[str], game: Game, width: int) -> list[Text]:
+def final_view(snapshot: Snapshot, heading: Sequence[str], game: Game, width: int) -> Group:
     """Return the whole matrix of a game, in as many blocks of rounds as it needs, and how the game ended."""
-    lines = [
-        _cut(Text(part, style="dim" if at else "bold"), width)
-        for at, line in enumerate(heading)
-        for part in wrap(line, width, break_on_hyphens=False)
+    top = [Text(one_line(line), style="dim" if at else "bold") for at, line in enumerate(heading)]
+    rows = _rows(snapshot.timeline)
+    blocks = [
+        each for table in _tables(snapshot.timeline, rows, game.evidence.round_name, width) for each in (Text(), table)
     ]
-    for block in _blocks(seen.matrix, seen.matrix.rows, game.evidence.round_name, width):
-        lines += [Text(), *block]
-    ending = (
-        _cut(Text(part, style=line.style), width)
-        for line in _state(seen, game, "")
-        for part in wrap(line.plain, width, break_on_hyphens=False)
-    )
-    return [*lines, Text(), *_wrapped(_legend(seen.matrix), width), Text(), *ending]
+    ending = [Text(line.plain, style=line.style) for line in _state(snapshot, game, "")]
+    return Group(*top, *blocks, Text(), *_wrapped(_legend(snapshot.timeline), width), Text(), *ending)
 
 
 def outcome_words(game: type[Game], outcome: Outcome) -> str:
@@ -77,137 +75,140 @@ def outcome_words(game: type[Game], outcome: Outcome) -> str:
     return one_line(f"{label}{why}, after {rounds}")
 
 
-def _state(seen: Seen, game: Game, note: str) -> Iterator[Text]:
+def _state(snapshot: Snapshot, game: Game, note: str) -> Iterator[Text]:
     """Yield what goes on, or how the game ended, and what was counted."""
-    clock = f"{int(seen.seconds) // 60}:{int(seen.seconds) % 60:02}"
-    counts = [clock, f"{seen.attempts:,} repl{'y' if seen.attempts == 1 else 'ies'}", f"{seen.unusable:,} unusable"]
-    counts += [f"{seen.tokens:,} tokens"] if seen.tokens else []
-    if seen.outcome is not None:
-        yield Text(f"Outcome: {outcome_words(type(game), seen.outcome)}", style="bold")
-        yield Text(" · ".join(counts), style="dim")
+    seconds, attempts = int(snapshot.seconds), snapshot.attempts
+    counts = [f"{seconds // 60}:{seconds % 60:02}", f"{attempts:,} repl{'y' if attempts == 1 else 'ies'}"]
+    counts += [f"{snapshot.unusable:,} unusable"] + [f"{snapshot.tokens:,} tokens"] * bool(snapshot.tokens)
+    if snapshot.outcome is not None:
+        yield _line(f"Outcome: {outcome_words(type(game), snapshot.outcome)}", style="bold")
+        yield _line(" · ".join(counts), style="dim")
         return
-    sign = _SPINNER[int(seen.seconds * 4) % len(_SPINNER)] + " "
-    if seen.asks:
-        first = seen.asks[0]
-        done = len(seen.asks) - len(seen.waiting)
-        words = f"Round {first.round}, {one_line(first.phase)}: {done} of {len(seen.asks)} answered"
-    else:
-        words = one_line(note) or "getting ready"
-    yield Text.assemble((sign, "cyan"), words, (f" · {' · '.join(counts)}", "dim"))
-    if note and seen.asks:
-        yield Text(one_line(note), style="yellow")
+    asks = snapshot.asks
+    words = one_line(note) or "getting ready"
+    if asks:
+        done = len(asks) - len(snapshot.waiting)
+        words = f"Round {asks[0].round}, {one_line(asks[0].phase)}: {done} of {len(asks)} answered"
+    line = _line("").append(_SPINNER[int(snapshot.seconds * 4) % len(_SPINNER)] + " ", style="cyan")
+    yield line.append(words).append(f" · {' · '.join(counts)}", style="dim")
+    if note and asks:
+        yield _line(one_line(note), style="yellow")
 
 
-def _said(exchange: Exchange, game: Game, width: int) -> Text:
+def _said(exchange: Exchange, game: Game) -> Text:
     """Return one reply in a line: who, what was decided, and the texts."""
-    ask, line = exchange.ask, Text()
-    line.append(f"{_clean(ask.agent)} ", style="bold red" if _is_last_role(game, ask.role) else "bold")
+    ask, line = exchange.ask, _line("")
+    stands_out = len(game.roles) > 1 and ask.role == game.roles[-1]
+    line.append(f"{_clean(ask.agent)} ", style="bold red" if stands_out else "bold")
     if exchange.reply.value is None:
-        line.append(f"{FAILED} unusable reply ({exchange.reply.failure}): ", style="red")
-        line.append(_clean(exchange.entry.text[:2000]), style="dim")
-        return _cut(line, width)
-    decided, texts = parts(exchange, game.read_texts)
-    line.append(_clean(" ".join(map(str, decided))[:2000]))
+        line.append(f"{_OF_REPLIES[FAILED]} unusable reply ({exchange.reply.failure}): ", style="red")
+        return line.append(_clean(exchange.entry.text[:_LONGEST]), style="dim")
+    values, texts = decided(exchange, game.read_texts)
+    line.append(_clean(" ".join(map(str, values))[:_LONGEST]))
     for name, text in texts.items():
         if text:
-            line.append(f"  {name}: ", style="dim").append(_clean(str(text)[:2000]), style="italic")
-    return _cut(line, width)
+            line.append(f"  {name}: ", style="dim").append(_clean(str(text)[:_LONGEST]), style="italic")
+    return line
 
 
-def _is_last_role(game: Game, role: str) -> bool:
-    return len(game.roles) > 1 and role == game.roles[-1]
+def _rows(timeline: Timeline, most: int | None = None) -> list[str]:
+    """Return the agents, those that stand out last; where there is no room, these and the first of the others."""
+    names = sorted(timeline.agents, key=lambda name: name in timeline.framed)
+    if most is None or len(names) <= most:
+        return names
+    # A line says how many more there are.
+    kept = sorted(names, key=lambda name: name not in timeline.framed)[: max(most - 1, 1)]
+    return [name for name in names if name in kept]
 
 
-def _chosen(rows: Sequence[Row], most: int) -> list[Row]:
-    """Return the rows that there is room for: those that stand out, then the first ones, in their order."""
-    if len(rows) <= most:
-        return list(rows)
-    kept = sorted(rows, key=lambda row: not row.framed)[: max(most - 1, 1)]  # a line says how many more there are
-    return [row for row in rows if row in kept]
-
-
-def _blocks(matrix: Matrix, rows: Sequence[Row], round_name: str, width: int, least: int = 0) -> Iterator[list[Text]]:
-    """Yield the matrix as blocks of rounds that fit into `width`.
-
-    With `least` the last rounds alone, with cells of so many letters, so that their width stays what it is.
-    """
-    names = [_fitted(("◆ " if row.framed else "  ") + _clean(row.label), _LONGEST_NAME) for row in rows]
-    label = _fitted("  " + _clean(matrix.results_label), _LONGEST_NAME) if matrix.results else ""
-    title = _fitted("  " + _clean(round_name), _LONGEST_NAME)
-    beside = max(cell_len(name) for name in (*names, label, title)) + 1
-    columns = matrix.columns
-    if not columns:
-        yield [Text(set_cell_size(name, beside)) for name in names]
-        return
-    size = _cell_size(matrix, least, max(width - beside, _NARROWEST) if least else None)
-    most = max((width - beside + 1) // (size + 1), 1)
-    starts = [max(len(columns) - most, 0)] if least else range(0, len(columns), most)
+def _tables(
+    timeline: Timeline, rows: Sequence[str], round_name: str, width: int, *, last_only: bool = False
+) -> Iterator[Table]:
+    """Yield the matrix as blocks of rounds that fit into `width`; only the last one, of rounds up to now, if asked."""
+    rounds, marks, signs = rounds_of(timeline), marks_of(timeline), _signs(timeline)
+    places = {*timeline.cells, *marks}
+    words = {place: _words(timeline.cells.get(place), marks.get(place, ()), signs) for place in places}
+    framed = {name: f"{_FRAMED} " if name in timeline.framed else "  " for name in rows}
+    names = [framed[name] + _clean(timeline.agents[name]) for name in rows]
+    heads = ["  " + _clean(round_name), *(["  " + _clean(timeline.results_label)] if timeline.results else [])]
+    beside = min(max(map(cell_len, [*names, *heads])), _LONGEST_NAME)
+    size = max(map(cell_len, words.values()), default=0) + 2
+    size = min(max(size, _NARROWEST, len(str(rounds[-1])) + 1 if rounds else 0), _WIDEST)
+    room = max(width - beside, _NARROWEST)
+    if last_only and rounds:  # narrower cells, if more rounds fit so
+        size = min(size, max(room // len(rounds) - 1, _ENOUGH))
+    most = max(room // (size + 1), 1)
+    starts = [max(len(rounds) - most, 0)] if last_only else range(0, max(len(rounds), 1), most)
+    colors = _colors(timeline)
     for start in starts:
-        shown = columns[start : start + most]
-        numbers = Text(set_cell_size(title, beside), style="dim")
+        shown = rounds[start : start + most]
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim not bold")
+        table.add_column(heads[0], no_wrap=True, width=beside)
         for number in shown:
-            before = "‹" if least and number == shown[0] and start else ""
-            numbers.append(_centered(f"{before}{number}", size) + " ")
-        lines = [numbers]
+            before = "‹" if last_only and number == shown[0] and start else ""
+            table.add_column(f"{before}{number}", no_wrap=True, width=size, justify="center")
         for row, name in zip(rows, names, strict=True):
-            line = Text(set_cell_size(name, beside), style="bold" if row.framed else "")
-            if row.framed:
-                line.stylize("red", 0, 1)
-            for number in shown:
-                _draw(line, matrix.cells.get((row.name, number), Cell()), size)
-            lines.append(line)
-        if matrix.results:
-            line = Text(set_cell_size(label, beside), style="dim")
-            for number in shown:
-                line.append(_centered(_clean(matrix.results.get(number, "")), size) + " ")
-            lines.append(line)
-        for line in lines:
-            line.right_crop(1)  # the space behind the last cell
-            line.no_wrap = True
-        yield lines
+            title = Text(name, style="bold" if row in timeline.framed else "")
+            if row in timeline.framed:
+                title.stylize("red", 0, 1)
+            cells = ((row, number) for number in shown)
+            table.add_row(
+                title,
+                *(Text(words.get(at, ""), _style(timeline.cells.get(at), marks.get(at, ()), colors)) for at in cells),
+            )
+        if timeline.results:
+            results = (Text(_clean(timeline.results.get(number, ""))) for number in shown)
+            table.add_row(Text(heads[1]), *results, style="dim")
+        yield table
 
 
-def _cell_size(matrix: Matrix, least: int, room: int | None) -> int:
-    """Return how wide cells are: as their longest needs, less where more rounds fit into a `room` so."""
-    needed = max((cell_len(_words(cell)) for cell in matrix.cells.values()), default=0)
-    needed = min(max(needed + 2, least, _NARROWEST, len(str(matrix.columns[-1])) + 1), _WIDEST)
-    if room is None:
-        return needed
-    return min(needed, max(room // len(matrix.columns) - 1, _ENOUGH))
-
-
-def _words(cell: Cell) -> str:
+def _words(cell: TimelineCell | None, labels: Sequence[str], signs: Mapping[str, str]) -> str:
     """Return what stands in a cell, marks last."""
-    text = _clean(cell.text[:200])
-    if cell.open:
-        return f"{text} {OPEN}".strip()
-    tail = (AGAIN if cell.again and not cell.failed else "") + cell.signs
-    return f"{FAILED} {text}".strip() + tail if cell.failed else text + tail
+    text = _clean((cell.text or cell.state)[:200]) if cell else ""
+    if WAITING in labels:
+        return f"{text} {signs[WAITING]}".strip()
+    failed = FAILED in labels
+    tail = "".join(signs.get(each, "") for each in labels if each != FAILED and not (failed and each == AGAIN))
+    return (f"{signs[FAILED]} {text}".strip() if failed else text) + tail
 
 
-def _draw(line: Text, cell: Cell, size: int) -> None:
-    words, color = _centered(_words(cell), size), cell.color
-    if color is not None:
-        back = hex_of(color)
-        style = Style(color="#000000" if _is_light(back) else "#FFFFFF", bgcolor=back, bold=cell.failed)
-    else:
-        style = Style(color="red", bold=True) if cell.failed else Style(dim=cell.open)
-    line.append(words, style=style).append(" ")
+def _style(cell: TimelineCell | None, labels: Sequence[str], colors: Mapping[str, str]) -> Style:
+    back = colors.get(cell.state or cell.text) if cell else None
+    if back is None:
+        return Style(color="red", bold=True) if FAILED in labels else Style(dim=WAITING in labels)
+    return Style(color="#000000" if _is_light(back) else "#FFFFFF", bgcolor=back, bold=FAILED in labels)
 
 
-def _legend(matrix: Matrix) -> list[Text]:
-    found = []
-    for label, color in matrix.colors.items():
-        back = hex_of(color)
-        found.append(Text.assemble(("  ", Style(bgcolor=back)), " ", _fitted(_clean(label), 40)))
-    found += [Text(f"{sign} {_fitted(_clean(label), 60)}") for label, sign in matrix.signs.items()]
-    cells = matrix.cells.values()
-    if any(row.framed for row in matrix.rows):
-        found.append(Text.assemble((FRAMED, "red"), f" {_clean(matrix.framed_label)}"))
-    if any(cell.failed for cell in cells):
-        found.append(Text.assemble((FAILED, "bold red"), " unusable reply"))
-    if any(cell.again and not cell.failed for cell in cells):
-        found.append(Text(f"{AGAIN} asked again"))
+def _colors(timeline: Timeline) -> dict[str, str]:
+    """Return the color of each state; of a game that has not said any yet, of each of the first few replies."""
+    if timeline.states:
+        return {state.name: hex_of(state.color) for state in timeline.states}
+    texts = dict.fromkeys(cell.text for cell in timeline.cells.values() if cell.text)
+    return dict(zip(texts, _PALETTE, strict=False))
+
+
+def _signs(timeline: Timeline) -> dict[str, str]:
+    """Return the sign of each label of a mark that occurs; of a game with too many, only the first have one."""
+    own = dict.fromkeys(mark.label for mark in timeline.marks if mark.label not in _OF_REPLIES)
+    return _OF_REPLIES | dict(zip(own, _OF_GAMES, strict=False))
+
+
+def _legend(timeline: Timeline) -> list[Text]:
+    used = {cell.state for cell in timeline.cells.values()}
+    labels = {state.name: state.label for state in timeline.states if state.name in used}
+    found = [
+        Text.assemble(("  ", Style(bgcolor=back)), " ", _fitted(_clean(labels.get(key, key)), 40))
+        for key, back in _colors(timeline).items()
+        if key in labels or not timeline.states
+    ]
+    seen = {mark.label for mark in timeline.marks} - {WAITING}
+    if timeline.framed:
+        label = _clean(timeline.framed_label)
+        found.append(Text.assemble((_FRAMED, "red"), f" {label[:1].upper()}{label[1:]}"))
+    signs = {label: sign for label, sign in _signs(timeline).items() if label in seen}
+    for label, sign in signs.items():
+        style = "bold red" if label == FAILED else ""
+        found.append(Text.assemble((sign, style), f" {_fitted(_clean(label), 60)}"))
     return found
 
 
@@ -218,8 +219,12 @@ def _wrapped(items: Sequence[Text], width: int) -> list[Text]:
         if lines and lines[-1].cell_len + 3 + item.cell_len <= width:
             lines[-1].append("   ").append_text(item)
         else:
-            lines.append(_cut(item.copy(), width))
+            lines.append(_line("").append_text(item))
     return lines
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 @lru_cache(4096)
@@ -231,19 +236,7 @@ def _clean(text: str) -> str:
 
 
 def _fitted(text: str, width: int) -> str:
-    """Return a text that is at most so wide."""
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + _CUT
-
-
-def _centered(text: str, width: int) -> str:
-    fitted = _fitted(text, width)
-    return set_cell_size(" " * ((width - cell_len(fitted)) // 2) + fitted, width)
-
-
-def _cut(line: Text, width: int) -> Text:
-    line.truncate(width, overflow="ellipsis")
-    line.no_wrap = True
-    return line
 
 
 @cache

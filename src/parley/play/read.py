@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TextIO
 
 from parley.errors import RecordError
-from parley.play.board import Board
 from parley.play.journal import Entry
 from parley.play.live import outcome_line, transcript_lines
 from parley.play.live_screen import can_draw, print_final
 from parley.play.record import read_record
 from parley.play.replay import play_recorded, rebuild_game
+from parley.play.watched_game import WatchedGame
 from parley.text import one_line
 
 
@@ -22,18 +22,18 @@ def read_lines(path: Path, terminal: TextIO) -> Iterator[str]:
     """
     summary, entries = read_record(path)
     try:
-        board = Board(lambda: rebuild_game(path, summary))
-        played = play_recorded(summary, board.game, entries, board)
+        watched = WatchedGame(rebuild_game(path, summary))
+        played = play_recorded(summary, watched.game, entries, watched)
     except RecordError as error:
         yield f"# As they were written; {one_line(str(error))}"
         yield from _written(entries)
         return
-    yield from transcript_lines(played.exchanges, True, board.game.read_texts, longest=None)
+    yield from transcript_lines(played.exchanges, True, watched.game.read_texts, longest=None)
     if can_draw(terminal):
-        board.end(played.outcome)
-        print_final(board, [one_line(str(path))], terminal)
+        watched.end(played.outcome)
+        print_final(watched, [one_line(str(path))], terminal)
     else:
-        yield outcome_line(type(board.game), played.outcome)
+        yield outcome_line(type(watched.game), played.outcome)
 
 
 def _written(entries: list[Entry]) -> Iterator[str]:

@@ -7,14 +7,13 @@ import io
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console
+from rich.console import Console, Group
 from rich.terminal_theme import SVG_EXPORT_THEME
-from rich.text import Text
 
 from parley.errors import UsageError
 from parley.text import one_line
@@ -37,18 +36,14 @@ def check_target(path: Path) -> None:
         raise UsageError(f"{path}: its folder does not exist; make it first")
 
 
-def write_svg(path: Path, lines: Sequence[Text], title: str) -> None:
-    """Write lines of a terminal as a picture. Raises UsageError if it cannot be written."""
-    console = Console(
-        file=io.StringIO(),
-        record=True,
-        width=max((line.cell_len for line in lines), default=1),
-        force_terminal=True,
-        color_system="truecolor",
-        legacy_windows=False,
-    )
-    for line in lines:
-        console.print(line, no_wrap=True, overflow="crop", crop=True, highlight=False)
+def write_svg(path: Path, view: Callable[[int], Group], title: str) -> None:
+    """Write what a terminal shows as a picture: `view` returns it for a width, in columns.
+
+    Raises UsageError if it cannot be written.
+    """
+    console = _console(SVG_WIDTH, record=True)
+    console.width = max(console.measure(view(SVG_WIDTH)).maximum, SVG_LEAST)
+    console.print(view(console.width))
     form = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code, monospace", _FONTS)
     text = console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=form)
     _open(path, text).close()
@@ -59,14 +54,7 @@ class Cast:
 
     def __init__(self, path: Path, title: str) -> None:
         """Raises UsageError if the file cannot be written, or exists."""
-        self._console = Console(
-            file=io.StringIO(),
-            width=CAST_SIZE[0],
-            force_terminal=True,
-            color_system="truecolor",
-            legacy_windows=False,
-            highlight=False,
-        )
+        self._console = _console(CAST_SIZE[0])
         header = {
             "version": 2,
             "width": CAST_SIZE[0],
@@ -78,12 +66,16 @@ class Cast:
         self._file = _open(path, json.dumps(header) + "\n")
         self._began, self._at, self._shown = time.monotonic(), -_SHORTEST_STEP, ""
 
-    def frame(self, lines: Sequence[Text]) -> None:
+    @property
+    def age(self) -> float:
+        """Seconds since the last frame."""
+        return time.monotonic() - self._began - self._at
+
+    def frame(self, view: Group) -> None:
         """Write what the screen shows from now on; nothing if it shows that already."""
         with self._console.capture() as capture:
-            for line in lines[: CAST_SIZE[1]]:
-                self._console.print(line, no_wrap=True, overflow="crop", crop=True)
-        shown = capture.get().rstrip("\n").replace("\n", "\x1b[K\r\n")
+            self._console.print(view)
+        shown = "\x1b[K\r\n".join(capture.get().splitlines()[: CAST_SIZE[1]])
         if shown == self._shown:
             return
         self._shown = shown
@@ -96,6 +88,19 @@ class Cast:
         if not self._file.closed:
             self._file.write(json.dumps([round(self._at + 5 * _SHORTEST_STEP, 3), "o", "\r\n"]) + "\n")
             self._file.close()
+
+
+def _console(width: int, record: bool = False) -> Console:
+    """Return a console that writes into memory, the same on every machine."""
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        record=record,
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
+        highlight=False,
+    )
 
 
 def _open(path: Path, text: str) -> TextIO:

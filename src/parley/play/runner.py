@@ -61,9 +61,6 @@ class Watcher:
     def answered(self, exchange: Exchange) -> None:
         """Be told of one attempt, as soon as it is there."""
 
-    def phase_over(self, replies: Sequence[Reply]) -> None:
-        """Be told what the game is sent at the end of a phase."""
-
 
 def play(
     simulation_id: str,
@@ -111,7 +108,6 @@ async def play_async(
         if on_phase is not None:
             on_phase(phase)
         replies = [attempts[-1].reply for attempts in answered]
-        watcher.phase_over(replies)
         try:
             asks = generator.send(replies)
         except StopIteration as end:

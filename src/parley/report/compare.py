@@ -15,9 +15,9 @@ from parley.errors import UsageError
 from parley.files import write_atomically
 from parley.play.usable import read_records
 from parley.report.about import facts, models_used, parameters, provenance
+from parley.report.html import page
 from parley.report.links import Links
 from parley.report.overview import bar, legend, study_sentence
-from parley.report.page import render
 from parley.study import Study
 from parley.study.axes import axes_text
 
@@ -33,8 +33,9 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
     made = {study.name: tables.read_table(study.name, "conditions") for study in studies}
     outcomes = outcomes_of(pd.concat(made.values(), ignore_index=True), studies[0].game)
     differing, alike = _differences(studies, made)
-    page = render(
-        "compare.html",
+    html = page(
+        "report/compare.html",
+        "report",
         title=f"{', '.join(study.name for study in studies[:-1])} and {studies[-1].name} compared",
         studies=[
             {
@@ -56,7 +57,7 @@ def compare(studies: Sequence[Study], path: Path | None = None) -> Path:
         command=f"parley report --compare {' '.join(paths.study_argument(study.file) for study in studies)}",
         version=__version__,
     )
-    write_atomically(path, lambda file: file.write(page.encode()))
+    write_atomically(path, lambda file: file.write(html.encode()))
     return path
 
 

@@ -1,20 +1,15 @@
-"""The `report` stage: one self-contained HTML page: the question and the answer, figures, tables, methods, provenance.
+"""The `report` stage: one HTML page of a study: the question and the answer, figures, tables, methods, provenance.
 
-The page needs nothing but itself: figures are data URIs in <img>, where nothing in an SVG is executed, and its style
-and its script, which sorts and filters tables, are allowed by their hashes alone. Links lead to files beside it. Every
-text goes through `one_line` and autoescape. The same records and files give the same bytes.
+Links lead to files beside it. The same records and files give the same bytes.
 """
 
 import base64
-import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 
@@ -24,9 +19,11 @@ from parley.analysis.answered import Answered, answered, answered_as, answered_w
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
 from parley.analysis.stats import CONFIDENCE
+from parley.analysis.summarize import summarize
 from parley.calibration.results import HEADER, calibration_tables
 from parley.errors import RecordError
 from parley.files import write_atomically
+from parley.play.unfinished import unfinished_part
 from parley.play.usable import Records, read_records
 from parley.report.about import (
     engine_warnings,
@@ -39,6 +36,9 @@ from parley.report.about import (
 from parley.report.answers import answers, found
 from parley.report.captions import READING, TABLE_OF
 from parley.report.evidence import measures_of
+from parley.report.explorer.files import write_view
+from parley.report.explorer.selection import MOST, select
+from parley.report.html import page
 from parley.report.links import Links, downloads
 from parley.report.methods import Citations, methods
 from parley.report.overview import (
@@ -55,7 +55,6 @@ from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.companions import companion_lines
 from parley.study.frozen import frozen_state
-from parley.text import one_line
 
 
 def report(study: Study, explored: bool = False) -> Path:
@@ -70,8 +69,9 @@ def report(study: Study, explored: bool = False) -> Path:
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
     measures = measures_of(made["rates"], made["quantities"], by, game)
-    page = render(
-        "report.html",
+    html = page(
+        "report/report.html",
+        "report",
         title=study.title,
         study=study,
         sentence=study_sentence(study, int(conditions["simulations"].sum())),
@@ -103,53 +103,29 @@ def report(study: Study, explored: bool = False) -> Path:
         version=__version__,
         explorer=links.start,
     )
-    write_atomically(path, lambda file: file.write(page.encode()))
+    write_atomically(path, lambda file: file.write(html.encode()))
     return path
+
+
+def report_unfinished(study: Study) -> Path:
+    """Make all of it from the seeds that are finished, and return the report; what was there of an earlier look goes.
+
+    Nothing that belongs to the finished study is touched. Raises UsageError if the study is finished, RecordError if
+    no seed is.
+    """
+    from parley.figures.make import figures  # slow to import, and no other report draws any
+
+    with unfinished_part(study) as part:
+        summarize(part)
+        figures(part)
+        write_view(select(study, {}, MOST, journals=False), paths.view(study.name))
+        return report(part)
 
 
 _SHOWN = (
     *("simulations", "conditions", "rates", "quantities", "questions", "contrasts", "noise", "times", "endings"),
     *("quality", "reactions", "behaviors", "margins", "effects"),
 )
-
-
-_INTERVAL = re.compile(r"\[[^\[\]]*\]")
-
-
-def render(template: str, **content: Any) -> str:
-    """Return a page, with its style and its script, and what allows them and nothing else."""
-    environment = _environment()
-    loader: Any = environment.loader
-    style, script = (loader.get_source(environment, name)[0] for name in ("page.css", "page.js"))
-    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
-    allowed = "default-src 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
-    policy = Markup(allowed.format(*hashes) + "form-action 'none'")
-    own = {"style": Markup(style), "script": Markup(script), "policy": policy}
-    return environment.get_template(template).render(**own, **content)
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("parley.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cell"] = _cell
-    return environment
-
-
-def _cell(value: Any) -> Markup:
-    """Return the content of a cell, whose intervals stay on one line."""
-    escaped = str(Markup.escape(one_line(str(value))))  # a Markup would escape what is put in
-    return Markup(_INTERVAL.sub(r"<span>\g<0></span>", escaped))
-
-
-def _printable(value: Any) -> Any:
-    """Take the control and format characters out of whatever the template prints; markup is the template's own."""
-    return one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _warned(

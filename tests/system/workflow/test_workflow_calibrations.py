@@ -9,9 +9,9 @@ from parley.analysis.summarize import summarize
 from parley.calibration.run import calibrate
 from parley.files import mark_done, write_atomically
 from parley.games.problems.sources import Arithmetic
+from parley.report.explorer.files import write_view
+from parley.report.explorer.selection import select
 from parley.report.page import report
-from parley.report.view.chosen import chosen
-from parley.report.view.folder import write_view
 from parley.study import Study
 from support.answering import record_with_model, standing_in
 from support.replies import answering
@@ -31,7 +31,7 @@ def finish(study: Study) -> None:
             write_atomically(paths.figure(study.name, figure.name, suffix), lambda file: file.write(b"<svg/>"))
     write_atomically(paths.figure_list(study.name), lambda file: file.write(b"[]"))
     report(study)
-    write_view(chosen(study, {}, 10, journals=False), paths.view(study.name))
+    write_view(select(study, {}, 10, journals=False), paths.view(study.name))
     for stage in ("tables", "figures", "report", "view"):
         mark_done(study.name, stage, study.plan)
 

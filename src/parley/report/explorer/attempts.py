@@ -1,23 +1,25 @@
-"""Every attempt at a question of one simulation, as the explorer shows it: from its record, or from its journal."""
+"""Every attempt at a question of one simulation: from its record, or from the journal of one that is played."""
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from parley.errors import ParleyError
-from parley.games.base import Game
-from parley.games.replies import FreeText
+from parley.errors import JournalError, ParleyError
+from parley.games.base import Game, Outcome
+from parley.games.replies import FreeText, cutting, playing, read_reply
 from parley.play.degenerate import degenerate_class, degenerate_of
 from parley.play.given import GivenReply, play_given
-from parley.play.journal import Entry
+from parley.play.journal import Entry, journal_id, journaled
 from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
 from parley.play.runner import Exchange
-from parley.report.view.chosen import Found
+from parley.policies import Reply
+from parley.report.explorer.selection import SimulationFile
 from parley.study.condition import Simulation
 
 _COLUMNS = (
@@ -25,6 +27,8 @@ _COLUMNS = (
     *("prompt_tokens", "completion_tokens", "seconds", "request_seed", "temperature", "finish_reason", "reasoning"),
 )
 Key = tuple[int, str, str, int]
+_MOST_PHASES = 5_000  # of a game that is played on without replies
+_NOTHING = Reply(None, "refused", "not there yet")
 
 
 @dataclass
@@ -61,12 +65,12 @@ class Attempt:
         return (self.round, self.phase, self.agent, self.attempt)
 
 
-def recorded_attempts(found: Found) -> tuple[Summary, list[Attempt]]:
+def recorded_attempts(file: SimulationFile) -> tuple[Summary, list[Attempt]]:
     """Return the summary and the attempts of a record; raises RecordError if it cannot be read.
 
     What a reply was taken for is no part of a record: of JSON it is its content, and else the game is played again.
     """
-    summary, rows = read_attempts(found.file, _COLUMNS)
+    summary, rows = read_attempts(file.path, _COLUMNS)
     columns = [values(rows.column(name)) for name in _COLUMNS]
     attempts = [Attempt(*row) for row in zip(*columns, strict=True)]
     for attempt in attempts:
@@ -76,17 +80,17 @@ def recorded_attempts(found: Found) -> tuple[Summary, list[Attempt]]:
             attempt.parsed = _json_object(attempt.text)
             attempt.as_written = attempt.parsed is not None
     if _has_degenerate(summary) or any(a.failure is None and a.parsed is None and a.text for a in attempts):
-        _read_again(simulation_of(found, summary), attempts)
+        _read_again(simulation_of(file, summary), attempts)
     return summary, attempts
 
 
-def simulation_of(found: Found, summary: Summary) -> Simulation:
+def simulation_of(file: SimulationFile, summary: Summary) -> Simulation:
     """Return the simulation of a record, with what the record kept of what it is about."""
-    own = found.simulation
+    own = file.simulation
     return Simulation(own.condition, own.seed, summary.simulation.get("material"))
 
 
-def taken(exchange: Exchange, by_model: bool) -> Attempt:
+def _played_attempt(exchange: Exchange, by_model: bool) -> Attempt:
     """Return the attempt that an exchange of a game that is played here is; `by_model` says that a model answered."""
     ask, entry, reply = exchange.ask, exchange.entry, exchange.reply
     return Attempt(
@@ -165,3 +169,43 @@ def _refuse(constant: str) -> None:
 def _rounded(number: float) -> float:
     """Return a number that a record keeps in 32 bits, without the digits that this added."""
     return round(number, 4) if math.isfinite(number) else 0.0
+
+
+def running_attempts(file: SimulationFile, game: Game) -> tuple[list[Attempt], int | None, dict[str, Any] | None]:
+    """Return the attempts of a simulation as far as it came, the first round that is not whole, and its outcome.
+
+    Nobody but the game knows what its rounds came to, and it says so at its end. So it is played on with replies that
+    cannot be used, and what it says of the rounds that were whole before holds: no later reply can change those.
+    The outcome is None if it does not end so. Raises ParleyError for a journal of another simulation, or of another
+    version.
+    """
+    if journal_id(file.path) != file.simulation.id:
+        raise JournalError(f"{file.path}: belongs to another simulation; move it away")
+    entries: dict[tuple[int, str, str], list[Entry]] = defaultdict(list)
+    for entry in journaled(file.path):
+        entries[entry.round, entry.phase, entry.agent].append(entry)
+    attempts: list[Attempt] = []
+    until: int | None = None
+    asked, cut, generator = models_of(file.simulation, game), cutting(game), playing(game)
+    asks = next(generator)
+    for _ in range(_MOST_PHASES):
+        replies = []
+        for ask in [] if until is not None else asks:
+            reply = None
+            for entry in entries.get((ask.round, ask.phase, ask.agent), ()):
+                if entry.ask != ask.digest:
+                    raise JournalError(f"{file.path}: answers another question; another version wrote it")
+                reply = read_reply(ask, entry.text, entry.finish_reason, cut)
+                attempts.append(_played_attempt(Exchange(ask, entry, reply), ask.agent in asked))
+            again = reply is not None and reply.failure and attempts[-1].attempt < game.parameters.retries
+            replies.append(None if again else reply)
+        if not replies or None in replies:
+            until = asks[0].round if until is None else until
+        try:
+            asks = generator.send([reply or _NOTHING for reply in replies or [None] * len(asks)])
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return attempts, until, outcome.as_json()
+        except ParleyError:  # a game of the user's own may expect other replies
+            break
+    return attempts, until, None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from parley.report.view.chosen import chosen
-from parley.report.view.index import Known, index_content, read_rows
+from parley.report.explorer.index import Known, index_content, read_rows
+from parley.report.explorer.selection import select
 from parley.study import Study
 from parley.view_links import simulations_link
 from support import REPOSITORY
@@ -13,7 +13,7 @@ from support.studies import StudyFactory
 
 
 def index_of(study: Study, known: Known | None = None, served: bool = False) -> Json:
-    shown = chosen(study, {}, 1000, journals=False)
+    shown = select(study, {}, 1000, journals=False)
     return index_content(shown, read_rows(shown.parts, known), served)
 
 

@@ -1,4 +1,3 @@
-"use strict";
 // Everything can be read without this: it only sorts and filters tables, folds the contents on a phone, and opens what is
 // folded when it is linked to or printed.
 const number = (text) => {

@@ -1,4 +1,4 @@
-"""Which simulations the explorer shows, and in which data files they are."""
+"""Which simulations of a study the explorer shows, and in which data files they are."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +17,11 @@ _PART_BYTES = 1 << 20  # of the files that a data file is made from: it unpacks 
 
 
 @dataclass(frozen=True)
-class Found:
+class SimulationFile:
     """A simulation with a file: its record, or the journal of one that is being played."""
 
     simulation: Simulation
-    file: Path
+    path: Path
     running: bool
     size: int
     modified: int  # nanoseconds since the epoch
@@ -34,7 +34,7 @@ class Part:
     number: int
     condition: Condition
     name: str  # such as 0007, or 0007-2
-    simulations: tuple[Found, ...]
+    simulations: tuple[SimulationFile, ...]
 
     @property
     def file(self) -> str:
@@ -43,7 +43,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """What is shown of a study. `left_out` says what is not, and how to choose; None for nothing."""
 
     study: Study
@@ -57,14 +57,14 @@ class Chosen:
         return sum(len(part.simulations) for part in self.parts)
 
 
-def chosen(study: Study, where: Mapping[str, str], most: int, journals: bool, may_be_none: bool = False) -> Chosen:
+def select(study: Study, where: Mapping[str, str], most: int, journals: bool, may_be_none: bool = False) -> Selection:
     """Return the simulations that have a record, or with `journals` a journal, in the conditions with these values.
 
     Of more than `most` those with the lowest seeds. Raises UsageError for an axis or a value that the study does not
     have, RecordError if there are none, unless there `may_be_none`.
     """
     wanted = {condition.place for condition in study.fitting(where)} if where else None
-    played: dict[str, list[Found]] = {}
+    played: dict[str, list[SimulationFile]] = {}
     more = unfinished = shown = 0
     for simulation in study.simulations():
         if wanted is not None and simulation.condition.place not in wanted:
@@ -89,28 +89,28 @@ def chosen(study: Study, where: Mapping[str, str], most: int, journals: bool, ma
         for number, condition in enumerate(study.conditions, 1)
         for part in _parts(number, condition, played.get(condition.place, ()))
     ]
-    return Chosen(study, tuple(parts), _left_out(study, where, wanted, shown, more), unfinished)
+    return Selection(study, tuple(parts), _left_out(study, where, wanted, shown, more), unfinished)
 
 
-def found_now(study: Study, found: Found) -> Found | None:
+def current_file(study: Study, file: SimulationFile) -> SimulationFile | None:
     """Return a simulation as its files are now; None if they are gone."""
-    return _find(study, found.simulation, journals=True)
+    return _find(study, file.simulation, journals=True)
 
 
-def _find(study: Study, simulation: Simulation, journals: bool) -> Found | None:
+def _find(study: Study, simulation: Simulation, journals: bool) -> SimulationFile | None:
     record = simulation.record(study.name)
     for file, running in ((record, False), (paths.journal(record), True)) if journals else ((record, False),):
         try:
             state = os.stat(file)
         except OSError:
             continue
-        return Found(simulation, file, running, state.st_size, state.st_mtime_ns)
+        return SimulationFile(simulation, file, running, state.st_size, state.st_mtime_ns)
     return None
 
 
-def _parts(number: int, condition: Condition, found: Sequence[Found]) -> Iterator[Part]:
+def _parts(number: int, condition: Condition, found: Sequence[SimulationFile]) -> Iterator[Part]:
     """Yield the data files of a condition; which simulations they have follows from the sizes of their files."""
-    groups: list[list[Found]] = []
+    groups: list[list[SimulationFile]] = []
     size = 0
     for one in found:
         if not groups or size + one.size > _PART_BYTES:
@@ -123,15 +123,15 @@ def _parts(number: int, condition: Condition, found: Sequence[Found]) -> Iterato
 
 
 def _left_out(study: Study, where: Mapping[str, str], wanted: set[str] | None, shown: int, more: int) -> str | None:
-    told = []
+    texts = []
     if more:
-        told.append(
+        texts.append(
             f"{more:,} of {counted(shown + more, 'simulation')} are left out, those with the highest seeds: choose "
             "others with --where AXIS=VALUE, or show more with --most N."
         )
     if wanted is not None and len(wanted) < len(study.conditions):
-        told.append(
+        texts.append(
             f"Only conditions with {axes_text(where)} are shown, {len(wanted)} of {len(study.conditions)}: leave out "
             "--where for all."
         )
-    return " ".join(told) or None
+    return " ".join(texts) or None

@@ -11,9 +11,9 @@ from parley.files import checked_line
 from parley.play.journal import Journal
 from parley.play.record import read_record
 from parley.play.simulate import simulate
-from parley.report.view.chosen import chosen
-from parley.report.view.content import part_content
-from parley.report.view.running import running_game
+from parley.report.explorer.attempts import running_attempts
+from parley.report.explorer.game import part_content
+from parley.report.explorer.selection import select
 from parley.study import Study
 from support.pages import Json, data_of, games_of
 from support.studies import StudyFactory
@@ -38,7 +38,7 @@ def interrupted(study: Study, replies: int, record: Path | None = None) -> Path:
 
 
 def shown(study: Study) -> Json:
-    [part] = chosen(study, {}, 10, journals=True).parts
+    [part] = select(study, {}, 10, journals=True).parts
     [game] = games_of(part_content(part))
     return game
 
@@ -64,9 +64,9 @@ def test_a_journal_of_another_simulation_or_of_other_questions_is_named(study_fa
     head, first, second = journal.read_bytes().splitlines(keepends=True)
     for change in ({"simulation": "0" * 64, "format": 1}, {"no": "journal"}):
         journal.write_bytes(checked_line(change) + first + second)
-        found = chosen(study, {}, 10, journals=True).parts[0].simulations[0]
+        [part] = select(study, {}, 10, journals=True).parts
         with pytest.raises(JournalError, match="belongs to another simulation"):
-            running_game(found)
+            running_attempts(part.simulations[0], next(study.simulations()).game())
         assert "damaged" in shown(study)
     other = json.loads(first[9:]) | {"ask": "0" * 64}
     journal.write_bytes(head + checked_line(other))

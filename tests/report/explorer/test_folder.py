@@ -6,8 +6,8 @@ import pytest
 
 from parley import paths
 from parley.play.simulate import simulate
-from parley.report.view import chosen as view_chosen
-from parley.report.view.chosen import chosen
+from parley.report.explorer import selection
+from parley.report.explorer.selection import select
 from parley.study import Study
 from support.pages import games_of, index_of, small_played, unpacked, written
 from support.records import forge
@@ -34,11 +34,11 @@ def unfinished(study_factory: StudyFactory) -> Study:
 
 
 def seeds(study: Study, most: int = 100) -> list[list[int]]:
-    return [[found.simulation.seed for found in part.simulations] for part in chosen(study, {}, most, False).parts]
+    return [[found.simulation.seed for found in part.simulations] for part in select(study, {}, most, False).parts]
 
 
 def test_all_that_was_played_is_shown_a_file_per_condition(unfinished: Study) -> None:
-    shown = chosen(unfinished, {}, 100, journals=False)
+    shown = select(unfinished, {}, 100, journals=False)
     assert [part.file for part in shown.parts] == ["data/0001.js", "data/0002.js"]
     assert seeds(unfinished) == [[0, 1, 2], [0, 1]]
     assert (shown.simulations, shown.unfinished, shown.left_out) == (5, 1, None)
@@ -47,25 +47,25 @@ def test_all_that_was_played_is_shown_a_file_per_condition(unfinished: Study) ->
     journal.parent.mkdir(parents=True, exist_ok=True)
     Path(journal).write_bytes(b"")
     assert seeds(unfinished) == [[0, 1, 2], [0, 1]]
-    shown = chosen(unfinished, {}, 100, journals=True)
+    shown = select(unfinished, {}, 100, journals=True)
     assert [found.running for found in shown.parts[1].simulations] == [False, False, True]
     assert shown.unfinished == 1
 
 
 def test_what_is_left_out_is_told_with_the_options_that_show_it(unfinished: Study) -> None:
-    shown = chosen(unfinished, {"n": "4"}, 100, journals=False)
+    shown = select(unfinished, {"n": "4"}, 100, journals=False)
     assert [part.name for part in shown.parts] == ["0002"]  # keeps its number
     assert [words in str(shown.left_out) for words in ("n=4", "1 of 2", "--where")] == [True] * 3
     assert seeds(unfinished, most=3) == [[0, 1], [0]]  # the lowest
-    told = str(chosen(unfinished, {}, 3, journals=False).left_out)
+    told = str(select(unfinished, {}, 3, journals=False).left_out)
     assert told.startswith("2 of 5 simulations are left out")
     assert [words in told for words in ("--where", "--most")] == [True] * 2
 
 
 def test_a_large_condition_has_several_files(unfinished: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = max(found.size for part in chosen(unfinished, {}, 100, False).parts for found in part.simulations)
-    monkeypatch.setattr(view_chosen, "_PART_BYTES", 2 * size)
-    assert [part.name for part in chosen(unfinished, {}, 100, False).parts] == ["0001-1", "0001-2", "0002"]
+    size = max(found.size for part in select(unfinished, {}, 100, False).parts for found in part.simulations)
+    monkeypatch.setattr(selection, "_PART_BYTES", 2 * size)
+    assert [part.name for part in select(unfinished, {}, 100, False).parts] == ["0001-1", "0001-2", "0002"]
     assert seeds(unfinished) == [[0, 1], [2], [0, 1]]
 
 

@@ -14,10 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parley.errors import ParleyError, UsageError
-from parley.report.view.chosen import Chosen, Part, found_now
-from parley.report.view.folder import data_file, part_key
-from parley.report.view.index import Known, index_content, read_rows
-from parley.report.view.writing import data_js, page_html
+from parley.report.explorer.files import data_file, data_js, page_html, part_key
+from parley.report.explorer.index import Known, index_content, read_rows
+from parley.report.explorer.selection import Part, Selection, current_file
 from parley.text import one_line
 
 _HOST = "127.0.0.1"
@@ -36,13 +35,13 @@ _FILES_KEPT = 20  # data files in memory
 class ServedView:
     """What is served: the page, its index as a script of its own, and the data files."""
 
-    def __init__(self, choose: Callable[[], Chosen]) -> None:
-        """`choose` returns what is shown now; raises ParleyError if there is nothing."""
-        self._choose = choose
+    def __init__(self, select: Callable[[], Selection]) -> None:
+        """`select` returns what is shown now; raises ParleyError if there is nothing."""
+        self._select = select
         self._lock = Lock()
         self._known: Known = {}
         self._files: dict[str, bytes] = {}  # by what they were made from, the latest last
-        self._chosen = choose()
+        self._selection = select()
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Return the type and the content of a path; None if there is no such file."""
@@ -51,17 +50,17 @@ class ServedView:
                 return _HTML, page_html(self._index()).encode()
             if path == "/data/index.js":
                 return _SCRIPT, data_js("index", self._index()).encode()
-            part = next((part for part in self._chosen.parts if path == f"/{part.file}"), None)
+            part = next((part for part in self._selection.parts if path == f"/{part.file}"), None)
             return None if part is None else (_SCRIPT, self._data(part))
 
     def _index(self) -> dict[str, Any]:
-        self._chosen = self._choose()
-        return index_content(self._chosen, read_rows(self._chosen.parts, self._known), served=True)
+        self._selection = self._select()
+        return index_content(self._selection, read_rows(self._selection.parts, self._known), served=True)
 
     def _data(self, part: Part) -> bytes:
-        study = self._chosen.study
-        now = (found_now(study, found) for found in part.simulations)
-        part = replace(part, simulations=tuple(found for found in now if found is not None))
+        study = self._selection.study
+        now = (current_file(study, file) for file in part.simulations)
+        part = replace(part, simulations=tuple(file for file in now if file is not None))
         [rows] = read_rows([part], self._known)
         key = part_key(part, rows)
         self._files[key] = self._files.pop(key, b"") or data_file(part, key)
@@ -89,9 +88,9 @@ class ViewServer(ThreadingHTTPServer):
         return (f"{_HOST}:{self.server_port}", f"localhost:{self.server_port}")
 
 
-def serve_view(choose: Callable[[], Chosen], port: int, say: Callable[[str], object]) -> None:
+def serve_view(select: Callable[[], Selection], port: int, say: Callable[[str], object]) -> None:
     """Serve until Ctrl-C, and `say` where; raises ParleyError if there is nothing to show."""
-    with ViewServer(ServedView(choose), port) as server:
+    with ViewServer(ServedView(select), port) as server:
         say(f"http://{server.hosts[0]}/ (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

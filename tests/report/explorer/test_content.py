@@ -8,10 +8,12 @@ import pytest
 
 from parley.errors import UsageError
 from parley.imports.write import import_games
+from parley.play.matrix import AGAIN, FAILED
 from parley.policies import Ask, Completion
-from parley.report.view.chosen import chosen
-from parley.report.view.index import index_content, read_rows
-from parley.report.view.matrix import AGAIN, FAILED
+from parley.report.explorer.attempts import Attempt
+from parley.report.explorer.game import replies_of
+from parley.report.explorer.index import index_content, read_rows
+from parley.report.explorer.selection import select
 from parley.study import Study, load_study
 from support.answering import record_with_model
 from support.pages import Json, data_of, recorded
@@ -126,7 +128,7 @@ def test_what_cannot_be_read_is_named_in_its_place(study_factory: StudyFactory) 
     assert str(bad) in games[1]["damaged"]
     assert games[0]["metrics"]["odd"] == [str(2**60), None]
     with pytest.raises(UsageError, match="n=7"):
-        chosen(study, {"n": "7"}, 10, journals=False)
+        select(study, {"n": "7"}, 10, journals=False)
 
 
 # Games that were played elsewhere: as much as is there
@@ -144,7 +146,7 @@ def test_published_games_show_their_words_and_actions_without_prompts(folder: Pa
     [adversary] = [agent["name"] for agent in game["agents"] if agent["framed"]]
     assert game["cells"][adversary, 1][:2] == ("Hunt Hare", "stag")
     assert {(row["system"], row["user"]) for row in game["attempts"]} == {(None, None)}
-    shown = chosen(study, {}, 10, journals=False)
+    shown = select(study, {}, 10, journals=False)
     assert index_content(shown, read_rows(shown.parts))["imported"] is True
 
 
@@ -158,3 +160,16 @@ def test_games_in_lines_show_their_prompts_and_who_saw_whom(folder: Path) -> Non
     }
     first = game["attempts"][0]
     assert (first["system"], first["user"]) == ("You hunt.", "Round 1: signal?")
+
+
+def test_a_reply_is_a_few_words_in_its_cell() -> None:
+    def attempt(agent: str = "agent_1", phase: str = "act", text: str = "said", parsed: Any = None) -> Attempt:
+        return Attempt(1, phase, agent, 0, "s", "u", text, None, None, None, None, 0.0, 1, 0.5, "stop", None, parsed)
+
+    said = [
+        attempt(parsed={"note": "x" * 90, "value": 3, "sure": True}),
+        attempt(phase="vote", parsed={"decision": "stop"}),
+        attempt("agent_2", text="plain \u202e words"),
+    ]
+    texts = {agent: reply.text for (agent, _), reply in replies_of(said).items()}
+    assert texts == {"agent_1": "act: value 3, sure True; vote: stop", "agent_2": "act: plain words"}

@@ -14,9 +14,8 @@ from parley.play.journal import journaled
 from parley.play.record import Summary
 from parley.play.usable import read_own
 from parley.policies.kinds import IMPORTED
-from parley.report.view.chosen import Chosen, Found, Part
-from parley.report.view.content import FORMAT
-from parley.report.view.packing import exact
+from parley.report.explorer.game import FORMAT, exact
+from parley.report.explorer.selection import Part, Selection, SimulationFile
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.condition import Condition
@@ -41,10 +40,10 @@ def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Ro
     rows: list[list[Row]] = []
     for part in parts:
         rows.append([])
-        for found in part.simulations:
-            key = (str(found.file), found.size, found.modified)
+        for file in part.simulations:
+            key = (str(file.path), file.size, file.modified)
             if key not in known:
-                known[key] = _row(part.condition.game, found)
+                known[key] = _row(part.condition.game, file)
             rows[-1].append(known[key])
             done += 1
             if done % 100 == 0:
@@ -52,20 +51,20 @@ def read_rows(parts: Sequence[Part], known: Known | None = None) -> list[list[Ro
     return rows
 
 
-def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
-    """Return the index, as JSON values, with the rows of `chosen.parts`.
+def index_content(selection: Selection, rows: Sequence[Sequence[Row]], served: bool = False) -> dict[str, Any]:
+    """Return the index, as JSON values, with the rows of `selection.parts`.
 
     It was `written` when the last simulation ended, so that the same records give the same bytes; if it is `served`,
     now.
     """
-    study, game = chosen.study, chosen.study.game
+    study, game = selection.study, selection.study.game
     values = _axis_values(study)
-    numbers = list(dict.fromkeys(part.number for part in chosen.parts))
+    numbers = list(dict.fromkeys(part.number for part in selection.parts))
     places = {number: place for place, number in enumerate(numbers)}
-    parts = {number: [part for part in chosen.parts if part.number == number] for number in numbers}
+    parts = {number: [part for part in selection.parts if part.number == number] for number in numbers}
     flat = [
         {"condition": places[part.number], "part": parts[part.number].index(part), **row}
-        for part, own in zip(chosen.parts, rows, strict=True)
+        for part, own in zip(selection.parts, rows, strict=True)
         for row in own
     ]
     ended = max((row["ended"] for row in flat), default="")
@@ -79,8 +78,8 @@ def index_content(chosen: Chosen, rows: Sequence[Sequence[Row]], served: bool = 
         "written": datetime.now(UTC).isoformat(timespec="seconds") if served else ended,
         "served": served,
         "running": any(row["running"] for row in flat),
-        "unfinished": chosen.unfinished,
-        "left_out": chosen.left_out,
+        "unfinished": selection.unfinished,
+        "left_out": selection.left_out,
         "axes": [{"name": name, "label": name.replace("_", " "), "values": found} for name, found in values.items()],
         "outcomes": [{"name": o.name, "label": o.label, "color": o.color} for o in game.outcomes],
         "indicators": [
@@ -137,8 +136,8 @@ def _condition(parts: Sequence[Part], values: dict[str, list[Any]]) -> dict[str,
     }
 
 
-def _row(game: type[Game], found: Found) -> Row:
-    simulation = found.simulation
+def _row(game: type[Game], file: SimulationFile) -> Row:
+    simulation = file.simulation
     row: Row = {
         "id": simulation.id,
         "seed": simulation.seed,
@@ -148,16 +147,16 @@ def _row(game: type[Game], found: Found) -> Row:
         "rounds": None,
         "replies": None,
         "failed": None,
-        "running": found.running,
+        "running": file.running,
         "damaged": None,
         "key": str(simulation.seed),
         "indicators": {},
         "quantities": {},
         "ended": "",
-        "content": [found.size, found.modified],
+        "content": [file.size, file.modified],
     }
     try:
-        row.update(_of_journal(found) if found.running else _of_record(game, read_own(found.file, simulation)))
+        row.update(_of_journal(file) if file.running else _of_record(game, read_own(file.path, simulation)))
     except ParleyError as error:
         row["damaged"] = one_line(str(error), 300)
     return row
@@ -195,6 +194,6 @@ def _measures(game: type[Game], metrics: dict[str, Any]) -> dict[str, dict[str, 
     }
 
 
-def _of_journal(found: Found) -> dict[str, Any]:
-    entries = journaled(found.file)
+def _of_journal(file: SimulationFile) -> dict[str, Any]:
+    entries = journaled(file.path)
     return {"rounds": max((entry.round for entry in entries), default=0), "replies": len(entries)}

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from parley.report.view.chosen import chosen
-from parley.report.view.index import index_content, read_rows
-from parley.report.view.packing import exact
-from parley.report.view.writing import data_js, page_html
+from parley.report.explorer.files import data_js, page_html
+from parley.report.explorer.game import exact
+from parley.report.explorer.index import index_content, read_rows
+from parley.report.explorer.selection import select
 from support.figures import study_of
 from support.pages import Json, Page, index_of, small_played, unpacked
 from support.replies import TEXTS
@@ -23,7 +23,7 @@ ODD = "[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2028\u202
 
 @pytest.fixture(scope="module")
 def index() -> Json:
-    shown = chosen(small_played(study_of), {}, 100, journals=False)
+    shown = select(small_played(study_of), {}, 100, journals=False)
     return index_content(shown, read_rows(shown.parts))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from parley.errors import UsageError
 from parley.play.simulate import simulate
-from parley.report.view.chosen import chosen
-from parley.report.view.serve import ServedView, ViewServer
+from parley.report.explorer.selection import select
+from parley.report.explorer.server import ServedView, ViewServer
 from parley.study import Study
 from support.pages import games_of, index_of, unpacked
 from support.records import forge
@@ -29,7 +29,7 @@ def study(study_factory: StudyFactory) -> Study:
 
 @pytest.fixture
 def server(study: Study) -> Iterator[ViewServer]:
-    with ViewServer(ServedView(lambda: chosen(study, {}, 100, journals=True)), 0) as server:
+    with ViewServer(ServedView(lambda: select(study, {}, 100, journals=True)), 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server

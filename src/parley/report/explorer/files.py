@@ -1,0 +1,116 @@
+"""Writing the explorer: a page, and data files beside it that are made anew only where records changed.
+
+A browser opens them without a server, so data travel packed in scripts.
+"""
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import parley
+from parley import paths
+from parley.files import write_atomically
+from parley.identity import digest
+from parley.report.explorer.game import part_content
+from parley.report.explorer.index import Row, index_content, read_rows
+from parley.report.explorer.selection import Part, Selection
+from parley.report.html import json_in_html, page
+from parley.text.cleaning import valid_unicode
+from parley.text.logs import every, limited_logger
+
+_log = limited_logger(__name__)
+_KEY = "//"  # a data file begins with a line of what it was made from
+_LEVEL = 6  # of zlib: 9 takes three times as long for a few percent
+_MAX_ROWS = 500  # of the table for browsers without JavaScript
+
+
+def write_view(selection: Selection, folder: Path) -> Path:
+    """Write the page and its data files into a folder, remove those of an earlier view, and return the page.
+
+    Raises RecordError if the disk refuses.
+    """
+    target = paths.view_page(folder)
+    began = monotonic()
+    rows = read_rows(selection.parts)
+    for number, (part, own) in enumerate(zip(selection.parts, rows, strict=True), 1):
+        path = folder / part.file
+        key = part_key(part, own)
+        if not _is_current(path, key):
+            content = data_file(part, key)
+            write_atomically(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        _log.info("data: %s of %s files", f"{number:,}", f"{len(selection.parts):,}", extra=every(5, since=began))
+    html = page_html(index_content(selection, rows)).encode()
+    write_atomically(target, lambda file: file.write(html))
+    kept = {part.file for part in selection.parts}
+    for path in (folder / "data").glob("*.js"):
+        if f"data/{path.name}" not in kept:
+            path.unlink(missing_ok=True)
+    return target
+
+
+def data_file(part: Part, key: str) -> bytes:
+    """Return the content of a data file, which begins with its `part_key`."""
+    return f"{_KEY}{key}\n{data_js(part.name, part_content(part))}".encode()
+
+
+def part_key(part: Part, rows: Sequence[Row]) -> str:
+    """Return what changes when a data file has to be made anew: what its records hold, or what reads them."""
+    return digest([_code(), part.name, [[row["id"], row["running"], row["content"]] for row in rows]])
+
+
+@cache
+def _code() -> str:
+    """Return the SHA-256 of what makes data files of records, which may change while the version does not."""
+    whole = hashlib.sha256()
+    root = Path(parley.__file__).parent
+    for path in sorted(path for room in ("games", "play", "report") for path in (root / room).rglob("*.py")):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+def _is_current(path: Path, key: str) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.readline(100) == f"{_KEY}{key}\n".encode()
+    except OSError:
+        return False
+
+
+def page_html(index: Mapping[str, Any]) -> str:
+    """Return the page with this index in it."""
+    rows = list(_rows(index))
+    damaged = [text for text in index["simulations"]["damaged"] if text]
+    return page(
+        "explorer/page.html",
+        "explorer",
+        adds_scripts=True,
+        index=index,
+        content=json_in_html(index),
+        rows=rows[:_MAX_ROWS],
+        more=len(rows) - _MAX_ROWS,
+        damaged=damaged[:_MAX_ROWS],
+    )
+
+
+def data_js(name: str, content: Mapping[str, Any]) -> str:
+    """Return a script that hands JSON over to the page: what to call it, and base64 of raw-deflated JSON."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    raw = deflate.compress(valid_unicode(text).encode()) + deflate.flush()
+    return f'parleyData("{name}","{base64.b64encode(raw).decode("ascii")}");\n'
+
+
+def _rows(index: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield for each condition its label, its simulations, and how many ended in each way."""
+    counts = [dict.fromkeys([outcome["name"] for outcome in index["outcomes"]], 0) for _ in index["conditions"]]
+    for place, outcome in zip(index["simulations"]["condition"], index["simulations"]["outcome"], strict=True):
+        if outcome in counts[place]:
+            counts[place][outcome] += 1
+    for condition, count in zip(index["conditions"], counts, strict=True):
+        yield [condition["label"], f"{condition['n']:,}", *(f"{number:,}" for number in count.values())]

@@ -12,10 +12,10 @@ from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic
-from parley.games.replies import FreeText, read_reply
 from parley.play.journal import Entry
 from parley.play.runner import Exchange
 from parley.policies import REPLY_FORMATS
+from parley.policies.reply_text import FreeText, read_reply
 
 PROBLEM = Problem("eighteen", "number", "What is nine times two?", "18")
 ARMS = all_arms(STYLES, REPLY_FORMATS)

@@ -12,7 +12,7 @@ from parley.engine import client
 from parley.engine.client import Engine, LLMPolicy
 from parley.engine.endpoint import FAILED, Endpoint, read_endpoint
 from parley.errors import EngineError
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 from support.answering import first_ask, schema_of, standing_in, trust_few
 
 pytestmark = pytest.mark.promise(

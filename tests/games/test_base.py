@@ -12,7 +12,7 @@ from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.parameters import ByzantineVote, ConsensusParameters, HonestVote, proposal_model
 from parley.games.deliberation.parameters import reply_model
 from parley.policies import FAILURE_CLASSES
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 from support.playing import groups
 
 HONEST = proposal_model("honest", 0, 50, 20, 30)

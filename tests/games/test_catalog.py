@@ -8,10 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from parley.cli.program import commands
-from parley.games.catalog import policy_lines, threat_text
 from parley.games.consensus.game import ConsensusGame
 from parley.games.consensus.strategies import STRATEGIES
-from parley.games.registry import GAMES
+from parley.games.registry import GAMES, policy_lines, threat_text
 
 pytestmark = pytest.mark.promise(
     "`parley policies` lists every policy and parameter, and agrees with the threat model."

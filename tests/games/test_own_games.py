@@ -15,7 +15,7 @@ from parley import paths
 from parley.analysis.summarize import summarize
 from parley.errors import GameError, RecordError, UsageError
 from parley.figures.make import figures
-from parley.games import plugin
+from parley.games import own_game
 from parley.games.registry import GAMES, game_class
 from parley.play.record import read_summary
 from parley.play.replay import replay
@@ -39,7 +39,7 @@ def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put the example and the working directory on Python's path; what is imported from them is forgotten after."""
     for place in (EXAMPLES, folder):
         monkeypatch.syspath_prepend(str(place))
-    monkeypatch.setattr(plugin, "_loaded", {})
+    own_game._loaded.cache_clear()
     before = {*sys.modules}
     yield
     for module in {*sys.modules} - before:
@@ -94,7 +94,7 @@ def refused(write: Write, *body: str, before: str = "") -> str:
     assert len(message.splitlines()) == 1
     for name in [name for name in sys.modules if name == "mine"]:
         del sys.modules[name]
-    plugin._loaded.clear()
+    own_game._loaded.cache_clear()
     return message
 
 
@@ -231,7 +231,7 @@ def test_a_record_replays_and_tells_its_study(write: Write, parley: Parley) -> N
 
 def test_a_record_of_another_source_says_so_and_runs_nothing(write: Write, parley: Parley) -> None:
     record = played(write(module("mine")))
-    plugin._loaded.clear()
+    own_game._loaded.cache_clear()
     del sys.modules["mine"]
     with Path("mine.py").open("a") as file:
         file.write("# changed\n")
@@ -268,7 +268,7 @@ def test_what_is_no_game_is_told_in_one_line(write: Write, parley: Parley) -> No
         assert "frozen" not in error
         assert named in error, source
         sys.modules.pop("own", None)
-        plugin._loaded.clear()
+        own_game._loaded.cache_clear()
 
 
 BEFORE = """

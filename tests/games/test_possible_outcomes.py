@@ -11,7 +11,7 @@ from parley.games.base import Game, Group, Outcome, new_game
 from parley.games.problems.problem import Problem
 from parley.games.registry import GAMES
 from parley.policies import Ask, Reply
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 
 pytestmark = pytest.mark.promise("No play ends in an outcome that its condition cannot have.")
 

@@ -16,10 +16,10 @@ import pytest
 
 from parley.engine.grammar import constraint
 from parley.games.registry import GAMES
-from parley.games.replies import FreeText, playing
+from parley.games.two_steps import playing
 from parley.identity import digest, stream
 from parley.policies import Ask, Reply
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import FreeText, parse_reply
 from parley.study.condition import Condition, Simulation
 from parley.study.prompt_sent import rule_for
 from support.studies import StudyFactory

@@ -24,7 +24,7 @@ from parley.play.degenerate import (
 )
 from parley.play.record import read_summary, write_record
 from parley.policies import Ask, Completion
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 from parley.study import Study
 from support.answering import SeedPolicy, record_with_model
 from support.playing import CHOICES, ListPolicy, new_consensus, new_deliberation, new_hunt, play_of

@@ -15,7 +15,7 @@ from parley.figures.make import figures
 from parley.games.base import Game
 from parley.games.deliberation.prompts import CUT
 from parley.games.registry import GAMES
-from parley.games.replies import FIRST_STEP, read_reply
+from parley.games.two_steps import FIRST_STEP
 from parley.ledger.build import build
 from parley.play.live import _reply_lines
 from parley.play.record import read_summary, read_trace, write_record
@@ -23,7 +23,7 @@ from parley.play.replay import replay
 from parley.play.runner import Play, play
 from parley.play.simulate import _tell_phase
 from parley.policies import FAILURE_CLASSES, Ask, Completion
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply, read_reply
 from parley.report.page import report
 from parley.text import one_line, valid_unicode
 from support.commands import heard

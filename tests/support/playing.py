@@ -21,7 +21,7 @@ from parley.play.runner import Play, play
 from parley.play.simulate import simulate
 from parley.policies import Ask, Completion, Policy, Reply
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, Rule, ScriptedPolicy
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 from parley.study import Study
 from parley.study.condition import Player, Simulation
 

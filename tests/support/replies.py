@@ -18,7 +18,7 @@ from parley.games.problems.sources import Arithmetic
 from parley.games.stag_hunt.parameters import act_model, signal_model
 from parley.policies import Ask, Completion
 from parley.policies.kinds import Rule
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 from support.answering import completion, schema_of
 from support.playing import CARDS, CHOICES
 

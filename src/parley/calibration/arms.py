@@ -11,10 +11,10 @@ from parley.games.problems.problem import Problem
 from parley.games.problems.sources import Arithmetic, Gsm8k
 from parley.games.prompts import QuestionStyle
 from parley.games.registry import GAMES
-from parley.games.replies import FreeText
 from parley.identity import digest
 from parley.play.runner import Exchange
 from parley.policies import Ask, ReplyFormat, Sampling
+from parley.policies.reply_text import FreeText
 from parley.text import one_line
 
 TEMPERATURE = 0.7

@@ -29,7 +29,7 @@ from parley.errors import RecordError, UsageError
 from parley.files import write_atomically
 from parley.games.base import HONEST, Game, GameParameters, Outcome, Seat
 from parley.games.problems.problem import Problem
-from parley.games.replies import FIRST_STEP
+from parley.games.two_steps import FIRST_STEP
 from parley.identity import digest
 from parley.play.degenerate import degenerate_class
 from parley.play.journal import Journal

@@ -216,7 +216,7 @@ def policies(game: str | None) -> None:
     \b
     Example:  parley policies --game consensus
     """
-    from parley.games.catalog import policy_lines
+    from parley.games.registry import policy_lines
 
     for line in policy_lines(_game(game)):
         click.echo(line)

@@ -15,13 +15,12 @@ import numpy as np
 
 from parley.errors import UsageError
 from parley.games.evidence import Evidence, OutcomeClass
-from parley.games.imported import split_material
 from parley.games.network.graph import Network
 from parley.games.network.topology import build
 from parley.games.network.topology import check as check_topology
 from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Group, P, Seat
 from parley.games.prompts import Prompts
-from parley.games.seating import check_seat, players_of, seated
+from parley.games.seating import check_seat, players_of, seated, split_material
 from parley.identity import stream
 from parley.policies import Ask, Reply
 from parley.policies.kinds import LLM, PolicyKind

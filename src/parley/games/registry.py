@@ -1,12 +1,25 @@
 """The games, by name. A new game is one folder and one line here; one of the user's own needs neither."""
 
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
 from parley.errors import UsageError
-from parley.games.base import Game
+from parley.games.base import BYZANTINE, HONEST, Game, Group
 from parley.games.consensus.game import ConsensusGame
 from parley.games.deliberation.game import DeliberationGame
-from parley.games.plugin import ENTRY_POINTS, load_game
+from parley.games.own_game import load_game
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.policies.own_code import entry_points, names_own_code, of_entry_point
+from parley.policies.kinds import ChosenPolicy, PolicyKind
+from parley.policies.own_code import (
+    GAME_ENTRY_POINTS,
+    POLICY_ENTRY_POINTS,
+    entry_points,
+    names_own_code,
+    of_entry_point,
+)
+from parley.text import one_line
 from parley.text.suggest import choose
 
 GAMES: dict[str, type[Game]] = {game.name: game for game in (ConsensusGame, DeliberationGame, StagHuntGame)}
@@ -21,7 +34,81 @@ def game_class(name: str) -> type[Game]:
         return GAMES[name]
     if names_own_code(name):
         return load_game(name)
-    installed = entry_points(ENTRY_POINTS)
+    installed = entry_points(GAME_ENTRY_POINTS)
     if name in installed:
-        return load_game(of_entry_point(name, installed[name], ENTRY_POINTS))
+        return load_game(of_entry_point(name, installed[name], GAME_ENTRY_POINTS))
     raise UsageError(f"unknown game {name!r}; {choose(name, sorted(GAMES), installed)}, or your own module:attribute")
+
+
+# `parley policies`: the policies of a game with their parameters, for people
+
+
+_TYPES = {"integer": "integer", "string": "text", "boolean": "true or false", "number": "number"}
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum")
+_OWN = PolicyKind("module:attribute", "A policy of your own.", fingerprint="of its module")
+
+
+def policy_lines(game: type[Game]) -> Iterator[str]:
+    """Yield what a terminal shows of the policies of `game`: a paragraph each, then what else may be named."""
+    for kind in game.policies.values():
+        agents = f"{' and '.join(kind.roles) or 'any'} agents"
+        answers = "scripted" if kind.rule is not None else "asks a model"
+        needs = f", needs {kind.needs}: true" if kind.needs else ""
+        threat = threat_text(game, kind)
+        yield f"{kind.name}  ({agents}, {answers}{needs}{'; ' if threat else ''}{threat})"
+        yield f"    {kind.summary}"
+        for line in parameter_lines(kind):
+            yield f"    - {line}"
+    threat = threat_text(game, _OWN)
+    yield f"module:attribute  (any agents{'; ' if threat else ''}{threat})"
+    yield "    A policy of your own: a class or function of a module on Python's path; its parameters are yours."
+    for name, values in entry_points(POLICY_ENTRY_POINTS).items():
+        yield f"    {one_line(name, 100)}: installed, {one_line(' and '.join(values), 300)}"
+
+
+def threat_text(game: type[Game], kind: PolicyKind) -> str:
+    """Return what the game's threat model says of a single Byzantine agent among four that is played so.
+
+    "" where no Byzantine agent may be, or where the game has no adversaries.
+    """
+    if kind.roles and BYZANTINE not in kind.roles:
+        return ""
+    # Of parameters a threat model reads the game's alone: those that a kind requires need no values.
+    policy = ChosenPolicy(kind, kind.Parameters.model_construct())
+    groups = [Group(HONEST, 3), Group(BYZANTINE, 1, policy)]
+    verdict, _, reason = game.threat_model(game.Parameters(), groups).partition(": ")
+    told = {
+        "none": "",
+        "paper": "within the paper's threat model",
+        "beyond": f"beyond the paper's threat model: {reason}",
+        "unknown": "unknown to the paper's threat model",
+    }[verdict]
+    return f"a Byzantine agent so played is {told}" if told else ""
+
+
+def parameter_lines(kind: PolicyKind) -> Iterator[str]:
+    """Yield a line per parameter: its name, what it takes, whether it must be given, and what it does."""
+    properties = kind.Parameters.model_json_schema()["properties"] if kind.Parameters.model_fields else {}
+    for name, field in kind.Parameters.model_fields.items():
+        yield f"{name}: {_taken(properties[name])}, {_default(field)}. {field.description or ''}".rstrip()
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    default = field.get_default(call_default_factory=True)
+    return "optional" if default is None else f"default {default}"
+
+
+def _taken(schema: dict[str, Any]) -> str:
+    """Return what a parameter takes, from its JSON schema."""
+    if "anyOf" in schema:
+        return " or ".join(_taken(part) for part in schema["anyOf"] if part != {"type": "null"})
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if schema["type"] == "array":
+        return f"one or a list of {_taken(schema['items'])}"
+    low, above, high = (schema.get(bound) for bound in _BOUNDS)
+    start = f"from {low}" if low is not None else f"above {above}" if above is not None else ""
+    span = f" {start} to {high}" if start and high is not None else ""
+    return _TYPES[schema["type"]] + span

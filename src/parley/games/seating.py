@@ -5,8 +5,9 @@ each seed among those that `seat` allows. So is who stands where in the network,
 ring keeps the order of the agents, and a list of edges names agents by itself.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from parley.errors import UsageError
 from parley.games.network.graph import Network
@@ -104,3 +105,47 @@ def _moved(network: Network, at: Sequence[int]) -> Network:
     n = len(network.masks)
     pairs = [(at[node], at[peer]) for node in range(n) for peer in network.neighbors(node)]
     return Network.of_edges(n, pairs)
+
+
+# Games that were played elsewhere: the record keeps who sat where as its material
+
+
+_KEY = "imported"
+
+
+@dataclass(frozen=True)
+class ImportedSeating:
+    """The agents of an imported game by name, with their roles; what played each, where that is known.
+
+    `links` are pairs of agents who see each other; None is everyone. Agent k of the network is the k-th by name.
+    """
+
+    roles: Mapping[str, str]
+    players: Mapping[str, str]
+    links: Sequence[tuple[str, str]] | None
+
+    def names(self, roles: Sequence[str]) -> list[str]:
+        """Return the agents in the order of these `roles`; raises ValueError if they are others."""
+        by_role = {role: [name for name, own in self.roles.items() if own == role] for role in {*roles}}
+        if sorted(roles) != sorted(self.roles.values()):
+            raise ValueError("its agents have other roles than its groups")
+        return [by_role[role].pop(0) for role in roles]
+
+    def network(self) -> Network:
+        """Return who sees whom."""
+        place = {name: index for index, name in enumerate(sorted(self.roles, key=by_number))}
+        return Network.of_edges(len(place), ((place[a], place[b]) for a, b in self.links or ()))
+
+    def as_material(self, own: Any) -> dict[str, Any]:
+        """Return it as JSON, with the material that the game itself has."""
+        links = None if self.links is None else [list(link) for link in self.links]
+        return {_KEY: {"roles": dict(self.roles), "players": dict(self.players), "links": links}, "material": own}
+
+
+def split_material(material: Any) -> tuple[ImportedSeating | None, Any]:
+    """Return the seating of an imported game, None of one that Parley played, and the game's own material."""
+    if not isinstance(material, Mapping) or _KEY not in material:
+        return None, material
+    found = material[_KEY]
+    links = None if found["links"] is None else [(str(a), str(b)) for a, b in found["links"]]
+    return ImportedSeating(dict(found["roles"]), dict(found["players"]), links), material["material"]

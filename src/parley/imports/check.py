@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from parley.errors import ParleyError
 from parley.games.base import Game, Group, new_game
-from parley.games.imported import Seating
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.registry import game_class
+from parley.games.seating import ImportedSeating
 from parley.identity import canonical_json
 from parley.imports.games import (
     CUT_SHORT,
@@ -52,7 +52,9 @@ def _own(game: ImportedGame) -> Any:
 def material_of(game: ImportedGame) -> Any:
     """Return what the record of a game keeps of who sat where."""
     players = {name: agent.player for name, agent in game.agents.items() if agent.player}
-    return Seating({name: agent.role for name, agent in game.agents.items()}, players, game.links).as_material(None)
+    return ImportedSeating({name: agent.role for name, agent in game.agents.items()}, players, game.links).as_material(
+        None
+    )
 
 
 def check(found: Iterable[ImportedGame | Defect]) -> tuple[list[Checked], list[Defect]]:

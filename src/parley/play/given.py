@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from parley.games.base import Game
-from parley.games.replies import playing, read_reply
+from parley.games.two_steps import playing
 from parley.play.journal import Entry
 from parley.play.runner import Exchange, Play
 from parley.policies import Ask
+from parley.policies.reply_text import read_reply
 
 MISSING = "missing"  # the finish reason of a reply that is not there
 Key = tuple[int, str, str]  # round, phase, agent

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from parley.engine.grammar import cuts_texts
 from parley.errors import RecordError, UsageError
 from parley.games.base import Game, Group, new_game, scripted_roles
-from parley.games.plugin import changed_source
+from parley.games.own_game import changed_source
 from parley.games.registry import game_class
 from parley.play.given import MISSING, GivenReply, play_given
 from parley.play.journal import Entry
@@ -19,7 +19,7 @@ from parley.play.record import Summary, read_attempts, read_record, read_trace
 from parley.play.runner import Play, Watcher, play
 from parley.policies import Ask, Completion
 from parley.policies.kinds import IMPORTED, ChosenPolicy, PolicyKind, find_kind
-from parley.policies.plugin import PluginParameters
+from parley.policies.own_code import PluginParameters
 from parley.text import one_line
 
 

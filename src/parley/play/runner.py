@@ -14,10 +14,11 @@ from typing import Any
 
 from parley.errors import BudgetError, JournalError
 from parley.games.base import Game, Outcome
-from parley.games.replies import cutting, playing, read_reply
+from parley.games.two_steps import cutting, playing
 from parley.identity import digest, request_seed
 from parley.play.journal import Entry, Journal, off_loop
 from parley.policies import Ask, Policy, Reply, said_name, token_count
+from parley.policies.reply_text import read_reply
 from parley.study.condition import Player
 from parley.text import one_line, valid_unicode
 

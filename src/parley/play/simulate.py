@@ -23,7 +23,7 @@ from parley.play.runner import Exchange, Play, Watcher, play_async
 from parley.play.usable import bring_back, read_own
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
-from parley.policies.plugin import load_plugin
+from parley.policies.own_code import load_plugin
 from parley.study import Study
 from parley.study.condition import Condition, Player, Simulation
 from parley.text.logs import every, limited_logger, log_line, logged_to, own_log

@@ -33,7 +33,7 @@ class Ask:
     """One question to one agent.
 
     `view` is what the agent may see, as data: scripted policies read it where a model reads the messages. With the
-    format `two_steps` the reply is `free` first, and `follow_up` asks for the rest (`parley.games.replies`). `earlier`
+    format `two_steps` the reply is `free` first, and `follow_up` asks for the rest (`games/two_steps.py`). `earlier`
     are messages between the system prompt and `user`, as role and text.
     """
 

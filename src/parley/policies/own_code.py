@@ -1,18 +1,35 @@
-"""Code of the user's own, `module:attribute`: where its source is, and its SHA-256. Nothing of it is run."""
+"""Code of the user's own, games and policies alike: `module:attribute` in a study, or an entry point.
+
+Both name the same: an entry point is a shorter way to write its module:attribute, which is what identities, paths and
+records have. Naming one in a study means running its code. Its source is looked up and hashed without running it,
+since it can change results. A policy is imported when it plays; a game when a study names it, since only its code says
+which parameters it has.
+"""
 
 import hashlib
+import importlib
 import importlib.machinery
 import importlib.metadata
 import importlib.util
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
-from parley.errors import UsageError
+from pydantic import ConfigDict, Field, ValidationError
+
+from parley.errors import EngineError, ParleyError, UsageError
 from parley.files import read_regular
+from parley.policies import Ask, Completion, Policy
+from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from parley.text import one_line
+from parley.text.suggest import choose
+from parley.text.yamlfile import shown
+
+GAME_ENTRY_POINTS, POLICY_ENTRY_POINTS = "parley.games", "parley.policies"  # groups of entry points
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _MAX_BYTES = 10_000_000  # of a source file
@@ -115,17 +132,44 @@ def _file_of(module: str) -> Path | None:
     return origin if origin is not None and origin.suffix == ".py" and origin.is_file() else None
 
 
-def raised_at(error: BaseException, name: str) -> str:
-    """Return the user's file and line that raised an error, or called what did, as " (own.py, line 3)"; "" for none.
+def import_own(name: str) -> Any:
+    """Import the module of `module:attribute` and return the attribute; raises UsageError if it has none.
+
+    Whatever the code raises passes through: `describe_error` says it in one line.
+    """
+    module, _, attribute = name.partition(":")
+    imported = importlib.import_module(module)
+    if not hasattr(imported, attribute):
+        known = [key for key, value in vars(imported).items() if callable(value)]
+        raise UsageError(f"{name}: {module} has no {attribute}; {choose(attribute, known)}")
+    return getattr(imported, attribute)
+
+
+def describe_error(error: BaseException, name: str) -> str:
+    """Return what an error of the user's code says, and the file and line of theirs that raised or called what did.
 
     That is the last one in the source of `name`, or in another file of theirs: not in Python or an installed package.
     """
+    message = first_problem(error) if isinstance(error, ValidationError) else one_line(str(error), 300)
     try:
         own = {str(file) for file in source_of(name, whole_package=True).files}
     except UsageError:  # gone since it was imported
         own = set()
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own or not _is_foreign(f.filename)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    remedy = "; raise an error instead of calling exit()" if isinstance(error, SystemExit) else ""
+    return f"{type(error).__name__}{message and f': {message}'}{where}{remedy}"
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first thing that a pydantic model found wrong with what the user's code says: where, what, why."""
+    problem = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "missing":
+        return f"{where}: missing; add it"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    reason = f"{shown(problem['input'])}: {one_line(message[:1].lower() + message[1:], 200)}"
+    return f"{where}: {reason}" if where else reason
 
 
 def _is_foreign(file: str) -> bool:
@@ -153,3 +197,73 @@ def forget(name: str, source: Source) -> None:
 def _package_of(module: str) -> str:
     file = _file_of(module)
     return module if file is not None and file.name == "__init__.py" else module.rpartition(".")[0]
+
+
+# Policies of the user's own
+
+
+class PluginParameters(PolicyParameters):
+    """Whatever the user's own code takes: plain names, numbers and texts."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, str | int | Annotated[float, Field(allow_inf_nan=False)] | bool]
+
+
+def plugin_kind(name: str, where: str) -> PolicyKind:
+    """Return the policy `module:attribute`, with the SHA-256 of the module's source; nothing of it is run.
+
+    Raises UsageError, which begins with `where`, if there is no such module on Python's path.
+    """
+    try:
+        code = source_of(name).sha256
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return PolicyKind(name, "A policy of your own.", Parameters=PluginParameters, fingerprint=code)
+
+
+def load_plugin(policy: ChosenPolicy, llm: Policy | None) -> Policy:
+    """Import the user's code and make its policy: `attribute(**parameters)`, with `llm` where its group has a model.
+
+    Raises UsageError if it cannot be imported or made, EngineError if it ends Python.
+    """
+    name = policy.kind.name
+    arguments: dict[str, Any] = dict(policy.parameters.model_extra or {})
+    if "llm" in arguments:
+        raise UsageError(f"{name}: llm: Parley passes the group's model under this name; rename the parameter")
+    if llm is not None:
+        arguments["llm"] = llm
+    try:
+        make: Callable[..., Policy] = import_own(name)
+        return _Checked(name, make(**arguments))
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise _failed(error, name, "cannot be made: ") from error
+
+
+def _failed(error: Exception | SystemExit, name: str, what: str = "") -> ParleyError:
+    kind = EngineError if isinstance(error, SystemExit) else UsageError
+    return kind(f"{name}: {what}{describe_error(error, name)}")
+
+
+class _Checked:
+    """A policy of the user's own, whose replies are checked to be some."""
+
+    def __init__(self, name: str, policy: Policy) -> None:
+        self._name = name
+        self._policy = policy
+
+    async def answer(self, ask: Ask, seed: int, attempt: int) -> Completion:
+        """Return the reply; raises UsageError if it is none, EngineError if the code ends Python."""
+        try:
+            reply = await self._policy.answer(ask, seed, attempt)
+        except ParleyError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise _failed(error, self._name) from error
+        texts = (reply.text, reply.finish_reason) if isinstance(reply, Completion) else ()
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise UsageError(
+                f"{self._name}: answered with {type(reply).__name__}; return a parley.policies.Completion"
+            )
+        return reply

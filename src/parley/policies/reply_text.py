@@ -1,19 +1,97 @@
-"""Replies in free text with labeled lines (`reply_format: text`), and how they are read.
+"""Replies, parsed strictly as they were asked for: a value of exactly the asked shape, or a failure by class.
 
-The labeled lines are the last ones of a reply, or the first where the answer is asked for before the argument. Each
-holds one field; a field that is a list has a line for each item. What else was written becomes the free field.
+Replies in free text (`reply_format: text`) have labeled lines: the last ones of a reply, or the first where the answer
+is asked for before the argument. Each holds one field; a field that is a list has a line for each item. What else was
+written becomes the free field.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parley.policies import Reply
-from parley.policies.parsing import parse_reply
+from parley.policies import Ask, FailureClass, Reply
+from parley.text import one_line
+
+_RANGE_ERRORS = {
+    "greater_than",
+    "greater_than_equal",
+    "less_than",
+    "less_than_equal",
+    "string_pattern_mismatch",
+    "string_too_long",
+    "string_too_short",
+    "too_long",
+    "too_short",
+}
+
+
+def parse_reply(text: str, finish_reason: str, model: type[BaseModel], cut: bool = False) -> Reply:
+    """Parse one reply strictly: JSON of exactly the asked shape, or a failure by class.
+
+    A number written as a string, a float, a boolean, a repeated or an unknown key is `invalid_json`; the right
+    shape with a value outside its bounds is `out_of_range`. `finish_reason` is OpenAI's: "length" is a reply
+    that was cut off, "content_filter" one that was refused. With `cut`, texts without a pattern that are longer than
+    their fields are cut to them; elsewhere they are `out_of_range`, too.
+    """
+    if finish_reason == "length":
+        return Reply(None, "length", "cut off at max_tokens, or the prompt did not fit the context")
+    if finish_reason == "content_filter":
+        return Reply(None, "refused", "refused by the engine or the model")
+    try:
+        fields = json.loads(text, object_pairs_hook=_unique_keys)
+        return Reply(model.model_validate_json(text, strict=True))
+    except ValidationError as error:
+        if cut and (shorter := _cut(fields, error, model)) is not None:
+            return parse_reply(shorter, finish_reason, model)
+        return Reply(None, _failure_class(error), _first_problem(error))
+    except (ValueError, RecursionError) as error:
+        return Reply(None, "invalid_json", one_line(str(error), 200))
+
+
+def _cut(fields: dict[str, Any], error: ValidationError, model: type[BaseModel]) -> str | None:
+    """Return the reply with its long texts cut; None if something else is wrong, or such a text has a pattern."""
+    problems = error.errors(include_url=False, include_input=False)
+    if any(problem["type"] != "string_too_long" or len(problem["loc"]) != 1 for problem in problems):
+        return None
+    longest = {str(problem["loc"][0]): problem["ctx"]["max_length"] for problem in problems}
+    shapes = model.model_json_schema()["properties"]
+    if any('"pattern"' in json.dumps(shapes[name]) for name in longest):
+        return None
+    return json.dumps({key: value[: longest[key]] if key in longest else value for key, value in fields.items()})
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) != len(keys):
+        raise ValueError("a key is repeated")
+    return dict(pairs)
+
+
+def _failure_class(error: ValidationError) -> FailureClass:
+    """`out_of_range` if every field in error is of the right type and only outside its bounds."""
+    kinds: dict[str, set[str]] = {}
+    for problem in error.errors(include_url=False, include_context=False):
+        kind = problem["type"]
+        if kind == "literal_error" and not isinstance(problem["input"], str):
+            kind = "no_word"
+        where = str(problem["loc"][0]) if problem["loc"] else ""
+        kinds.setdefault(where, set()).add(kind)
+    # A choice ("stop", "continue") is out of range when it is another word. In a union with a number the
+    # number's own error decides.
+    in_shape = all(found & _RANGE_ERRORS or found == {"literal_error"} for found in kinds.values())
+    return "out_of_range" if in_shape else "invalid_json"
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    # Keys are named, and keys are the agent's own words.
+    return one_line(f"{where}: {problem['msg']}" if where else problem["msg"], 200)
+
 
 MAX_FREE_TEXT = 1_000_000  # characters; what a model writes freely ends at its tokens, long before
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -102,3 +180,28 @@ def _typed(value: str, schema: Mapping[str, Any]) -> str | int:
     """Return a value as JSON would have it: an integer where one is asked for, else text."""
     kinds = {kind.get("type") for kind in schema.get("anyOf", [schema])}
     return int(value) if "integer" in kinds and _INTEGER.fullmatch(value) else value
+
+
+# Any format
+
+
+class FreeText(ReplyModel):
+    """What an agent wrote freely."""
+
+    text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
+
+
+def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
+    """Parse one reply in the format that was asked for: a value, or a failure by class.
+
+    Of agents in `cut`, texts in JSON that are longer than their fields are cut to them.
+    """
+    if ask.reply_format == "text":
+        return read_text(text, finish_reason, ask.reply_model)
+    if ask.reply_format != "free":
+        return parse_reply(text, finish_reason, ask.reply_model, ask.agent in cut)
+    if finish_reason == "content_filter" or (finish_reason == "length" and not text.strip()):
+        return parse_reply(text, finish_reason, ask.reply_model)
+    if not text.strip():
+        return Reply(None, "invalid_json", "nothing was written")
+    return Reply(FreeText(text=text[:1_000_000]))

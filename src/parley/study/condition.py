@@ -17,8 +17,7 @@ from parley.engine.models import ModelEntry
 from parley.engine.service.terms import DEFAULT_CONCURRENT
 from parley.games import base
 from parley.games.base import Game, GameParameters, new_game
-from parley.games.imported import Seating, split_material
-from parley.games.seating import players_of
+from parley.games.seating import ImportedSeating, players_of, split_material
 from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy
@@ -243,7 +242,7 @@ class Simulation:
         return players if seating is None else {name: _own(player, seating, name) for name, player in players.items()}
 
 
-def _own(player: Player, seating: Seating, name: str) -> Player:
+def _own(player: Player, seating: ImportedSeating, name: str) -> Player:
     """Return the player of one agent of an imported game, called by what played this agent, where that is known."""
     if (own := seating.players.get(name)) is None:
         return player

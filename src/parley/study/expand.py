@@ -15,8 +15,7 @@ from parley.errors import UsageError
 from parley.games.base import Game, GameParameters
 from parley.identity import digest
 from parley.policies.kinds import IMPORTED, LLM, ChosenPolicy, PolicyKind, find_kind
-from parley.policies.own_code import entry_points, of_entry_point
-from parley.policies.plugin import ENTRY_POINTS, plugin_kind
+from parley.policies.own_code import POLICY_ENTRY_POINTS, entry_points, of_entry_point, plugin_kind
 from parley.study.axes import axis_value
 from parley.study.condition import BASE_AXES, BYZANTINE_AXIS, Condition, Player, PlayerGroup
 from parley.study.growing import GrowingSeeds
@@ -338,12 +337,12 @@ class Expander:
 
     @cached_property
     def _installed(self) -> Mapping[str, tuple[str, ...]]:
-        return entry_points(ENTRY_POINTS)
+        return entry_points(POLICY_ENTRY_POINTS)
 
     def _entry_point(self, name: str, where: str) -> str:
         """Return what an installed entry point stands for, as module:attribute."""
         try:
-            return of_entry_point(name, self._installed[name], ENTRY_POINTS)
+            return of_entry_point(name, self._installed[name], POLICY_ENTRY_POINTS)
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from None
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from parley.errors import UsageError
 from parley.games.base import Game, Seat
-from parley.games.replies import FreeText, playing
+from parley.games.two_steps import playing
 from parley.identity import stream
 from parley.policies import Ask, Reply
 from parley.policies.kinds import BY_MODEL, ChosenPolicy, Rule
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import FreeText, parse_reply
 from parley.study import Study
 from parley.study.condition import BYZANTINE_AXIS, Condition, Player, PlayerGroup, Simulation
 from parley.text import by_number

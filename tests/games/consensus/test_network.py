@@ -9,7 +9,7 @@ from parley.games.consensus.policies import SCRIPTED
 from parley.games.network.topology import build
 from parley.identity import stream
 from parley.policies.kinds import ChosenPolicy
-from parley.policies.parsing import parse_reply
+from parley.policies.reply_text import parse_reply
 
 
 def scripted(name: str) -> ChosenPolicy:

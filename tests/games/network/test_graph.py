@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.network.graph import Facts, Network
-from parley.games.network.links import Links
+from parley.games.network.graph import Facts, Links, Network
 
 pytestmark = pytest.mark.promise("Facts of networks are those that networkx finds.")
 

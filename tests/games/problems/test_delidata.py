@@ -6,7 +6,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.problems import delidata
-from parley.games.problems.loaded import ProblemSet
+from parley.games.problems.loading import ProblemSet
 
 HEADER = (
     "group_id\tmessage_id\tmessage_type\torigin\toriginal_text\tclean_text\tannotation_type\tannotation_target\t"

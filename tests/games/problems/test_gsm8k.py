@@ -10,7 +10,7 @@ import pytest
 
 from parley.errors import UsageError
 from parley.games.problems import gsm8k
-from parley.games.problems.loaded import ProblemSet
+from parley.games.problems.loading import ProblemSet
 
 pytestmark = pytest.mark.promise("GSM8K is read exactly; what does not fit is counted.")
 

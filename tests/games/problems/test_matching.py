@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.matching import normal_policy
+from parley.games.problems.problem import normal_policy
 
 SAME = [
     *("Close on Mondays", " Close  on\nMondays ", "Close on Mondays.", "- Close on Mondays", "1. Close on Mondays"),

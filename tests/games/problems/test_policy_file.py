@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from parley.errors import UsageError
-from parley.games.problems import policy_file
+from parley.games.problems.loading import load_policies
 
 ENTRY: dict[str, Any] = {"id": "fee", "question": "What\n first?", "policies": ["A fee", "No fee"]}
 
@@ -15,7 +15,7 @@ ENTRY: dict[str, Any] = {"id": "fee", "question": "What\n first?", "policies": [
 def load(folder: Path, *entries: dict[str, Any]) -> Any:
     path = folder / "mine.yaml"
     path.write_text(yaml.safe_dump({"problems": list(entries)}))
-    return policy_file.load(path)
+    return load_policies(path)
 
 
 def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
@@ -45,4 +45,4 @@ def test_what_is_wrong_in_a_file_is_told_in_one_line(tmp_path: Path) -> None:
         assert str(error.value).startswith(f"{tmp_path / 'mine.yaml'}: {named}")
         assert "\n" not in str(error.value)
     with pytest.raises(UsageError, match=r"other.yaml: no such file"):
-        policy_file.load(tmp_path / "other.yaml")
+        load_policies(tmp_path / "other.yaml")

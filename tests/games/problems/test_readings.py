@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.games.problems.readings import READINGS, read_as
+from parley.games.problems.numbers import READINGS, read_as
 
 pytestmark = pytest.mark.promise("The readings of lm-evaluation-harness are its own filters.")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from parley.columns import JSON, Column
 from parley.games.evidence import GameColumns
-from parley.games.network.links import FACTS
+from parley.games.network.graph import FACTS
 
 _METRICS = (
     Column("consensus_value", "int64", "value that all honest agents hold when they stop; missing if there is none"),

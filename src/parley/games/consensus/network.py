@@ -11,7 +11,7 @@ from typing import Any
 from parley.games.consensus.parameters import ConsensusParameters
 from parley.games.consensus.prompts import disclosed_text
 from parley.games.consensus.state import Proposal, Round
-from parley.games.network.links import Links
+from parley.games.network.graph import Links
 from parley.games.parameters import BYZANTINE, Seat
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from parley.games.deliberation.state import Value
 from parley.games.evidence import Session
+from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import Problem, read_answer
-from parley.games.problems.readings import Reading, read_as
 from parley.text import one_line
 
 

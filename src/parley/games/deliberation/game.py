@@ -20,9 +20,8 @@ from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, 
 from parley.games.deliberation.state import Agent, Answer, DeliberationView, Round, Value, Verdict
 from parley.games.deliberation.turns import Turn, graded, heard_by, plurality, reached, turn_measures
 from parley.games.deliberation.verdict import Ended, verdict
-from parley.games.problems.matching import MATCHING
-from parley.games.problems.problem import Problem
-from parley.games.problems.readings import Reading, read_as
+from parley.games.problems.numbers import Reading, read_as
+from parley.games.problems.problem import MATCHING, Problem
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.games.network.topology import Complete, Topology
 from parley.games.parameters import GameParameters, Share, ShareOrNone
+from parley.games.problems.numbers import Reading
 from parley.games.problems.problem import Kind
-from parley.games.problems.readings import Reading
 from parley.games.problems.sources import Arithmetic, ProblemSource
 from parley.policies import ReplyFormat, Sampling
 from parley.policies.reply_text import ReplyModel

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from parley.errors import UsageError
 from parley.games.problems.cards import is_card, question, right_cards
-from parley.games.problems.loaded import MAX_FILES, MAX_ROW_BYTES, ProblemSet, Rows, read_text
+from parley.games.problems.loading import MAX_FILES, MAX_ROW_BYTES, ProblemSet, Rows, read_text
 from parley.games.problems.problem import Problem
 from parley.text import one_line
 

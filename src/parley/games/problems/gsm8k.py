@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError
-from parley.games.problems.loaded import (
+from parley.games.problems.loading import (
     MAX_BYTES,
     MAX_QUESTION,
     MAX_ROW_BYTES,
@@ -18,9 +18,8 @@ from parley.games.problems.loaded import (
     read_bytes,
     read_text,
 )
-from parley.games.problems.numbers import read_number
+from parley.games.problems.numbers import READINGS, read_as, read_number
 from parley.games.problems.problem import Problem
-from parley.games.problems.readings import READINGS, read_as
 from parley.text import one_line
 
 SPLITS = ("train", "test")

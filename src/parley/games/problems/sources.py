@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -23,12 +24,57 @@ from pydantic import (
 
 from parley import paths
 from parley.errors import UsageError
-from parley.games.problems import delidata, generate, gsm8k, hub, policy_file
-from parley.games.problems.loaded import ProblemSet, states
+from parley.games.problems import delidata, gsm8k
+from parley.games.problems.cards import VOWELS, question, right_cards
+from parley.games.problems.loading import OUR_POLICIES, ProblemSet, download, load_policies, states
 from parley.games.problems.problem import Kind, Problem
 from parley.identity import stream
 from parley.text import one_line
 from parley.text.yamlfile import kind_spelled_out, kind_tag, tag
+
+_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
+_EVEN, _ODD = "2468", "3579"  # no 0 and no 1, which look like letters
+
+
+def arithmetic_problem(problem_id: str, steps: int, digits: int, rng: np.random.Generator) -> Problem:
+    """Return a calculation of `steps` operations on numbers of up to `digits` digits.
+
+    Multiplication and division come first, as usual; every intermediate value is an integer, and nothing is divided
+    by 1 or by itself.
+    """
+    largest = 10**digits - 1
+    total, sign = 0, 1
+    term = _operand(largest, rng)
+    text = str(term)
+    for _ in range(steps):
+        operation = "+-*/"[int(rng.integers(4))]
+        divisors = [d for d in range(2, min(largest, term - 1) + 1) if term % d == 0] if operation == "/" else []
+        if operation == "/" and divisors:
+            operand = divisors[int(rng.integers(len(divisors)))]
+            term //= operand
+        else:
+            operand = _operand(largest, rng)
+            if operation == "*" and term * operand <= largest**2:
+                term *= operand
+            else:  # also what cannot be divided, and products that would grow without bound
+                operation = operation if operation in "+-" else "+"
+                total += sign * term
+                term, sign = operand, -1 if operation == "-" else 1
+        text += f" {operation} {operand}"
+    return Problem(problem_id, "number", f"What is {text}?", str(total + sign * term))
+
+
+def wason_problem(problem_id: str, rng: np.random.Generator) -> Problem:
+    """Return a card problem with one vowel, one consonant, one even and one odd digit, in any order."""
+    kinds = (VOWELS, _CONSONANTS, _EVEN, _ODD)
+    drawn = [kind[int(rng.integers(len(kind)))] for kind in kinds]
+    cards = tuple(drawn[index] for index in rng.permutation(len(drawn)))
+    return Problem(problem_id, "cards", question(cards), right_cards(cards), cards)
+
+
+def _operand(largest: int, rng: np.random.Generator) -> int:
+    return int(rng.integers(2, largest + 1))
+
 
 _Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 
@@ -105,7 +151,7 @@ class Arithmetic(_Source):
     problem_kind: ClassVar[Kind] = "number"
 
     def _made(self, problem_id: str, rng: Any) -> Problem:
-        return generate.arithmetic(problem_id, self.steps, self.digits, rng)
+        return arithmetic_problem(problem_id, self.steps, self.digits, rng)
 
 
 class Wason(_Source):
@@ -117,7 +163,7 @@ class Wason(_Source):
     problem_kind: ClassVar[Kind] = "cards"
 
     def _made(self, problem_id: str, rng: Any) -> Problem:
-        return generate.wason(problem_id, rng)
+        return wason_problem(problem_id, rng)
 
 
 class _Stored(_Source):
@@ -276,15 +322,15 @@ class Policies(_Stored):
     @property
     def _name(self) -> str:
         sha256 = self.problems_sha256()
-        return self.kind if sha256 == _policies(policy_file.OURS).sha256 else f"{self.kind}-{sha256[:6]}"
+        return self.kind if sha256 == _policies(OUR_POLICIES).sha256 else f"{self.kind}-{sha256[:6]}"
 
     def _loaded(self) -> ProblemSet:
-        ours = _policies(policy_file.OURS)
+        ours = _policies(OUR_POLICIES)
         return ours if self.path is None and self.sha256 in (None, ours.sha256) else _policies(self._folder())
 
 
 def _policies(path: Path) -> ProblemSet:
-    return _load(states([path]), policy_file.load, path)
+    return _load(states([path]), load_policies, path)
 
 
 @lru_cache(maxsize=16)
@@ -295,7 +341,7 @@ def _load(_: object, load: Callable[..., ProblemSet], *where: Any) -> ProblemSet
 
 @lru_cache(maxsize=16)
 def _downloaded(repo: str, revision: str, patterns: tuple[str, ...]) -> Path:
-    return hub.download(repo, revision, list(patterns))
+    return download(repo, revision, list(patterns))
 
 
 @lru_cache(maxsize=64)

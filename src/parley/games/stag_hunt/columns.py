@@ -5,7 +5,7 @@ from typing import Any
 
 from parley.columns import JSON, Column
 from parley.games.evidence import GameColumns
-from parley.games.network.links import FACTS
+from parley.games.network.graph import FACTS
 
 _METRICS = (
     Column("hunters_needed", "int64", "players who must hunt the stag for the hunt to succeed", "players"),

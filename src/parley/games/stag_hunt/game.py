@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
-from parley.games.network.links import Links
+from parley.games.network.graph import Links
 from parley.games.network.topology import Star
 from parley.games.stag_hunt import prompts as texts
 from parley.games.stag_hunt import published

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from parley.errors import JournalError, ParleyError
 from parley.games.base import Game, Outcome
-from parley.games.replies import FreeText, cutting, playing, read_reply
+from parley.games.two_steps import cutting, playing
 from parley.play.degenerate import degenerate_class, degenerate_of
 from parley.play.given import GivenReply, play_given
 from parley.play.journal import Entry, journal_id, journaled
@@ -19,6 +19,7 @@ from parley.play.parquet import values
 from parley.play.record import Summary, read_attempts
 from parley.play.runner import Exchange
 from parley.policies import Reply
+from parley.policies.reply_text import FreeText, read_reply
 from parley.report.explorer.selection import SimulationFile
 from parley.study.condition import Simulation
 

@@ -1,4 +1,4 @@
-"""The formats of replies: how each is read, and how an ask in two steps becomes two asks.
+"""Playing a game whose asks may have two steps: each becomes two asks. `policies/reply_text.py` reads the replies.
 
 With `two_steps` an agent is first asked for free text, then, in the same chat, for JSON with the other fields. Each
 step is an ask of its own with its own retries, so journal, record and replay know nothing of it. What was written
@@ -6,42 +6,18 @@ freely becomes the free field of the reply, cut to its length. A first step that
 as it came. One that is refused or empty fails: the reply has its failure, and there is no second step.
 """
 
-from collections.abc import Container, Generator
+from collections.abc import Generator
 from dataclasses import replace
 from functools import cache
-from typing import Annotated
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, create_model
 
 from parley.games.base import Game, Outcome
-from parley.games.contract import checked_play
+from parley.games.own_game import checked_play
 from parley.policies import Ask, Reply
-from parley.policies.parsing import parse_reply
-from parley.policies.reply_text import MAX_FREE_TEXT, ReplyModel, free_field, read_text, schema_of
+from parley.policies.reply_text import FreeText, ReplyModel, free_field, schema_of
 
 FIRST_STEP = "_think"  # what its phase is called besides
-
-
-class FreeText(ReplyModel):
-    """What an agent wrote freely."""
-
-    text: Annotated[str, Field(max_length=MAX_FREE_TEXT)]
-
-
-def read_reply(ask: Ask, text: str, finish_reason: str, cut: Container[str] = ()) -> Reply:
-    """Parse one reply in the format that was asked for: a value, or a failure by class.
-
-    Of agents in `cut`, texts in JSON that are longer than their fields are cut to them.
-    """
-    if ask.reply_format == "text":
-        return read_text(text, finish_reason, ask.reply_model)
-    if ask.reply_format != "free":
-        return parse_reply(text, finish_reason, ask.reply_model, ask.agent in cut)
-    if finish_reason == "content_filter" or (finish_reason == "length" and not text.strip()):
-        return parse_reply(text, finish_reason, ask.reply_model)
-    if not text.strip():
-        return Reply(None, "invalid_json", "nothing was written")
-    return Reply(FreeText(text=text[:1_000_000]))
 
 
 def cutting(game: Game) -> frozenset[str]:

@@ -4,17 +4,23 @@ Loaders are strict with files and lenient with rows: a file that is not what it 
 not fit is left out and counted, and more than 5% of such rows are an error again.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from parley.errors import UsageError
 from parley.files import read_regular
-from parley.games.problems.problem import Problem
+from parley.games.problems.problem import MAX_CHARACTERS, Problem, normal_policy
 from parley.identity import digest
 from parley.text import one_line
+from parley.text.yamlfile import Slug, load_yaml, validated
 
 MAX_BYTES = 64 * 2**20  # of one file
 MAX_FILES = 20_000  # in one folder
@@ -117,3 +123,84 @@ def states(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     except (OSError, ValueError):  # the loader says what is wrong with it
         return ()
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
+
+
+# Data sets of the Hugging Face hub: files alone, none of a repository's code
+
+
+def download(repo: str, revision: str, patterns: list[str]) -> Path:
+    """Return the folder with the files of a data set that fit `patterns`, from the hub's cache if it has them.
+
+    Raises UsageError, in one line, if they can be had neither there nor from the network.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    def folder(cached: bool) -> Path:
+        found = snapshot_download(
+            repo, repo_type="dataset", revision=revision, allow_patterns=patterns, local_files_only=cached
+        )
+        return Path(found)
+
+    with suppress(LocalEntryNotFoundError, OSError, ValueError):  # then the hub has the files, or says what is wrong
+        cached = folder(cached=True)
+        if any(file.is_file() for pattern in patterns for file in cached.glob(pattern)):
+            return cached
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it tells each retry in lines of its own
+    try:
+        return folder(cached=False)
+    except Exception as error:
+        reason = one_line(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__, 200)
+        raise UsageError(
+            f"cannot fetch the data set {repo} at {revision[:8]}: {reason}; check the network, or fetch it on a "
+            "machine that has one and give its folder as path"
+        ) from error
+    finally:
+        logger.setLevel(level)
+
+
+# Policies to choose from
+
+
+OUR_POLICIES = Path(__file__).parent / "policies.yaml"
+
+_Policy = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Slug
+    question: str = Field(min_length=1, max_length=10_000)
+    policies: list[_Policy] = Field(min_length=2, max_length=50)
+
+
+class _PolicyFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problems: list[_Entry] = Field(min_length=1, max_length=10_000)
+
+
+def load_policies(path: Path) -> ProblemSet:
+    """Return the problems of a file; raises UsageError with the first thing that is wrong in it."""
+    entries = validated(_PolicyFile, load_yaml(path), str(path)).problems
+    problems: dict[str, Problem] = {}
+    for index, entry in enumerate(entries):
+        where = f"{path}: problems[{index}]"
+        if entry.id in problems:
+            raise UsageError(f"{where}.id: {entry.id!r} is repeated; rename one of the problems")
+        seen: dict[str, int] = {}
+        for place, policy in enumerate(entry.policies):
+            normal = normal_policy(policy)
+            if not normal or normal in seen:
+                why = f"the same as policies[{seen[normal]}]" if normal else "no words"
+                raise UsageError(f"{where}.policies[{place}]: {why}; remove it or write another")
+            seen[normal] = place
+        question = one_line(entry.question)
+        if not question:
+            raise UsageError(f"{where}.question: empty; write one")
+        options = tuple(one_line(policy) for policy in entry.policies)
+        problems[entry.id] = Problem(entry.id, "policies", question, None, options)
+    return ProblemSet(tuple(problems.values()), {"rows": len(entries), "used": len(problems)})

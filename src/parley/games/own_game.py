@@ -1,0 +1,352 @@
+"""Games of the user's own: how they are loaded, and what is checked of them, before and in play.
+
+What is wrong is one line that names the game, the round, the phase and the agent, or the user's file and line.
+"""
+
+import inspect
+from collections.abc import Callable, Generator, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
+from functools import cache, wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, TypeAdapter, ValidationError
+
+from parley.errors import GameError, ParleyError, UsageError
+from parley.games.base import Game, GameParameters, Group, Outcome
+from parley.games.evidence import Evidence, FigureSpec, Indicator, Measure, OutcomeClass, Quantity
+from parley.games.prompts import Prompts, content_of
+from parley.identity import canonical_json
+from parley.policies import Ask, Reply
+from parley.policies.kinds import LLM, PolicyKind, Rule
+from parley.policies.own_code import Source, describe_error, first_problem, forget, import_own, source_of
+from parley.text import one_line
+from parley.text.suggest import choose
+from parley.text.yamlfile import Slug, is_slug, shown
+
+_LISTED_IN = {"curves": "measures", "indicators": "indicators", "quantities": "quantities", "sweep": "quantities"}
+_DRAWN_BY = {"trajectories": "trajectory", "timeline": "timeline", "network": "timeline", "sweep": "sweep"}
+_HATCHES = r"/\|-+xXoO.*"  # what matplotlib draws hatches of
+_sources: dict[str, str] = {}  # SHA-256 of the source of each game that was imported, by name
+
+
+# How one is loaded
+
+
+def game_source(name: str) -> Source:
+    """Return the source of the game `module:attribute`: the module's file, in a package all of the package's files."""
+    return source_of(name, whole_package=True)
+
+
+def load_game(name: str) -> type[Game]:
+    """Return the game `module:attribute`, called so, with the SHA-256 of its source; its module is imported.
+
+    Raises UsageError if there is no such module or attribute, GameError if what is there is no game.
+    """
+    source = game_source(name)
+    content_of.cache_clear()  # its templates are files that may have changed, too
+    if _sources.setdefault(name, source.sha256) != source.sha256:
+        forget(name, source)
+        _sources[name] = source.sha256
+    return _loaded(name, source.sha256)
+
+
+@cache
+def _loaded(name: str, sha256: str) -> type[Game]:
+    try:
+        found = import_own(name)
+    except ParleyError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise GameError(f"{name}: cannot be imported: {describe_error(error, name)}") from error
+    if not isinstance(found, type) or not issubclass(found, Game) or found is Game:
+        raise GameError(f"{name}: {found!r:.60} is no game; name a class derived from {Game.__module__}.Game")
+    if lacking := sorted(found.__abstractmethods__):
+        raise GameError(f"{name}: is no game: it lacks {', '.join(lacking)}; write {'them' if lacking[1:] else 'it'}")
+    for problem in _declared_problems(found):
+        raise GameError(f"{name}: {problem}")
+    own: dict[str, Any] = {
+        hook: classmethod(_guarded(name, hook, getattr(found, hook).__func__))
+        for hook, method in vars(Game).items()
+        if isinstance(method, classmethod) and not hook.startswith("_")
+    }
+    own |= {
+        "name": name,
+        "code_sha256": sha256,
+        "prompts": _guarded_object(name, "prompts", found.prompts, Prompts),
+        "evidence": _guarded_object(name, "evidence", found.evidence, Evidence),
+        "policies": {kind.name: _guarded_kind(name, kind) for kind in found.policies.values()},
+        "set_up": _guarded(name, "set_up", found.set_up),
+        "__module__": found.__module__,
+        "__doc__": found.__doc__,
+    }
+    game: type[Game] = type(found)(found.__name__, (found,), own)  # type: ignore[misc]
+    return game
+
+
+def _guarded(name: str, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the user's that raises GameError, with where it was, for whatever it raises."""
+
+    @wraps(function)
+    def guarded(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except ParleyError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise GameError(f"{name}: {what}: {describe_error(error, name)}") from error
+
+    return guarded
+
+
+def _guarded_object(name: str, what: str, found: Any, base: type) -> Any:
+    """Return a copy of the user's object whose methods say which it was when they raise."""
+    guarded = copy(found)
+    for hook, method in vars(base).items():
+        if inspect.isfunction(method) and not hook.startswith("_"):
+            setattr(guarded, hook, _guarded(name, f"{what}.{hook}", getattr(found, hook)))
+    return guarded
+
+
+def _guarded_kind(name: str, kind: PolicyKind) -> PolicyKind:
+    """Return a policy of the user's game whose rule says which it was when it raises."""
+    if kind.rule is None:
+        return kind
+    what = f"policy {kind.name}"
+    made: Callable[[Any], Rule] = _guarded(name, what, kind.rule)
+    return replace(kind, rule=lambda given: _guarded(name, what, made(given)))
+
+
+def changed_source(simulation: Mapping[str, Any]) -> str | None:
+    """Return why the game that a record describes cannot be played: its source is another one, or gone; else None.
+
+    Nothing of it is run: a record may come from anyone, and names a module.
+    """
+    name, then = str(simulation.get("game")), str(simulation.get("game_code_sha256"))
+    if ":" not in name:
+        return None
+    try:
+        now = game_source(name).sha256
+    except UsageError as error:
+        return str(error)
+    if now == then:
+        return None
+    return (
+        f"the source of {name} changed since it was recorded (SHA-256 {then[:12]} then, {now[:12]} now); put the "
+        "former one on Python's path (PYTHONPATH)"
+    )
+
+
+# What it says of itself
+
+
+class _DeclaredPrompts(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    variants: Annotated[dict[Slug, dict[str, InstanceOf[Path] | InstanceOf[str]]], Field(min_length=1)]
+    phases: tuple[Slug, ...]
+    asked_in: dict[Slug, tuple[Slug | None, dict[str, Any]]]
+
+
+class _DeclaredEvidence(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    figures: tuple[InstanceOf[FigureSpec], ...]
+    measures: tuple[InstanceOf[Measure], ...]
+    indicators: tuple[InstanceOf[Indicator], ...]
+    quantities: tuple[InstanceOf[Quantity], ...]
+
+
+class _Declared(BaseModel):
+    """What every game says of itself, as attributes of its class and of two objects that it has."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    protocol_version: Annotated[int, Field(ge=1)]
+    roles: Annotated[tuple[Slug, ...], Field(min_length=2)]
+    outcomes: Annotated[tuple[InstanceOf[OutcomeClass], ...], Field(min_length=1)]
+    Parameters: type[GameParameters]
+    policies: dict[str, InstanceOf[PolicyKind]]
+    prompts: _DeclaredPrompts
+    evidence: _DeclaredEvidence
+
+
+def _declared_problems(game: type[Game]) -> Iterator[str]:
+    """Yield what a class says of itself, or leaves out, by which it is no game."""
+    for what in ("prompts", "evidence"):
+        if isinstance(found := getattr(game, what), type):
+            yield f"{what}: {shown(found)}: is a class; write {found.__name__}()"
+    try:
+        declared = _Declared.model_validate(game)
+    except ValidationError as error:
+        yield first_problem(error)
+        return
+    try:
+        declared.Parameters()
+    except ValidationError as error:
+        yield f"Parameters: {first_problem(error)}; give it a default"
+    evidence = declared.evidence
+    listed = {"outcomes": declared.outcomes} | {what: getattr(evidence, what) for what in type(evidence).model_fields}
+    names = {what: [each.name for each in found] for what, found in listed.items()}
+    for what, known in names.items():
+        for each in known:
+            if not is_slug(each) or known.count(each) > 1:
+                yield f"{what}: {shown(each)}: give each a name of its own, of letters, digits, '.', '_' and '-'"
+    yield from _undrawable(declared.outcomes)
+    if LLM.name not in declared.policies:
+        yield "policies: lacks llm; add parley.policies.kinds.LLM"
+    for key, kind in declared.policies.items():
+        if key != kind.name:
+            yield f"policies: {shown(key)}: its policy is called {shown(kind.name)}; name it alike"
+    for prompt, templates in declared.prompts.variants.items():
+        for template, text in templates.items():
+            if not template.startswith(tuple(f"{role}_" for role in declared.roles)):
+                yield f"prompts: {prompt}: {shown(template)}: begin its name with the role that reads it and _"
+            if isinstance(text, Path) and not text.is_file():
+                yield f"prompts: {prompt}: {template}: {text}: no such file"
+        if templates and not declared.prompts.phases:
+            yield "prompts: phases: (): name the phases that the templates are for, such as phases = ('choose',)"
+    for figure in evidence.figures:
+        where = _LISTED_IN.get(figure.kind, "")
+        unknown = [each for each in figure.of if where and not figure.blocks and each not in names[where]]
+        for each in unknown[:1]:
+            yield f"figures: {figure.name}: {shown(each)}: none of its {where}; {choose(each, names[where])}"
+        hook = _DRAWN_BY.get(figure.kind, "")
+        if hook and getattr(type(game.evidence), hook) is getattr(Evidence, hook):
+            yield f"figures: {figure.name}: is drawn from {hook}() of its evidence; write it"
+        if figure.kind == "scatter" and game.evidence.regressed is None:
+            yield f"figures: {figure.name}: is drawn from the two metrics in regressed of its evidence; name them"
+
+
+def _undrawable(outcomes: tuple[OutcomeClass, ...]) -> Iterator[str]:
+    from matplotlib.colors import is_color_like  # slow to import; shipped games need no check
+
+    for each in outcomes:
+        if not isinstance(each.color, str) or not is_color_like(each.color):
+            yield f"outcomes: {shown(each.name)}: color: {shown(each.color)}: write one as in '#0072B2'"
+        if not isinstance(each.hatch, str) or not {*_HATCHES}.issuperset(each.hatch):
+            yield f"outcomes: {shown(each.name)}: hatch: {shown(each.hatch)}: write some of {_HATCHES}, or '' for none"
+
+
+# What it does in play
+
+
+def checked_play(game: Game) -> Generator[list[Ask], list[Reply], Outcome]:
+    """Play like `Game.play`; raises GameError for what no game may ask or return, and for what its code raises."""
+    where, last, replies, seen = "before its first question", 0, None, set[tuple[int, str, str]]()
+    inner = _guarded(game.name, "play()", game.play)()
+    if not isinstance(inner, Generator):
+        raise GameError(f"{game.name}: play() is no generator; it must yield the asks of each phase")
+    while True:
+        try:
+            asks = next(inner) if replies is None else inner.send(replies)
+        except StopIteration as end:
+            if not seen:
+                raise GameError(f"{game.name}: {where}: ends; yield the asks of a phase") from None
+            for problem in _outcome_problems(game, end.value):
+                raise GameError(f"{game.name}: outcome {where}: {problem}") from None
+            return end.value  # type: ignore[no-any-return]
+        except ParleyError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
+            raise GameError(f"{game.name}: {where}: {describe_error(error, game.name)}") from error
+        if not isinstance(asks, list) or not asks or not all(isinstance(ask, Ask) for ask in asks):
+            problem = f"yields {shown(asks)}; yield a list of the Asks of one phase, one at least"
+            raise GameError(f"{game.name}: {where}: {problem}")
+        for ask in asks:
+            for problem in _ask_problems(game, ask, asks[0], last, seen):
+                here = f"round {shown(ask.round)}, {shown(ask.phase)}, {shown(ask.agent)}".replace("'", "")
+                raise GameError(f"{game.name}: {here}: {problem}")
+            seen.add((ask.round, ask.phase, ask.agent))
+        last = asks[0].round
+        where = f"after round {last}, {asks[0].phase}"
+        replies = yield asks
+
+
+_ASK, _OUTCOME = TypeAdapter(Ask), TypeAdapter(Outcome)
+
+
+def _ask_problems(game: Game, ask: Ask, first: Ask, last: int, seen: set[tuple[int, str, str]]) -> Iterator[str]:
+    """Yield what is wrong with an ask of a phase whose `first` is this one, after the round `last`."""
+    seat = {seat.name: seat for seat in game.seats}.get(str(ask.agent))
+    if seat is None:
+        yield f"asks an unknown agent; {choose(ask.agent, [seat.name for seat in game.seats])}"
+        return
+    try:
+        _ASK.validate_python({name: getattr(ask, name) for name in Ask.__dataclass_fields__})
+    except ValidationError as error:
+        yield first_problem(error)
+    if type(ask.round) is not int or ask.round < 0 or not is_slug(ask.phase):
+        yield "a round is a number from 0 on, and a phase a name of letters, digits, '.', '_' and '-'"
+    if (ask.round, ask.phase) != (first.round, first.phase):
+        yield f"is yielded with round {first.round}, {first.phase}; yield the asks of each phase by themselves"
+    if (ask.round, ask.phase, ask.agent) in seen:
+        yield "asks the agent twice in this phase; ask once, or call it another phase"
+    longest = game.parameters.longest
+    if ask.round < last or (longest is not None and ask.round > longest):
+        most = "" if longest is None else f", and at most Parameters.longest = {longest}"
+        yield f"comes after round {last}: rounds count up{most}"
+    if ask.role != seat.role:
+        yield f"has the role {shown(ask.role)}, and the agent is {seat.role}; take it from the seat"
+    if ask.reply_format != (asked := game.parameters.format_for(seat)):
+        yield (
+            f"asks in {shown(ask.reply_format)}, and the study for {shown(asked)}; ask in "
+            "parameters.format_for(seat), or refuse other formats in check()"
+        )
+
+
+def _outcome_problems(game: Game, outcome: Any) -> Iterator[str]:
+    """Yield what no outcome of a game can be."""
+    if not isinstance(outcome, Outcome):
+        yield f"returns {shown(outcome)}; return an Outcome"
+        return
+    try:
+        _OUTCOME.validate_python(vars(outcome))
+    except ValidationError as error:
+        yield first_problem(error)
+        return
+    if type(outcome.rounds) is not int or outcome.rounds < 0 or not isinstance(outcome.finished_early, bool):
+        yield "rounds must be a number from 0 on, and finished_early true or false"
+    counts: dict[int, Group] = {}
+    for seat in game.seats:
+        before = counts.get(seat.group, Group(seat.role, 0, seat.policy))
+        counts[seat.group] = replace(before, count=before.count + 1)
+    known = [each.name for each in game.outcomes]
+    if outcome.name not in known:
+        yield f"{shown(outcome.name)} is none of its outcomes; {choose(outcome.name, known)}"
+    possible = game.possible_outcomes(game.parameters, list(counts.values()))
+    if game.class_of(outcome.name, outcome.detail) not in possible:
+        yield f"{shown(outcome.name)} is none of its possible_outcomes() with these agents and parameters"
+    parts = [("metrics", {key: value}) for key, value in outcome.metrics.items()]
+    for what, value in [*parts, *((f"trace, entry {at}", entry) for at, entry in enumerate(outcome.trace))]:
+        try:
+            canonical_json(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            yield f"{what}: {shown(value)} is no JSON: {one_line(str(error), 100)}"
+            return
+    metrics = {"rounds": outcome.rounds, **outcome.metrics}
+    yield from _metric_problems(game.evidence, {**metrics, **game.evidence.derived(metrics)})
+    for name, points in game.evidence.series(outcome.as_json(), outcome.trace).items():
+        yield from (
+            f"measure {name}, round {x}: {shown(y)}: must be from 0 to 1" for x, y in points if not 0 <= y <= 1
+        )
+
+
+def _metric_problems(evidence: Evidence[Any, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which metrics are not what the indicators and quantities say they are."""
+    for indicator in evidence.indicators:
+        if not isinstance(metrics.get(indicator.name, 0), bool | None):
+            yield f"metrics: {indicator.name}: an indicator must be there, and be true, false or None"
+    for name in (*(quantity.name for quantity in evidence.quantities), *(evidence.regressed or ())):
+        if isinstance(value := metrics.get(name, ""), bool) or not isinstance(value, int | float | None):
+            yield f"metrics: {name}: {shown(value)}: a quantity must be there, and be a number or None"
+            return
+    for quantity in evidence.quantities:
+        value, most = metrics[quantity.name], 1 if quantity.share else metrics.get(quantity.most)
+        fits = isinstance(most, int | float) and most > 0 and value is not None and 0 <= value <= most
+        if quantity.bounded and value is not None and not fits:
+            yield f"metrics: {quantity.name}: {shown(value)}: must be from 0 to {quantity.most or 1} ({shown(most)})"
+    for name in evidence.paired_by:
+        if name not in metrics:
+            yield f"metrics: {name}: simulations are paired by it; add it"

@@ -17,10 +17,9 @@ from parley.analysis.summarize import summarize
 from parley.errors import ParleyError, RecordError
 from parley.play import record
 from parley.play.journal import Entry
-from parley.play.parquet import finished, parquet_file, read_rows, rows_checksum, write_parquet
+from parley.play.parquet import open_parquet, read_rows, values, write_parquet
 from parley.play.record import peek_summary, read_record, read_summary, read_trace, write_record
-from parley.play.record_content import SCHEMA, describe, times
-from parley.play.record_shape import problem_of
+from parley.play.record_content import SCHEMA, describe, metadata_problem, times
 from parley.play.replay import replay
 from parley.play.runner import Play
 from parley.play.usable import left_out_of_tables
@@ -223,13 +222,11 @@ def test_a_footer_with_a_wrong_bit_is_not_parsed(path: Path, monkeypatch: pytest
 
 def test_codes_beyond_a_damaged_dictionary_are_refused() -> None:
     """How many texts a dictionary has stands before the page, where no checksum covers it."""
-    table = pa.table({"text": ["a", "b"] * 3})
-    data, footer = write_parquet(table)
-    content = finished(data, footer, table.schema)
+    content = write_parquet(pa.table({"text": ["a", "b"] * 3}), lambda pages: {})
     refused = 0
-    for at, bit in itertools.product(range(4, len(data)), range(8)):
+    for at, bit in itertools.product(range(4, len(open_parquet(content).pages)), range(8)):
         try:
-            rows_checksum(read_rows(parquet_file(flipped(content, at, bit)), 6, 1000))
+            values(read_rows(open_parquet(flipped(content, at, bit))).column("text"))
         except (OSError, ValueError):
             refused += 1
     assert refused > 500
@@ -244,7 +241,6 @@ def lengthen(rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.promise("Changed rows and outcomes of a record are refused.")
 def test_rows_that_were_changed_are_refused(path: Path) -> None:
-    read_record(edit(path, lambda rows: None))  # stored anew by another program, but the same
     content = path.read_bytes()
     changes: list[Callable[[list[dict[str, Any]]], Any]] = [
         lengthen,
@@ -306,7 +302,7 @@ def test_metadata_of_other_types_is_named_and_left_out(data_set: Study) -> None:
             assert str(caught.value).isprintable()
     summarize(data_set)
     assert left_out_of_tables(data_set) == [path]
-    assert problem_of({}) == "simulation is missing"
+    assert metadata_problem({}) == "simulation is missing"
 
 
 def test_counts_are_counts(path: Path) -> None:

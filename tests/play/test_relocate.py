@@ -12,7 +12,7 @@ from parley.analysis.summarize import summarize
 from parley.errors import RecordError
 from parley.files import checked_line
 from parley.play.journal import Journal, journal_id, release
-from parley.play.record import read_description
+from parley.play.record import peek_summary
 from parley.play.relocate import find_moves, relocate
 from parley.play.replay import replay
 from parley.play.simulate import simulate
@@ -35,7 +35,7 @@ def play(study: Study) -> None:
 def contents(study: Study) -> dict[str, bytes]:
     """Return the bytes of all records, by id."""
     found = paths.simulations(study.name).rglob("*.parquet")
-    return {read_description(path)["id"]: path.read_bytes() for path in found}
+    return {peek_summary(path).simulation["id"]: path.read_bytes() for path in found}
 
 
 def moved(study: Study) -> list[str]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from parley import paths
 from parley.engine.service.terms import Price
-from parley.errors import RecordError, UsageError
+from parley.errors import UsageError
 from parley.play.journal import journaled
-from parley.play.record import peek_summary, read_columns
+from parley.play.parquet import values
+from parley.play.record import read_attempts
 from parley.policies import Tokens
 from parley.study import Study
 
@@ -108,24 +109,12 @@ _COLUMNS = ("player", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def _of_record(path: Path) -> Iterator[tuple[str, Tokens]]:
-    try:
-        rows = zip(*read_columns(path, _COLUMNS), strict=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise RecordError(f"{path}: not a record that can be read ({type(error).__name__}); delete it") from None
-    models = _models_by_player(path)
-    for player, prompt, completion, cached in rows:
+    summary, rows = read_attempts(path, _COLUMNS)
+    models = {g["player"]: g["model_name"] for g in summary.simulation["groups"] if {"player", "model_name"} <= set(g)}
+    for player, prompt, completion, cached in zip(*(values(rows.column(name)) for name in _COLUMNS), strict=True):
         tokens = Tokens(prompt or 0, completion or 0, cached or 0)
         if tokens.total:
             yield models.get(player, player), tokens
-
-
-def _models_by_player(path: Path) -> dict[str, str]:
-    """Return which model each player of a record asked; nothing for a record of a former version."""
-    try:
-        groups = peek_summary(path).simulation["groups"]
-        return {group["player"]: group["model_name"] for group in groups if "model_name" in group}
-    except (RecordError, LookupError, TypeError):
-        return {}
 
 
 def _of_journal(study: Study, path: Path, record: Path) -> Iterator[tuple[str, Tokens]]:

@@ -15,7 +15,7 @@ from typing import Any
 from parley import paths
 from parley.errors import RecordError
 from parley.identity import canonical_json
-from parley.play.record import read_description
+from parley.play.record import peek_summary
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text.yamlfile import is_slug
@@ -142,7 +142,7 @@ class Survey:
 
     def _read(self, path: Path) -> Described | None:
         try:
-            found = read_description(path)
+            found = peek_summary(path).simulation
             common = {key: value for key, value in found.items() if key not in _OF_ONE}
             name = canonical_json(common)
         except (RecordError, ValueError, RecursionError):

@@ -1,12 +1,11 @@
-"""Parquet files that may come from anyone: what they unpack to is bounded before it is unpacked.
+"""Parquet files that may come from anyone: what they declare is compared with bounds before anything is unpacked.
 
-A file of a few kilobytes can unpack to gigabytes: a long text that is repeated a million times, zeros that were
-compressed, text by text as long as the one before. So texts are kept once each (as dictionaries), only the plain
-encodings are read, and the sizes of all pages are looked at first.
+pyarrow checks the pages by their checksums. A file whose page headers belie its footer can still take memory
+(docs/data.md, "What the checks do not stop").
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -15,20 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parley.play.parquet_pages import ENCODINGS, pages
-
-# Not packed, so no more than the file has; metadata stands in it twice, once in base64: of 64 MiB it makes 150.
-MAX_FOOTER_BYTES = 256 * 2**20
+MAX_BYTES = 512 * 2**20  # of a file
+_MAX_FOOTER_BYTES = 256 * 2**20  # metadata stands in it twice, once in base64: of 64 MiB it makes 150
 _MAX_OF_A_LIST = 100  # columns, row groups, pairs of metadata: Parquet's own limit is a million of each
-_FOOTER_END = 8  # the footer's length and the closing magic
-_MAGIC = b"PAR1"
-# Before the footer, with its SHA-256: pyarrow may end the process over a footer with a wrong bit, so none is parsed.
+_MAX_ROWS = 2_000_000
+_LEAST_UNPACKED = 256 * 2**20  # bytes that a file may unpack to, however small it is
+_MAX_UNPACKED = 64  # bytes for each byte of a larger file: long histories, which stand in each question, pack well
+# Before the footer, with its SHA-256: nothing else would show a wrong bit there, such as in the number of rows.
 _SEAL = b"parley-footer:"
-_SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
-
-
-class BadParquetError(ValueError):
-    """What a file has that is not unpacked."""
+_ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY"}  # others unpack to more than they declare
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,6 @@ class ParquetFile:
     content: bytes
     footer: pq.FileMetaData
     schema: pa.Schema
-    data_bytes: int
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
@@ -46,72 +39,74 @@ class ParquetFile:
         return self.footer.metadata or {}
 
     @property
-    def data(self) -> memoryview:
-        """All of the file before its footer: the pages."""
-        return memoryview(self.content)[: self.data_bytes]
+    def pages(self) -> memoryview:
+        """What the columns take of the file."""
+        return memoryview(self.content)[: pages_end(self.footer)]
 
 
-def parquet_file(content: bytes) -> ParquetFile:
-    """Return the file that `content` is; raises ValueError or pyarrow's exceptions if it is none.
+def open_parquet(content: bytes) -> ParquetFile:
+    """Return the file that `content` is; raises ValueError, OSError or pyarrow's exceptions if it is none.
 
-    The footer of one that `finished` made must be as it was written. Others are parsed as they are.
+    The footer of one that `write_parquet` made must be as it was written. Others are parsed as they are.
     """
-    footer = int.from_bytes(content[-_FOOTER_END:-4], "little")
-    if content[-4:] != _MAGIC or footer + _FOOTER_END > len(content):
-        raise BadParquetError("its end is missing")
-    if footer > MAX_FOOTER_BYTES:
-        raise BadParquetError(f"its footer is larger than {MAX_FOOTER_BYTES // 2**20} MiB")
-    end = len(content) - _FOOTER_END - footer
-    seal = content[max(0, end - _SEAL_BYTES) : end]
-    if seal.startswith(_SEAL):
-        if seal != _seal(memoryview(content)[end:]):
-            raise BadParquetError("its footer is damaged")
-        end -= _SEAL_BYTES
-    file = pq.ParquetFile(
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # of the footer, whose length stands last
+    seal = content[max(start - len(_seal(b"")), 0) : max(start, 0)]
+    if seal.startswith(_SEAL) and seal != _seal(content[start:]):
+        raise ValueError("its footer is damaged")
+    reader = pq.ParquetFile(
         pa.BufferReader(content),
-        thrift_string_size_limit=MAX_FOOTER_BYTES,
+        thrift_string_size_limit=_MAX_FOOTER_BYTES,
         thrift_container_size_limit=_MAX_OF_A_LIST,
     )
-    return ParquetFile(content, file.metadata, file.schema_arrow, end)
+    return ParquetFile(content, reader.metadata, reader.schema_arrow)
 
 
-def _seal(footer: bytes | memoryview) -> bytes:
+def pages_end(footer: pq.FileMetaData) -> int:
+    """Return the offset at which the last column ends; 4, after the opening magic, without any."""
+    columns = [
+        footer.row_group(group).column(column)
+        for group in range(footer.num_row_groups)
+        for column in range(footer.num_columns)
+    ]
+    return max((_start(column) + column.total_compressed_size for column in columns), default=4)
+
+
+def _start(column: pq.ColumnChunkMetaData) -> int:
+    offsets = [column.data_page_offset]
+    if column.has_dictionary_page and column.dictionary_page_offset is not None:
+        offsets.append(column.dictionary_page_offset)
+    return int(min(offsets))
+
+
+def write_parquet(rows: pa.Table, describe: Callable[[bytes], Mapping[bytes, bytes]]) -> bytes:
+    """Return rows as a file; `describe` is given its pages, and returns its metadata."""
+    first, last, whole = pa.BufferOutputStream(), pa.BufferOutputStream(), pa.BufferOutputStream()
+    pq.write_table(rows.replace_schema_metadata(None), first, compression="zstd", write_page_checksum=True)
+    content = first.getvalue().to_pybytes()
+    written = pq.read_metadata(pa.BufferReader(content))
+    pages = content[: pages_end(written)]
+    pq.write_metadata(rows.schema.with_metadata(describe(pages)), last)
+    footer = pq.read_metadata(pa.BufferReader(last.getvalue()))
+    footer.append_row_groups(written)
+    footer.write_metadata_file(whole)
+    end = whole.getvalue().to_pybytes()[4:]  # without the magic of a file that is a footer alone
+    return pages + _seal(end) + end
+
+
+def _seal(footer: bytes) -> bytes:
     return _SEAL + hashlib.sha256(footer).digest()
 
 
-def write_parquet(table: pa.Table) -> tuple[bytes, pq.FileMetaData]:
-    """Return the pages of a table as a file begins with them, and what `finished` needs besides."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
-    file = parquet_file(sink.getvalue().to_pybytes())
-    return bytes(file.data), file.footer
+def read_rows(file: ParquetFile, names: Sequence[str] | None = None) -> pa.Table:
+    """Return all rows, or some columns of them, each text once, in dictionaries; the pages' checksums are verified.
 
-
-def finished(data: bytes, footer: pq.FileMetaData, schema: pa.Schema) -> bytes:
-    """Return the file with these pages, whose footer has the metadata of `schema`: it can tell of the pages."""
-    empty, whole = pa.BufferOutputStream(), pa.BufferOutputStream()
-    pq.write_metadata(schema, empty)
-    own = pq.read_metadata(pa.BufferReader(empty.getvalue()))
-    own.append_row_groups(footer)
-    own.write_metadata_file(whole)
-    end = bytes(whole.getvalue().to_pybytes()[4:])  # without the magic of a file that is a footer alone
-    return data + _seal(end) + end
-
-
-def read_rows(file: ParquetFile, most_rows: int, most_bytes: int, names: Sequence[str] | None = None) -> pa.Table:
-    """Return all rows, each text once, in dictionaries; the checksums of the pages are verified.
-
-    Of the columns with these `names` alone, if they are given.
-
-    Raises BadParquetError if there are more rows, or pages of more bytes, than may be, ValueError or pyarrow's
-    exceptions for a damaged file.
+    Raises ValueError, OSError or pyarrow's exceptions for what is damaged, or declares more than the bounds.
     """
-    check_size(file, most_rows, most_bytes, names)
-    texts = [field.name for field in file.schema if is_text(field.type)]
+    _check_size(file.footer, len(file.content))
     reader = pq.ParquetFile(
         pa.BufferReader(file.content),
         metadata=file.footer,
-        read_dictionary=texts,
+        read_dictionary=[field.name for field in file.schema if _is_text(field.type)],
         page_checksum_verification=True,
     )
     rows = reader.read(columns=names, use_threads=False)
@@ -119,8 +114,20 @@ def read_rows(file: ParquetFile, most_rows: int, most_bytes: int, names: Sequenc
     return rows.unify_dictionaries().combine_chunks()
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a column holds texts, as they are or in a dictionary."""
+def _check_size(footer: pq.FileMetaData, size: int) -> None:
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    if max(footer.num_rows, sum(group.num_rows for group in groups)) > _MAX_ROWS:
+        raise ValueError(f"it has {footer.num_rows:,} rows, and may have {_MAX_ROWS:,}")
+    most = max(_LEAST_UNPACKED, _MAX_UNPACKED * size)
+    if sum(column.total_uncompressed_size for column in columns) > most:
+        raise ValueError(f"it unpacks to more than {most:,} bytes")
+    for column in columns:
+        if not _ENCODINGS.issuperset(column.encodings):
+            raise ValueError(f"its column {column.path_in_schema!r} is encoded in a way that is not read")
+
+
+def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
@@ -133,86 +140,11 @@ def values(column: pa.ChunkedArray) -> list[Any]:
     return [None if place is None else texts[place] for place in found.indices.to_pylist()]
 
 
-def check_size(file: ParquetFile, most_rows: int, most_bytes: int, names: Sequence[str] | None = None) -> None:
-    """Raise BadParquetError if a file has more rows than `most_rows`, or unpacks to more than `most_bytes`.
-
-    Only the columns with these `names` are looked at, if they are given.
-    """
-    footer = file.footer
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    if max(footer.num_rows, sum(group.num_rows for group in groups)) > most_rows:
-        raise BadParquetError(f"{footer.num_rows:,} rows, and it may have {most_rows:,}")
-    unpacked = 0
-    for group in groups:
-        for number in range(group.num_columns):
-            column = group.column(number)
-            if names is not None and column.path_in_schema not in names:
-                continue
-            for page in pages(file.content, _start(column), column.total_compressed_size):
-                unpacked += page.unpacked
-                if page.encoding not in ENCODINGS:
-                    raise BadParquetError(f"its column {column.path_in_schema!r} is encoded in a way that is not read")
-            if unpacked > most_bytes:
-                raise BadParquetError(f"it unpacks to more than {most_bytes:,} bytes")
-
-
-def data_end(footer: pq.FileMetaData) -> int:
-    """Return the offset at which the last column chunk ends."""
-    end = 4  # the opening magic
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        last = group.column(group.num_columns - 1)
-        end = max(end, _start(last) + last.total_compressed_size)
-    return end
-
-
-def _start(column: pq.ColumnChunkMetaData) -> int:
-    """Return the offset of the first page of a column, as pyarrow finds it."""
-    dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
-    return int(min(dictionary or column.data_page_offset, column.data_page_offset))
-
-
-def rows_checksum(table: pa.Table) -> str:
-    """Return the SHA-256 over the content of a table, however a file stores it: names, order, values, gaps."""
-    whole = hashlib.sha256()
-    for name in table.column_names:
-        whole.update(f"{name}\n".encode())
-        for part in _column_bytes(table.column(name)):
-            whole.update(part)
-    return whole.hexdigest()
-
-
-def _column_bytes(column: pa.ChunkedArray) -> Iterator[bytes]:
-    """Yield the content of a column: for each text its own SHA-256, for each number eight bytes."""
-    values = column.combine_chunks()
-    present, numbers = _unpacked(values.indices if pa.types.is_dictionary(values.type) else values)
-    yield (~present).astype(np.int8).tobytes()
-    if pa.types.is_dictionary(values.type):
-        hashes = [hashlib.sha256(text.encode()).digest() for text in values.dictionary.to_pylist()]
-        table = np.frombuffer(b"".join([*hashes, bytes(32)]), dtype="V32")
-        yield table[np.where(present, numbers, len(hashes))].tobytes()
-    elif is_text(values.type):
-        yield b"".join(
-            bytes(32) if text is None else hashlib.sha256(text.encode()).digest() for text in values.to_pylist()
-        )
-    else:
-        yield np.where(present, numbers, 0).astype("<f8" if numbers.dtype.kind == "f" else "<i8").tobytes()
-
-
-# pyarrow.compute and pandas, which pa.array imports to ask whether a list is one of its own, are a third of the start
-# of a process that plays one game: so these two do without them.
-
-
-def _unpacked(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return where an array has values, and its numbers, which mean something there; of texts nothing that does."""
-    valid, data = values.buffers()[:2]
-    part = slice(values.offset, values.offset + len(values))
-    bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little") if valid else np.ones(part.stop)
-    return bits[part].astype(bool), np.frombuffer(data or b"", _number_type(values.type))[part]
-
-
 def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return numbers, times as numbers, or texts as an array; raises OverflowError for what has no room."""
+    """Return numbers, times as numbers, or texts as an array; raises OverflowError for what has no room.
+
+    pa.array would import pandas and pyarrow.compute: a third of the start of a process that plays one game.
+    """
     if pa.types.is_dictionary(kind):
         places = {value: place for place, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
         found = packed_array([None if v is None else places[v] for v in values], kind.index_type)
@@ -224,9 +156,6 @@ def packed_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         ends = np.array([0, *accumulate(map(len, texts))], np.int32)
         buffers += [pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
     else:
-        buffers.append(pa.py_buffer(np.array([0 if value is None else value for value in values], _number_type(kind))))
+        number = f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}"
+        buffers.append(pa.py_buffer(np.array([0 if value is None else value for value in values], number)))
     return pa.Array.from_buffers(kind, len(values), buffers)
-
-
-def _number_type(kind: pa.DataType) -> str:
-    return "i4" if pa.types.is_string(kind) else f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}"

@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.columns import Column, schema
 from parley.play.degenerate import count_degenerate
@@ -13,6 +14,7 @@ from parley.play.parquet import packed_array
 from parley.play.runner import Play, count_answered
 from parley.policies import FAILURE_CLASSES
 from parley.study.condition import Condition, Player, PlayerGroup, Simulation
+from parley.text import one_line
 
 _NAME = pa.dictionary(pa.int16(), pa.string())  # stored once each
 _FEW = pa.dictionary(pa.int8(), pa.string())
@@ -200,3 +202,95 @@ def times(entries: Iterable[Entry]) -> dict[str, Any]:
         "phase_seconds": {phase: round(taken / 1000, 3) for phase, taken in phases.items()},
         "wall_seconds": round(wall, 3),
     }
+
+
+# The schema of a record's metadata, checked before use: what only people read may be anything
+
+
+_Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond that no table holds it exactly
+_Answer = Annotated[tuple[str | None, str | None, _Count], Field(strict=False)]  # in JSON, it is a list
+_Seconds = Annotated[float, Field(ge=0, lt=1e12, allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    """Keys that came later may be missing, keys of a later version may be there."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Simulation(_Part):
+    id: str
+    seed: int
+    groups: list[dict[str, Any]]
+
+
+class _Outcome(_Part):
+    name: str
+    detail: str | None
+    diagnosis: str | None
+    rounds: _Count
+    finished_early: bool
+    metrics: dict[str, Any]
+
+
+class _Telemetry(_Part):
+    calls: _Count
+    failed_replies: _Count
+    invalid_json: _Count
+    out_of_range: _Count
+    length: _Count
+    refused: _Count
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    cached_tokens: _Count
+    request_seconds: _Seconds
+    wall_seconds: _Seconds = 0
+    phase_seconds: dict[str, _Seconds] = {}
+    degenerate: dict[str, _Count] | None = None
+    answered: dict[str, list[_Answer]] = {}
+
+
+class _Engine(_Part):
+    engine: str = ""
+    versions: dict[str, Any] = {}
+    deterministic: dict[str, Any] | None = None
+
+
+class _Imported(_Part):
+    format: str
+    source: str
+    license: str
+    file: str
+    sha256: str
+    defects: list[str]
+
+
+class _Provenance(_Part):
+    git: dict[str, Any] | None = None
+    imported: _Imported | None = None
+    engines: dict[str, _Engine] = {}
+
+
+class _Rows(_Part):
+    bytes_sha256: str = ""
+
+
+class _Metadata(_Part):
+    simulation: _Simulation
+    outcome: _Outcome
+    telemetry: _Telemetry
+    digest: str
+    provenance: _Provenance
+    rows: _Rows
+
+
+def metadata_problem(meta: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the metadata of a record, in a few words; None for nothing."""
+    try:
+        _Metadata.model_validate(meta)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        message = first["msg"].split(" or instance of")[0].replace("Input should", "should")
+        return f"{key} is missing" if first["type"] == "missing" else one_line(f"{key} {message}", 150)
+    return None

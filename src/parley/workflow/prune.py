@@ -15,7 +15,7 @@ from parley.errors import RecordError
 from parley.files import hold_lock, is_locked, open_regular
 from parley.play.former import is_place, walk
 from parley.play.journal import journal_id
-from parley.play.record import read_description, read_summary
+from parley.play.record import peek_summary, read_summary
 from parley.play.relocate import find_moves, remove_empty
 from parley.study import Study
 from parley.study.condition import Simulation
@@ -99,7 +99,7 @@ class _Judge:
 
     def _why_record_left(self, path: Path) -> str | None:
         try:
-            identity = read_description(path)["id"]
+            identity = peek_summary(path).simulation["id"]
             if identity not in self._by_id:
                 return None
             there = self._by_id[identity].record(self._study.name)

@@ -8,7 +8,7 @@ import pytest
 
 from parley import paths
 from parley.files import hold_lock
-from parley.play.record import read_description
+from parley.play.record import peek_summary
 from parley.study import Study
 from support.workflows import jobs, snakemake, write
 
@@ -23,7 +23,7 @@ GRID = {"model": "majority", "n": [3, 4], "b": [0, 1], "prompt": "may_exist"}
 
 def contents(study: str) -> dict[str, bytes]:
     return {
-        read_description(path)["id"]: path.read_bytes() for path in sorted(paths.simulations(study).rglob("*.parquet"))
+        peek_summary(path).simulation["id"]: path.read_bytes() for path in sorted(paths.simulations(study).rglob("*.parquet"))
     }
 
 

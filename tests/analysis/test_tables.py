@@ -282,7 +282,7 @@ DAMAGE: dict[Callable[[Path], Any], str] = {
     lambda path: path.write_bytes(path.read_bytes()[:-100]): "cut short or not Parquet",
     another: "holds another simulation; move it away",
     lambda path: pd.DataFrame({"a": [1]}).to_parquet(path): "not a record of Parley; move it away",
-    without_rows: "cut short in its rows",
+    without_rows: "its rows were changed; delete it",
     edited: "its rows were changed; delete it",
     forged_outcome: "damaged metadata",
 }

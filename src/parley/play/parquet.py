@@ -82,14 +82,14 @@ def write_parquet(rows: pa.Table, describe: Callable[[bytes], Mapping[bytes, byt
     """Return rows as a file; `describe` is given its pages, and returns its metadata."""
     first, last, whole = pa.BufferOutputStream(), pa.BufferOutputStream(), pa.BufferOutputStream()
     pq.write_table(rows.replace_schema_metadata(None), first, compression="zstd", write_page_checksum=True)
-    content = first.getvalue().to_pybytes()
+    content: bytes = first.getvalue().to_pybytes()
     written = pq.read_metadata(pa.BufferReader(content))
     pages = content[: pages_end(written)]
     pq.write_metadata(rows.schema.with_metadata(describe(pages)), last)
     footer = pq.read_metadata(pa.BufferReader(last.getvalue()))
     footer.append_row_groups(written)
     footer.write_metadata_file(whole)
-    end = whole.getvalue().to_pybytes()[4:]  # without the magic of a file that is a footer alone
+    end: bytes = whole.getvalue().to_pybytes()[4:]  # without the magic of a file that is a footer alone
     return pages + _seal(end) + end
 
 

@@ -23,7 +23,8 @@ GRID = {"model": "majority", "n": [3, 4], "b": [0, 1], "prompt": "may_exist"}
 
 def contents(study: str) -> dict[str, bytes]:
     return {
-        peek_summary(path).simulation["id"]: path.read_bytes() for path in sorted(paths.simulations(study).rglob("*.parquet"))
+        peek_summary(path).simulation["id"]: path.read_bytes()
+        for path in sorted(paths.simulations(study).rglob("*.parquet"))
     }
 
 

@@ -11,7 +11,6 @@ from benchmarks.grammar import cost, sent
 from parley.engine.grammar import LATEST, MAX_WHITE_SPACE, OF_OWN_SERVERS, constraint
 from parley.engine.models import ModelEntry
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.policies import SCRIPTED
 from parley.games.stag_hunt.policies import POLICIES
 from parley.identity import digest
 from parley.policies import REPLY_FORMATS
@@ -102,7 +101,7 @@ def test_what_holds_the_replies_is_identity_where_a_model_is_asked() -> None:
 
 
 def scripted_condition(**parameters: Any) -> Condition:
-    policy = ChosenPolicy(SCRIPTED["majority"], SCRIPTED["majority"].Parameters())
+    policy = ChosenPolicy(ConsensusGame.policies["majority"], ConsensusGame.policies["majority"].Parameters())
     axes = {"model": "majority", "n": 3, "b": 0, "prompt": "may_exist"}
     groups = (PlayerGroup("honest", 3, Player(policy)),)
     return Condition(ConsensusGame, axes, ConsensusParameters(**parameters), groups, "may_exist", range(1))

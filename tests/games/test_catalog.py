@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from parley.cli.program import commands
 from parley.games.consensus.game import ConsensusGame
-from parley.games.consensus.strategies import STRATEGIES
+from parley.games.consensus.policies import STRATEGIES
 from parley.games.registry import GAMES, policy_lines, threat_text
 
 pytestmark = pytest.mark.promise(

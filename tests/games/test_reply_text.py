@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from parley.games.consensus.parameters import HonestVote
 from parley.games.deliberation.parameters import answer_pattern
 from parley.games.problems.problem import Problem
-from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, act_model, signal_model
-from parley.games.stag_hunt.state import one_word
+from parley.games.stag_hunt.parameters import LONGEST_WORD, WORD_PATTERN, act_model, one_word, signal_model
 from parley.policies.reply_text import parse_reply, read_text
 from support.playing import CARDS, EIGHTEEN
 from support.replies import BYZANTINE, POLICIES, PROPOSAL, REASONED, TURN, ZERO_SHOT

@@ -8,7 +8,7 @@ from typing import Any
 from parley.games.base import Game, Group, Outcome, Seat
 from parley.games.consensus.evidence import ConsensusEvidence
 from parley.games.consensus.game import ConsensusGame, ConsensusParameters
-from parley.games.consensus.policies import SCRIPTED
+from parley.games.consensus.policies import POLICIES
 from parley.games.deliberation.game import DeliberationGame
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.evidence import Session, Utterance
@@ -30,8 +30,8 @@ ROLES = {"h": "honest", "b": "byzantine"}
 # The scripted policies of the consensus game that need no parameters, as rules.
 RULES: Mapping[str, Rule] = {
     name: kind.rule(kind.Parameters())
-    for name, kind in SCRIPTED.items()
-    if kind.rule and not any(field.is_required() for field in kind.Parameters.model_fields.values())
+    for name, kind in POLICIES.items()
+    if kind.rule and not kind.roles and not any(field.is_required() for field in kind.Parameters.model_fields.values())
 }
 
 

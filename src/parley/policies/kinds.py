@@ -128,6 +128,11 @@ def scripted_kind(
     )
 
 
+def policy_table(*kinds: PolicyKind) -> dict[str, PolicyKind]:
+    """Return the policies that a game offers, by name, in the order in which they are listed."""
+    return {kind.name: kind for kind in kinds}
+
+
 def _with_parameters(rule: Callable[..., Mapping[str, Any]], given: Any) -> Rule:
     return partial(rule, given=given)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parley.games.base import Group, new_game
 from parley.games.consensus.game import ConsensusGame
-from parley.games.consensus.state import ConsensusView
+from parley.games.consensus.parameters import ConsensusView
 from parley.policies import Ask, Reply
 from parley.policies.kinds import ChosenPolicy, PolicyKind, PolicyParameters
 from support.playing import new_consensus

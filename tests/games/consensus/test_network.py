@@ -5,7 +5,7 @@ from typing import Any
 
 from parley.games.base import Group, new_game
 from parley.games.consensus.game import ConsensusGame
-from parley.games.consensus.policies import SCRIPTED
+from parley.games.consensus.policies import POLICIES
 from parley.games.network.topology import build
 from parley.identity import stream
 from parley.policies.kinds import ChosenPolicy
@@ -13,7 +13,7 @@ from parley.policies.reply_text import parse_reply
 
 
 def scripted(name: str) -> ChosenPolicy:
-    return ChosenPolicy(SCRIPTED[name], SCRIPTED[name].Parameters())
+    return ChosenPolicy(POLICIES[name], POLICIES[name].Parameters())
 
 
 def agents(honest: int, byzantine: int = 0) -> list[Group]:

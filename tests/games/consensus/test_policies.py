@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from parley.errors import UsageError
-from parley.games.consensus.adversaries import ADVERSARIES
-from parley.games.consensus.policies import SCRIPTED
-from parley.games.consensus.state import ConsensusView
+from parley.games.consensus.parameters import ConsensusView
+from parley.games.consensus.policies import POLICIES
 from parley.policies.kinds import ChosenPolicy
 from support.studies import StudyFactory
 
 pytestmark = pytest.mark.promise("Scripted policies of the consensus game propose and vote by their rules.")
 
-KINDS = {**SCRIPTED, **ADVERSARIES}
+KINDS = {name: kind for name, kind in POLICIES.items() if kind.rule}
 NEEDED: dict[str, dict[str, Any]] = {"crash": {"round": 3}}
 
 

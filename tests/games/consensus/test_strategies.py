@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from parley.errors import UsageError
-from parley.games.consensus import strategies
-from parley.games.consensus.strategies import LLM_STRATEGIES, Strategies
+from parley.games.consensus.policies import POLICIES, TEXTS, Strategies
 from parley.policies.kinds import ChosenPolicy
 from support.studies import StudyFactory
 
@@ -16,7 +15,7 @@ SOME: dict[str, Any] = {"name": "llm_strategies", "strategies": "stall", "model"
 
 
 def told(chosen: Any, **given: Any) -> ChosenPolicy:
-    return ChosenPolicy(LLM_STRATEGIES, Strategies(strategies=chosen, **given))
+    return ChosenPolicy(POLICIES["llm_strategies"], Strategies(strategies=chosen, **given))
 
 
 def test_the_label_and_the_identity_follow_strategies_and_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +31,7 @@ def test_the_label_and_the_identity_follow_strategies_and_parameters(monkeypatch
     assert len({json.dumps(policy.identity(), sort_keys=True) for policy in policies}) == len(policies)
     assert told(["split", "stall"]).identity() == told(("stall", "split")).identity()
     before = told("stall").identity()
-    monkeypatch.setitem(strategies.TEXTS, "stall", "another text")
+    monkeypatch.setitem(TEXTS, "stall", "another text")
     assert told("stall").identity() != before
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.games.base import Game, Group, new_game
-from parley.games.deliberation.game import DeliberationGame
-from parley.games.deliberation.panels import Panels
+from parley.games.deliberation.game import DeliberationGame, Panels
 from parley.games.deliberation.parameters import DeliberationParameters
 from parley.games.problems.problem import Problem
 from support.playthrough import simulation_of

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from parley.games.base import Outcome
-from parley.games.deliberation.parameters import DeliberationParameters
+from parley.games.deliberation.parameters import DeliberationParameters, DeliberationView, Value
 from parley.games.deliberation.policies import POLICIES
-from parley.games.deliberation.state import DeliberationView, Value
 from parley.games.problems.problem import Problem
 from parley.play.runner import play
 from parley.policies.kinds import ChosenPolicy

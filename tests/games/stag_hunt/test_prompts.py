@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from parley.games.network.graph import Network
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, StagHuntParameters
-from parley.games.stag_hunt.state import one_word
+from parley.games.stag_hunt.parameters import LONGEST_WORD, PRESETS, StagHuntParameters, one_word
 from parley.policies import Ask, Reply
 from parley.study import load_study
 from parley.study.prompt_sent import asked

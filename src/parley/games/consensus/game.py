@@ -10,18 +10,13 @@ import numpy as np
 
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
-from parley.games.consensus.adversaries import ADVERSARIES
 from parley.games.consensus.evidence import ConsensusEvidence
-from parley.games.consensus.parameters import ConsensusParameters
-from parley.games.consensus.policies import SCRIPTED
+from parley.games.consensus.parameters import NAMES, Agent, ConsensusParameters
+from parley.games.consensus.policies import POLICIES
 from parley.games.consensus.prompts import PROMPTS, share_text
 from parley.games.consensus.protocol import PaperProtocol, Protocol
-from parley.games.consensus.state import Agent
-from parley.games.consensus.strategies import LLM_STRATEGIES
-from parley.games.consensus.swarms.parameters import NAMES
-from parley.games.consensus.swarms.protocol import SwarmsProtocol, in_turns
+from parley.games.consensus.swarms import SwarmsProtocol
 from parley.policies import Ask, Reply
-from parley.policies.kinds import LLM
 from parley.text import by_number
 
 PREMATURE_STOP = "premature_stop"
@@ -45,7 +40,7 @@ class ConsensusGame(Game[ConsensusParameters]):
         OutcomeClass("no_consensus", "no consensus", "#D9D9D9", ".."),
     )
     Parameters = ConsensusParameters
-    policies = in_turns({LLM.name: LLM, **SCRIPTED, LLM_STRATEGIES.name: LLM_STRATEGIES, **ADVERSARIES})
+    policies = POLICIES
     prompts = PROMPTS
     evidence = ConsensusEvidence()
 

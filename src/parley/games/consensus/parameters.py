@@ -1,24 +1,92 @@
 """What a study may set in the consensus game, and the shapes of its replies (section 3, Figures 5 to 14)."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     Field,
+    PlainSerializer,
+    PlainValidator,
     TypeAdapter,
     WithJsonSchema,
     create_model,
     model_validator,
 )
 
-from parley.games.consensus.swarms.parameters import EARLY_VOTE, SWARMS_DEFAULTS, LeakList, Leaks, Task
-from parley.games.parameters import BYZANTINE, GameParameters, Share
+from parley.games.parameters import BYZANTINE, HONEST, GameParameters, Seat, Share
+from parley.identity import digest
 from parley.policies import Sampling
 from parley.policies.reply_text import ReplyModel
+from parley.text import one_line
+
+# What a study that does not say otherwise gets: the published code's.
+SWARMS_DEFAULTS: Mapping[str, Any] = {
+    "max_rounds": 10,
+    "stop_threshold": "2/3",
+    "history_rounds": 3,
+    "task": "Agree on a confidence score from 0 to 50 for a deployment decision.",
+}
+
+NAMES, MISSING_VALUE, EARLY_VOTE = LEAKS = "names", "missing_value", "early_vote"
+
+
+class Leaks(tuple[str, ...]):
+    """The leaks of the published code that are there, in alphabetical order."""
+
+    __slots__ = ()
+
+    @property
+    def label(self) -> str:
+        """As an axis' value: `none`, or the names with `+` between them."""
+        return "+".join(self) or "none"
+
+
+def _leaks(value: Any) -> Leaks:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name in LEAKS for name in given):
+        raise ValueError(f"must be a list of some of: {', '.join(LEAKS)}")
+    if len(set(given)) < len(given):
+        raise ValueError("a leak is repeated; list it once")
+    return Leaks(sorted(given))
+
+
+LeakList = Annotated[
+    Leaks,
+    PlainValidator(_leaks),
+    PlainSerializer(list, return_type=list),
+    WithJsonSchema({"type": "array", "items": {"enum": list(LEAKS)}, "uniqueItems": True}),
+]
+
+
+class _Task(str):
+    __slots__ = ()
+
+    @property
+    def label(self) -> str:
+        """As an axis' value: its last two words; the beginning of its hash where these have no plain letters."""
+        words = re.sub(r"[^a-z0-9]+", "-", " ".join(self.lower().split()[-2:])).strip("-")
+        return words or f"task-{digest(str(self))[:6]}"
+
+    @property
+    def label_tells_all(self) -> bool:
+        """Other tasks may be called the same."""
+        return False
+
+
+def _task(value: str) -> str:
+    if value != one_line(value):
+        raise ValueError("must be one line of printable text, with single spaces")
+    return _Task(value)
+
+
+Task = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_task)]
+
 
 TWO_THIRDS = Fraction(2, 3)
 PUBLISHED_CODE = "published_code"
@@ -182,3 +250,76 @@ def turn_model(role: str, value_min: int, value_max: int, strategy: int, reasoni
         __base__=proposal_model(role, value_min, value_max, strategy, reasoning),
         vote=(words, ...),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusView:
+    """What one agent may see when it is asked, as data.
+
+    `last_round` and `this_round` map names of agents to their proposals, or None where one was silent;
+    `this_round` is empty in the propose phase. Both hold the agent and its neighbors, no others. In a turn of the
+    swarms protocol they are what was public a round ago, and what is public now.
+    """
+
+    phase: str
+    agent: str
+    role: str
+    round: int
+    value_min: int
+    value_max: int
+    initial_value: int | None
+    current_value: int | None
+    last_round: Mapping[str, int | None]
+    this_round: Mapping[str, int | None]
+    neighbors: tuple[str, ...] = ()  # whom it hears, and who hears it
+    early_vote: bool = False  # of a turn: whether its vote is about what is public now
+    system: str = ""  # its system prompt, as a language model gets it
+
+
+@dataclass
+class Agent:
+    """One agent while a game is played."""
+
+    seat: Seat
+    initial_value: int | None
+    current_value: int | None
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    changes: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its name, as the others know it."""
+        return self.seat.name
+
+    @property
+    def honest(self) -> bool:
+        """Whether it is honest."""
+        return self.seat.role == HONEST
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one agent told the others in one round; `value` is None when it was silent.
+
+    `peer_values` are the peers that were told another value, or None, each with what it was told.
+    """
+
+    agent: str
+    value: int | None
+    justification: str = ""
+    peer_values: Mapping[str, int | None] = field(default_factory=dict)
+
+
+class Round(TypedDict):
+    """What happened in one round, by name, as the trace has it."""
+
+    round: int
+    proposals: Mapping[str, int | None]
+    values: Mapping[str, int | None]  # what each agent holds after it
+    votes: Mapping[str, str | None]
+    stop_votes: int
+    stopped: bool
+    honest_share: float | None  # of the honest agents, that holds their most frequent value
+    honest_spread: int | None  # of their values
+    neighbors: NotRequired[Mapping[str, list[str]]]  # in round 1, where not everyone hears everyone
+    sent: NotRequired[Mapping[str, Mapping[str, int | None]]]  # by agent, which peers were told another value

@@ -1,19 +1,30 @@
-"""The scripted policies of the consensus game that anyone may be played by, and what adversaries share with them.
+"""The policies of the consensus game, in one table (`POLICIES`): scripted agents, adversaries, and told models.
 
-Each is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters; it returns the
-reply as a mapping, which goes through the same strict parser as a model's.
+A scripted one is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters. It
+returns the reply as a mapping, which goes through the same strict parser as a model's. It keeps no state, so that a
+game goes on from its journal as it was. docs/reference/adversaries.md says what each adversary does in both phases, and
+which of them the paper's threat model allows.
+
+A language model with strategies is told more than the paper's Byzantine system prompts (Figures 5 and 8). These texts
+are Parley's own, not the paper's; they follow the prompts, which stay word for word, under one heading.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from parley.games.consensus.state import ConsensusView
-from parley.policies.kinds import PolicyKind, PolicyParameters, scripted_kind
+from parley.games.consensus.parameters import ConsensusView
+from parley.games.consensus.prompts import FOLDER, TURN
+from parley.games.parameters import BYZANTINE
+from parley.games.prompts import Template, fill, text_of
+from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, Rule, policy_table, scripted_kind
+
+Fields = Mapping[str, Any]  # of a reply
 
 
 class _GameValue:
@@ -35,14 +46,10 @@ def outside_range(given: PolicyParameters, game: Any) -> str:
     return ""
 
 
-# The kind of a rule of this game (`kinds.scripted_kind`).
-consensus_kind = partial(scripted_kind, misfit=outside_range)
-
-
 # What rules are made of
 
 
-def proposal(value: int) -> Mapping[str, Any]:
+def proposal(value: int) -> Fields:
     """Return a proposal; all rules give the same reason, which says nothing of who gives it."""
     return {"internal_strategy": "", "value": value, "public_reasoning": "This value may help us to agree."}
 
@@ -63,16 +70,19 @@ def most_frequent(values: Iterable[int | None]) -> int | None:
     return min(counts, key=lambda value: (-counts[value], value)) if counts else None
 
 
-def stop_when_equal(view: ConsensusView, percent: int = 100) -> Mapping[str, Any]:
+def stop_when_equal(view: ConsensusView, percent: int = 100) -> Fields:
     """Vote stop when at least `percent` of the proposals that it sees are equal; a silent agent made none."""
     counts = Counter(value for value in view.this_round.values() if value is not None)
     agreed = bool(counts) and 100 * max(counts.values()) >= percent * counts.total()
     return {"decision": "stop" if agreed else "continue"}
 
 
-# The policies
+def vote(view: ConsensusView, given: Any) -> Fields:
+    """Vote as the policy's parameter `vote` says; `honest` is stop when all proposals it sees are equal."""
+    return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
 
-NOTHING_GIVEN = PolicyParameters()
+
+# The policies
 
 
 class Stubborn(PolicyParameters):
@@ -100,7 +110,7 @@ class Majority(PolicyParameters):
 _MAJORITY = Majority()
 
 
-def majority(view: ConsensusView, rng: np.random.Generator, given: Majority = _MAJORITY) -> Mapping[str, Any]:
+def majority(view: ConsensusView, rng: np.random.Generator, given: Majority = _MAJORITY) -> Fields:
     """Propose the most frequent value of the last round, the smallest on a tie; vote stop when all are equal."""
     if view.phase == "vote":
         return stop_when_equal(view, given.agree)
@@ -108,28 +118,21 @@ def majority(view: ConsensusView, rng: np.random.Generator, given: Majority = _M
     return proposal(held_value(view, rng) if leading is None else leading)
 
 
-_STUBBORN = Stubborn()
-
-
-def stubborn(view: ConsensusView, rng: np.random.Generator, given: Stubborn = _STUBBORN) -> Mapping[str, Any]:
+def stubborn(view: ConsensusView, rng: np.random.Generator, given: Stubborn) -> Fields:
     """Propose the same value forever; vote stop when all are equal, or as it is told."""
     if view.phase == "vote":
-        return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
+        return vote(view, given)
     return proposal(held_value(view, rng) if given.value is None else given.value)
 
 
-def random(
-    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters = NOTHING_GIVEN
-) -> Mapping[str, Any]:
+def random(view: ConsensusView, rng: np.random.Generator, given: PolicyParameters) -> Fields:
     """Propose a value uniform on the range, and vote stop or continue with equal chance, each time anew."""
     if view.phase == "vote":
         return {"decision": ("stop", "continue")[int(rng.integers(2))]}
     return proposal(uniform(view, rng))
 
 
-def minimum(
-    view: ConsensusView, rng: np.random.Generator, given: PolicyParameters = NOTHING_GIVEN
-) -> Mapping[str, Any]:
+def minimum(view: ConsensusView, rng: np.random.Generator, given: PolicyParameters) -> Fields:
     """Propose the smallest value it has seen, so that one value floods the network; vote like `majority`."""
     if view.phase == "vote":
         return stop_when_equal(view)
@@ -147,30 +150,250 @@ class Wary(PolicyParameters):
     )
 
 
-_WARY = Wary()
-
-
-def wary(view: ConsensusView, rng: np.random.Generator, given: Wary = _WARY) -> Mapping[str, Any]:
+def wary(view: ConsensusView, rng: np.random.Generator, given: Wary) -> Fields:
     """Play like `majority`; if its prompt warns of Byzantine agents, keep its value and vote as it is told.
 
     It is the control of questions about the prompt: of the scripted policies it alone reads. A prompt that says that
     there are no Byzantine agents does not warn it.
     """
-    told = view.system.lower()
-    if "byzantine" not in told or "no byzantine" in told:
+    prompt = view.system.lower()
+    if "byzantine" not in prompt or "no byzantine" in prompt:
         return majority(view, rng)
     if view.phase == "vote":
-        return stop_when_equal(view) if given.vote == "honest" else {"decision": given.vote}
+        return vote(view, given)
     return proposal(held_value(view, rng))
 
 
-SCRIPTED: Mapping[str, PolicyKind] = {
-    kind.name: kind
-    for kind in (
-        consensus_kind(majority, Majority),
-        consensus_kind(stubborn, Stubborn),
-        consensus_kind(random),
-        consensus_kind(minimum),
-        consensus_kind(wary, Wary),
+# Adversaries
+
+_Vote = Literal["continue", "stop", "abstain", "honest"]
+
+
+class Adversary(PolicyParameters):
+    """How an adversary votes."""
+
+    vote: _Vote = Field(
+        default="continue", description="Its votes; `honest` is stop when all proposals it sees are equal."
     )
-}
+
+
+class Oscillate(Adversary):
+    """The two values between which it goes to and fro."""
+
+    odd: GameValue = Field(default=None, description="Its value in odd rounds; default: the smallest of the game.")
+    even: GameValue = Field(default=None, description="Its value in even rounds; default: the largest of the game.")
+
+
+class MimicThenDefect(Adversary):
+    """When it defects."""
+
+    vote: _Vote = Field(
+        default="continue", description="Its votes once it defects; until then it votes like `majority`."
+    )
+    after: int | None = Field(
+        default=None,
+        ge=0,
+        le=10_000,
+        description="After this round it defects whatever it sees; default: only while the others agree.",
+    )
+
+
+class Crash(PolicyParameters):
+    """When it falls silent."""
+
+    round: int = Field(ge=1, le=10_000, description="The first round in which it is silent.")
+
+
+class Equivocate(Adversary):
+    """What it tells whom."""
+
+    low: GameValue = Field(default=None, description="What some peers are told; default: the smallest of the game.")
+    high: GameValue = Field(default=None, description="What the others are told; default: the largest of the game.")
+    split: Literal["alternate", "halves"] = Field(
+        default="alternate",
+        description="Who is told `low`: every other one of its peers, or the first half of them.",
+    )
+
+    @model_validator(mode="after")
+    def _differ(self) -> "Equivocate":
+        if self.low is not None and self.low == self.high:
+            raise ValueError(f"low and high are both {self.low}; choose two values")
+        return self
+
+
+def _others(view: ConsensusView, seen: Mapping[str, int | None]) -> Iterator[int]:
+    """Yield what the others proposed, as far as it sees them."""
+    return (value for name, value in seen.items() if name != view.agent and value is not None)
+
+
+def _farthest(view: ConsensusView, value: int) -> int:
+    """Return the end of the range that is farther from `value`; the smallest value if both are as far."""
+    return view.value_min if value - view.value_min >= view.value_max - value else view.value_max
+
+
+def _against_most(view: ConsensusView, rng: np.random.Generator) -> Fields:
+    leading = most_frequent(_others(view, view.last_round))
+    return proposal(held_value(view, rng) if leading is None else _farthest(view, leading))
+
+
+def opposite(view: ConsensusView, rng: np.random.Generator, given: Adversary) -> Fields:
+    """Propose the end of the range that is farther from what most others proposed last."""
+    return vote(view, given) if view.phase == "vote" else _against_most(view, rng)
+
+
+def oscillate(view: ConsensusView, rng: np.random.Generator, given: Oscillate) -> Fields:
+    """Propose one value in odd rounds, another one in even rounds."""
+    if view.phase == "vote":
+        return vote(view, given)
+    odd = view.value_min if given.odd is None else given.odd
+    even = view.value_max if given.even is None else given.even
+    return proposal(odd if view.round % 2 else even)
+
+
+def mimic_then_defect(view: ConsensusView, rng: np.random.Generator, given: MimicThenDefect) -> Fields:
+    """Play like `majority` until the others agree, or a round is over; then propose what is farthest from them."""
+    voting = view.phase == "vote"
+    agreed = len(set(_others(view, view.this_round if voting else view.last_round))) == 1
+    if not agreed and (given.after is None or view.round <= given.after):
+        return majority(view, rng)
+    return vote(view, given) if voting else _against_most(view, rng)
+
+
+def silent(view: ConsensusView, rng: np.random.Generator, given: PolicyParameters) -> Fields:
+    """Abstain in every round, from a value and from the vote."""
+    if view.phase == "vote":
+        return {"decision": "abstain"}
+    return {"internal_strategy": "", "value": "abstain", "public_reasoning": ""}
+
+
+def crash(view: ConsensusView, rng: np.random.Generator, given: Crash) -> Fields:
+    """Play like `majority`, and abstain from a round on, from a value and from the vote."""
+    return silent(view, rng, given) if view.round >= given.round else majority(view, rng)
+
+
+def equivocate(view: Any, rng: np.random.Generator, given: Equivocate) -> Fields:
+    """Tell some of its peers one value and the others another, in the same round."""
+    # `view` is a ConsensusView of a game that carries a message per recipient: it has `neighbors`, the names of the
+    # peers that receive what the agent says.
+    if view.phase == "vote":
+        return vote(view, given)
+    low = view.value_min if given.low is None else given.low
+    high = view.value_max if given.high is None else given.high
+    half = (len(view.neighbors) + 1) // 2
+    told_low = [place % 2 == 0 if given.split == "alternate" else place < half for place in range(len(view.neighbors))]
+    told = {name: low if is_low else high for name, is_low in zip(view.neighbors, told_low, strict=True)}
+    return {**proposal(low), "peer_values": told}
+
+
+# Language models as adversaries
+
+Strategy = Literal["stall", "split", "anchor", "impersonate", "inject"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+TEXTS: dict[Strategy, Template] = {name: FOLDER / "strategies" / f"{name}.txt" for name in STRATEGIES}
+
+HEADING = "=== YOUR STRATEGY ==="
+_LAST_HONEST_ROUND = 3
+
+
+def _as_tuple(value: Any) -> Any:
+    if not isinstance(value, str | list | tuple) or not value:
+        raise ValueError("name a strategy, or list several")
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _in_order(strategies: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
+    """Return strategies in one order, so that the same ones are the same policy however they are listed."""
+    if len(set(strategies)) < len(strategies):
+        raise ValueError("a strategy is repeated; list it once")
+    return tuple(sorted(strategies, key=STRATEGIES.index))
+
+
+class Strategies(PolicyParameters):
+    """Which strategies, and what some of them need."""
+
+    strategies: Annotated[tuple[Strategy, ...], BeforeValidator(_as_tuple), AfterValidator(_in_order)] = Field(
+        description="What it is told to do; the order makes no difference."
+    )
+    value: GameValue = Field(default=None, description="For `anchor`: the value; default: one that the model chooses.")
+    after: int = Field(
+        default=_LAST_HONEST_ROUND, ge=1, le=10_000, description="For `impersonate`: the last round before it defects."
+    )
+
+    @model_validator(mode="after")
+    def _used(self) -> "Strategies":
+        if self.value is not None and "anchor" not in self.strategies:
+            raise ValueError("value is for the strategy anchor alone; remove it, or add anchor")
+        if self.after != _LAST_HONEST_ROUND and "impersonate" not in self.strategies:
+            raise ValueError("after is for the strategy impersonate alone; remove it, or add impersonate")
+        return self
+
+
+def strategy_instructions(given: Strategies) -> str:
+    """Return what follows the paper's Byzantine system prompts: the heading, and the text of each strategy."""
+    words = {
+        "target": "one value of your choice that no other agent has proposed"
+        if given.value is None
+        else f"the value {given.value}",
+        "after": given.after,
+    }
+    return "\n".join([HEADING, *(fill(text_of(TEXTS[name]), words) for name in given.strategies)])
+
+
+# Turns of the swarms protocol, which the same rules answer: they know proposals and votes
+
+
+def _voting(view: ConsensusView, value: object) -> ConsensusView:
+    """Return the view of a turn from which the vote follows: the values that it is about."""
+    if not view.early_vote:
+        return replace(view, phase="vote", this_round=view.last_round)
+    mine = {view.agent: value} if isinstance(value, int) else {}
+    return replace(view, phase="vote", this_round={**view.this_round, **mine})
+
+
+def _turn_rule(make: Callable[[Any], Rule], parameters: Any) -> Rule:
+    rule = make(parameters)
+
+    def answer(view: ConsensusView, rng: np.random.Generator) -> Fields:
+        if view.phase != TURN:
+            return rule(view, rng)
+        made = rule(replace(view, phase="propose"), rng)
+        voted = rule(_voting(view, made["value"]), rng)
+        return {**made, "vote": voted["decision"]}
+
+    return answer
+
+
+def _scripted(
+    rule: Callable[..., Fields], parameters: type[PolicyParameters] = PolicyParameters, **more: Any
+) -> PolicyKind:
+    """Return the kind of a rule of this game (`kinds.scripted_kind`), which answers turns, too."""
+    kind = scripted_kind(rule, parameters, misfit=outside_range, **more)
+    assert kind.rule is not None
+    return replace(kind, rule=partial(_turn_rule, kind.rule))
+
+
+_adversary = partial(_scripted, roles=(BYZANTINE,))
+
+# A new policy is one entry here; `docs/reference/adversaries.md` says what adversaries do.
+POLICIES: Mapping[str, PolicyKind] = policy_table(
+    LLM,
+    _scripted(majority, Majority),
+    _scripted(stubborn, Stubborn),
+    _scripted(random),
+    _scripted(minimum),
+    _scripted(wary, Wary),
+    PolicyKind(
+        name="llm_strategies",
+        summary="A language model with the game's prompts, and the strategies that it is told to follow.",
+        roles=(BYZANTINE,),
+        Parameters=Strategies,
+        instructions=strategy_instructions,
+        misfit=outside_range,
+    ),
+    _adversary(opposite, Adversary),
+    _adversary(oscillate, Oscillate),
+    _adversary(mimic_then_defect, MimicThenDefect),
+    _adversary(silent),
+    _adversary(crash, Crash),
+    _adversary(equivocate, Equivocate, beyond="equivocates", needs="equivocation"),
+)

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from parley.games.consensus.parameters import PUBLISHED_CODE, TWO_THIRDS, ConsensusParameters
-from parley.games.consensus.state import Proposal
-from parley.games.consensus.swarms.parameters import EARLY_VOTE
+from parley.games.consensus.parameters import EARLY_VOTE, PUBLISHED_CODE, TWO_THIRDS, ConsensusParameters, Proposal
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.prompts import (
     Prompts,

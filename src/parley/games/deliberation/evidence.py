@@ -1,26 +1,162 @@
 """What is shown of the deliberation game: measures, indicators, quantities and figures (after the paper's VIII)."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.games.deliberation.borne_out import check_verdict
-from parley.games.deliberation.columns import COLUMNS
-from parley.games.deliberation.parameters import DeliberationParameters
-from parley.games.deliberation.state import Round
-from parley.games.deliberation.table import timeline
+from parley.columns import JSON, Column
+from parley.games.deliberation.parameters import DeliberationParameters, Round, Value
+from parley.games.deliberation.turns import check_verdict
 from parley.games.evidence import (
     ENDINGS,
     NETWORK,
     Evidence,
     FigureSpec,
+    GameColumns,
     Indicator,
+    Mark,
     Measure,
     Quantity,
     Session,
+    State,
     Timeline,
+    TimelineCell,
     Utterance,
 )
 from parley.games.parameters import Group
+from parley.text import by_number
+
+_METRICS = (
+    Column("problem", "string", "id of the problem"),
+    Column("kind", "string", "kind of the problem"),
+    Column("right_answer", "string", "right answer; missing for problems that have none"),
+    Column("consensus", "string", "what was agreed on; policies as JSON; missing if agents hung"),
+    Column("reading", "string", "how numbers were read in the game: exact, strict or flexible"),
+    Column("single_correct", "bool", "whether the first answer of one honest agent is right"),
+    Column("single_correct_strict", "bool", "the same with its number read as `strict`; missing for other problems"),
+    Column("single_correct_flexible", "bool", "the same with its number read as `flexible`; missing for others"),
+    Column(
+        "first_majority_correct", "bool", "whether the majority of all first answers is right, also of adversaries"
+    ),
+    Column("first_majority_correct_honest", "bool", "whether the majority of honest agents' first answers is right"),
+    Column("last_majority_correct", "bool", "whether the majority of all last answers is right, also of adversaries"),
+    Column("last_majority_correct_honest", "bool", "whether the majority of honest agents' last answers is right"),
+    Column("consensus_correct", "bool", "whether agents were unanimous and right"),
+    Column("agreed", "bool", "whether agents agreed"),
+    Column("turns", "int64", "most turns of reflection that there could be", "turns"),
+    Column("turn_of_consensus", "int64", "turn from which on honest agents held what was agreed on"),
+    Column("final_participation", "double", "share of honest agents in the largest agreement, at the end"),
+    Column("final_confidence", "double", "confidence C in what was agreed on; 1 for problems with a right answer"),
+    Column("final_levels", "string", "share of honest agents for each policy, at the end", JSON),
+    Column("deliberations", "int64", "deliberations on the problem"),
+    Column("utterances", "int64", "answers given"),
+    Column("silent", "int64", "answers missing: no usable reply"),
+    Column("unreadable", "int64", "answers given that could not be read"),
+    Column("unknown_policies", "int64", "policies in answers that nobody may choose"),
+)
+
+_TURNS = (
+    Column("session", "int64", "deliberation: number of the deliberation on the problem, from 0"),
+    Column("turn", "int64", "deliberation: number of the turn in it; 0 has the first answers"),
+    Column("answer", "string", "deliberation: the answer as it was read, policies as JSON; missing if it was not"),
+    Column("said", "string", "deliberation: the answer as it was written"),
+    Column("correct", "bool", "deliberation: whether the answer is right; missing for problems without a right one"),
+)
+
+
+def _rows(outcome: Mapping[str, Any], trace: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    right = outcome["metrics"]["right_answer"]
+    for entry in trace:
+        for agent, answer in entry["answers"].items():
+            said = entry["said"][agent] or {}
+            yield {
+                "round": entry["round"],
+                "agent": agent,
+                "silent": not said,
+                "message": said.get("argument"),
+                "session": entry["session"],
+                "turn": entry["turn"],
+                "answer": answer,
+                "said": said.get("answer"),
+                "correct": None if right is None else answer == right,
+            }
+
+
+COLUMNS = GameColumns(_METRICS, _TURNS, _rows)
+
+
+RIGHT, WRONG, LEADING, APART, UNREADABLE, SILENT = "right", "wrong", "leading", "apart", "unreadable", "silent"
+_NOTHING = (
+    State(UNREADABLE, "answer that could not be read", "#CC79A7", "xxx"),
+    State(SILENT, "no usable reply", "#FFFFFF", "xxx"),
+)
+DEFINITIVE = (State(RIGHT, "right answer", "#56B4E9", ""), State(WRONG, "wrong answer", "#E69F00", "///"), *_NOTHING)
+POLICIES = (
+    State(LEADING, "the most frequent answer", "#56B4E9", ""),
+    State(APART, "another answer", "#E69F00", "///"),
+    *_NOTHING,
+)
+
+
+def timeline(right: str | None, trace: Sequence[Round]) -> Timeline:
+    """Return the deliberations on a problem, one after the other, as a table; `right` is None where no answer is.
+
+    Who is Byzantine does not stand in the trace.
+    """
+    names = sorted({name for entry in trace for name in entry["answers"]}, key=by_number)
+    cells = {}
+    marks = []
+    before: Mapping[str, str] = {}
+    for entry in trace:
+        number = entry["round"]
+        states = {name: _state(right, entry, name) for name in entry["answers"]}
+        for name, state in states.items():
+            cells[name, number] = TimelineCell(state, _text(entry["answers"][name], entry["said"][name]))
+            if entry["turn"] and before.get(name) == RIGHT != state:
+                marks.append(Mark(name, number, "gives up the right answer"))
+            if entry["turn"] and state == RIGHT != before.get(name, RIGHT):
+                marks.append(Mark(name, number, "comes to the right answer"))
+        before = states
+    return Timeline(
+        agents={name: name for name in names},
+        framed=frozenset(),
+        framed_label="",
+        cells=cells,
+        states=POLICIES if right is None else DEFINITIVE,
+        marks=marks,
+        results={entry["round"]: _result(entry) for entry in trace},
+        results_label="honest agents in the largest agreement",
+    )
+
+
+def _state(right: str | None, entry: Round, name: str) -> str:
+    answer = _hashable(entry["answers"][name])
+    if answer is None:
+        return SILENT if entry["said"][name] is None else UNREADABLE
+    if right is not None:
+        return RIGHT if answer == right else WRONG
+    counts = Counter(_hashable(value) for value in entry["answers"].values() if value is not None)
+    return LEADING if counts[answer] > 1 and counts[answer] == max(counts.values()) else APART
+
+
+def _hashable(value: Value | list[str] | None) -> Value | None:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _text(answer: Value | None, said: Mapping[str, Any] | None) -> str:
+    if answer is None:
+        return str(said["answer"]) if said else "–"
+    return answer if isinstance(answer, str) else "; ".join(answer)
+
+
+def _result(entry: Round) -> str:
+    """Return how many agree, and what a deliberation came to in its last turn."""
+    share = entry["measures"]["participation"]
+    told = "–" if share is None else f"{share:.0%}"
+    if (verdict := entry.get("verdict")) is None:
+        return told
+    return f"{told}: {'agreed' if verdict['agreed'] else 'hung'}"
+
 
 MEASURES = (
     Measure("accuracy", "right answers", carried=True),

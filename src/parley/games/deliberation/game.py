@@ -4,28 +4,62 @@ Agents answer a problem, a share of them by chain of thought. In each turn of re
 and others', and improve theirs. They end unanimous, or hung; a hung problem may go to another panel of agents.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from math import comb, floor
 from typing import Any
 
+import numpy as np
+
 from parley.errors import UsageError
 from parley.games.base import BYZANTINE, HONEST, Game, Group, Outcome, OutcomeClass, Paper
 from parley.games.deliberation.evidence import DeliberationEvidence
-from parley.games.deliberation.panels import Panels
-from parley.games.deliberation.parameters import DeliberationParameters, reply_model
+from parley.games.deliberation.parameters import (
+    Agent,
+    Answer,
+    DeliberationParameters,
+    DeliberationView,
+    Round,
+    Value,
+    Verdict,
+    reply_model,
+)
 from parley.games.deliberation.policies import POLICIES
 from parley.games.deliberation.prompts import PROMPTS, PromptValues, format_of, places, prompt_style, told_reply
-from parley.games.deliberation.state import Agent, Answer, DeliberationView, Round, Value, Verdict
-from parley.games.deliberation.turns import Turn, graded, heard_by, plurality, reached, turn_measures
-from parley.games.deliberation.verdict import Ended, verdict
+from parley.games.deliberation.turns import Ended, Turn, graded, heard_by, plurality, reached, turn_measures, verdict
 from parley.games.problems.numbers import Reading, read_as
 from parley.games.problems.problem import MATCHING, Problem
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.policies.reply_text import MAX_FREE_TEXT
 from parley.text import by_number, one_line
+
+
+class Panels:
+    """Draws who deliberates: sets of `size` of the agents, one of them honest at least, with equal chances.
+
+    None is drawn twice: a problem that hung goes to another set (Definition XI.2).
+    """
+
+    def __init__(self, names: Sequence[str], honest: Collection[str], size: int, rng: np.random.Generator) -> None:
+        self._names = names
+        self._honest = frozenset(honest)
+        self._size = size
+        self._rng = rng
+        self._drawn: set[frozenset[str]] = set()
+
+    def next(self) -> tuple[str, ...]:
+        """Return another panel, in the agents' order; there must be one."""
+        if self._size == len(self._names):
+            return tuple(self._names)
+        while True:
+            places = self._rng.choice(len(self._names), self._size, replace=False)
+            panel = tuple(self._names[place] for place in sorted(places))
+            if self._honest.intersection(panel) and frozenset(panel) not in self._drawn:
+                self._drawn.add(frozenset(panel))
+                return panel
+
 
 CORRECT = "correct_consensus"
 WRONG = "wrong_consensus"

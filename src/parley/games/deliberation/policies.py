@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from parley.games.deliberation.parameters import DeliberationView, Value
 from parley.games.deliberation.prompts import FOLDER
-from parley.games.deliberation.state import DeliberationView, Value
 from parley.games.deliberation.turns import plurality
 from parley.games.parameters import BYZANTINE
 from parley.games.prompts import text_of
-from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
+from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 
 _ADVERSARY = (BYZANTINE,)
 
@@ -137,16 +137,14 @@ def _instructions(name: str, given: PolicyParameters) -> str:
     return text_of(FOLDER / "strategies" / f"{name}.txt")
 
 
-POLICIES: Mapping[str, PolicyKind] = {
-    kind.name: kind
-    for kind in (
-        LLM,
-        scripted_kind(solver, Solver),
-        _llm_adversary("stubborn", "A language model that is told to hold to what it pushes in every turn."),
-        _llm_adversary("persuader", "A language model that is told to win the others over to what it pushes."),
-        scripted_kind(stubborn, roles=_ADVERSARY),
-        scripted_kind(persuader, Persuader, _ADVERSARY, misfit=_never_turns),
-        scripted_kind(silent, roles=_ADVERSARY),
-        scripted_kind(random, roles=_ADVERSARY),
-    )
-}
+# A new policy is one entry here.
+POLICIES: Mapping[str, PolicyKind] = policy_table(
+    LLM,
+    scripted_kind(solver, Solver),
+    _llm_adversary("stubborn", "A language model that is told to hold to what it pushes in every turn."),
+    _llm_adversary("persuader", "A language model that is told to win the others over to what it pushes."),
+    scripted_kind(stubborn, roles=_ADVERSARY),
+    scripted_kind(persuader, Persuader, _ADVERSARY, misfit=_never_turns),
+    scripted_kind(silent, roles=_ADVERSARY),
+    scripted_kind(random, roles=_ADVERSARY),
+)

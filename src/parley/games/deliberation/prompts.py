@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.games.deliberation.parameters import DeliberationParameters
-from parley.games.deliberation.state import Answer, Value
+from parley.games.deliberation.parameters import Answer, DeliberationParameters, Value
 from parley.games.parameters import BYZANTINE, HONEST
 from parley.games.problems.problem import Problem
 from parley.games.prompts import Instruction, Prompts, QuestionStyle, Template, fill, instruction, instruction_files

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from parley.games.deliberation.state import Answer, Value
+from parley.games.deliberation.parameters import Agent, Answer, DeliberationParameters, Value
+from parley.games.evidence import Session
 from parley.games.network.graph import Network
-from parley.games.problems.problem import Problem
+from parley.games.problems.numbers import Reading, read_as
+from parley.games.problems.problem import Problem, read_answer
+from parley.text import one_line
 
 
 @dataclass(frozen=True)
@@ -156,3 +160,123 @@ class _Shares:
 
 def _share(of: Sequence[bool]) -> float | None:
     return sum(of) / len(of) if of else None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one deliberation ended: what was agreed on, or why it hung."""
+
+    panel: tuple[Agent, ...]
+    turns: tuple[Turn, ...]
+    value: Value | None
+    confidence: float | None = None
+    detail: str | None = None
+
+    @property
+    def honest(self) -> list[str]:
+        """The names of the honest agents, in their order."""
+        return [agent.name for agent in self.panel if agent.honest]
+
+    def turn_of_consensus(self, definitive: bool) -> int:
+        """Return the turn from which on honest agents held what was agreed on; for policies that of the verdict."""
+        if not definitive:
+            return self.turns[-1].number
+        held = [unanimous(turn.values(self.honest)) == self.value for turn in self.turns]
+        return len(held) - next((i for i, same in enumerate(reversed(held)) if not same), len(held))
+
+    @property
+    def diagnosis(self) -> str | None:
+        """What stood against unanimity when a deliberation hung."""
+        if self.detail is None:
+            return None
+        values = self.turns[-1].values(self.honest)
+        if len({value for value in values if value is not None}) == 1:
+            if None in values:
+                return "agreed_but_some_unreadable"
+            return "agreed_too_late" if self.detail == "time_limit" else "agreed_by_too_few"
+        if any(unanimous(turn.values(self.honest)) is not None for turn in self.turns):
+            return "drifted_apart"
+        return "nothing_readable" if all(value is None for value in values) else "never_agreed"
+
+
+def verdict(
+    p: DeliberationParameters, definitive: bool, panel: tuple[Agent, ...], turns: tuple[Turn, ...], milliseconds: int
+) -> Ended | None:
+    """Return how a deliberation ended after its last turn, None if it goes on (Definitions XI.3 to XI.7).
+
+    Problems are `definitive`, or ask for policies. `milliseconds` adds up the slowest reply of each of its turns.
+    """
+    last = turns[-1].number == p.turns
+    values = turns[-1].values([agent.name for agent in panel if agent.honest])
+    readable = sum(value is not None for value in values)
+    if p.time_limit is not None and milliseconds >= 1000 * p.time_limit:
+        return Ended(panel, turns, None, detail="time_limit")
+    if readable < p.fewest_honest:
+        return Ended(panel, turns, None, detail="too_few_honest")
+    if not last and (not p.stop_when_unanimous or unanimous(values) is None):
+        return None
+    value: Value | None
+    if definitive:
+        value, confidence = unanimous(values), 1.0
+    else:
+        grades = graded(values, p.theta)
+        value, confidence = grades.accepted or None, float(grades.confidence or 0)
+    if value is None:
+        return Ended(panel, turns, None, detail="turn_limit")
+    return Ended(panel, turns, value, confidence)
+
+
+def check_verdict(session: Session) -> None:
+    """Raise ValueError, in a few words, if a session cannot have its verdict (Definitions XI.3 to XI.5)."""
+    verdict, rules = session.verdict, session.parameters
+    if verdict["agreed"] is not session.agreed:
+        raise ValueError("its verdict says otherwise than its block whether they agreed")
+    if not session.agreed:
+        if verdict["value"] is not None or verdict["detail"] is None:
+            raise ValueError("its deliberation hung, and its verdict has a value or no reason")
+        return
+    last = max((said.round for said in session.utterances), default=-1)
+    if rules["stop_when_unanimous"] is False and last % (rules["turns"] + 1) != rules["turns"]:
+        raise ValueError(f"its last utterance is of round {last}: the last turns are missing")
+    final = {said.agent: said.content for said in session.utterances if said.round == last}
+    malicious = rules["malicious"]
+    if not 0 <= malicious < len(session.agents):
+        raise ValueError(f"{malicious} of its {len(session.agents)} agents are malicious, and one is honest at least")
+    if session.subject["kind"] == "policies":
+        _check_policies(session, list(final.values()), malicious)
+    else:
+        _check_value(session, list(final.values()), malicious)
+
+
+def _check_value(session: Session, final: Sequence[Mapping[str, Any]], malicious: int) -> None:
+    """All honest agents gave the value: so did all agents, but for as many as were malicious."""
+    value, agents = session.verdict["value"], len(session.agents)
+    honest = agents - malicious
+    given = sum(_read(session.subject, session.parameters["reading"], said) == value for said in final)
+    if value is None or given < honest:
+        told = one_line(repr(value), 60)
+        raise ValueError(
+            f"its verdict is {told}, the last answer of {given} of {agents} agents, and {honest} are honest"
+        )
+
+
+def _read(subject: Mapping[str, Any], reading: Reading, said: Mapping[str, Any]) -> Value | None:
+    if subject["kind"] == "number":
+        return read_as(reading, said["answer"], said["argument"])
+    return read_answer(subject["kind"], tuple(subject["options"]), said["answer"])
+
+
+def _check_policies(session: Session, final: Sequence[Mapping[str, Any]], malicious: int) -> None:
+    """The honest among those who name a policy are as many as its level says, and what reached θ was accepted."""
+    honest = len(session.agents) - malicious
+    problem = Problem.from_json({**session.subject, "answer": None})
+    named = [problem.read_policies(said.get("policies", ())) or () for said in final]
+    levels = {policy: Fraction(level) for policy, level in session.verdict["levels"].items()}
+    for policy in {*levels, *(policy for each in named for policy in each)}:
+        level = levels.get(policy, Fraction(0))
+        count = sum(policy in each for each in named)
+        if (level * honest).denominator != 1 or not count - malicious <= level * honest <= min(count, honest):
+            raise ValueError(f"its verdict has the level {level} of a policy that {count} agents name at last")
+    theta = Fraction(session.parameters["theta"])
+    if session.verdict["value"] != sorted(policy for policy, level in levels.items() if level >= theta):
+        raise ValueError("its verdict does not accept the policies whose level reaches theta")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from parley.games.stag_hunt.state import HARE, STAG, Action, Round, counted, same_word
+from parley.games.stag_hunt.parameters import HARE, STAG, Action, Round, counted, same_word
 
 PRONE = "defection_prone"
 PERSISTENT = "cooperation_persistent"

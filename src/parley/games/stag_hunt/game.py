@@ -17,15 +17,23 @@ from parley.games.stag_hunt import published
 from parley.games.stag_hunt.betrayal import betrayal_metrics, recovery_metrics
 from parley.games.stag_hunt.evidence import StagHuntEvidence
 from parley.games.stag_hunt.parameters import (
+    HARE,
     LONGEST_WORD,
     PUBLISHED,
+    STAG,
+    YOU,
+    Action,
+    Round,
+    Seen,
     StagHuntParameters,
+    StagHuntView,
     act_model,
+    counted,
+    one_word,
     published_model,
     signal_model,
 )
 from parley.games.stag_hunt.policies import POLICIES
-from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Round, Seen, StagHuntView, counted, one_word
 from parley.policies import Ask, Reply
 from parley.policies.kinds import with_instructions
 from parley.text import by_number, one_line

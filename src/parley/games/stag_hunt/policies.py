@@ -11,9 +11,18 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from parley.games.parameters import BYZANTINE
-from parley.games.stag_hunt.parameters import HARE_WORD, LONGEST_WORD
-from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen, StagHuntView, one_word
-from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, scripted_kind
+from parley.games.stag_hunt.parameters import (
+    HARE,
+    HARE_WORD,
+    LONGEST_WORD,
+    STAG,
+    YOU,
+    Action,
+    Seen,
+    StagHuntView,
+    one_word,
+)
+from parley.policies.kinds import LLM, PolicyKind, PolicyParameters, policy_table, scripted_kind
 
 _BEYOND = "does not promise the stag and betray"
 
@@ -140,16 +149,14 @@ def _never_betrays(given: Any, parameters: Any) -> str:
     return ""
 
 
-POLICIES: Mapping[str, PolicyKind] = {
-    kind.name: kind
-    for kind in (
-        LLM,
-        scripted_kind(always_stag, beyond=_BEYOND),
-        scripted_kind(always_hare, beyond=_BEYOND),
-        scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
-        scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
-        scripted_kind(win_stay_lose_shift, WinStayLoseShift, misfit=_knows_its_points, beyond=_BEYOND),
-        scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
-        scripted_kind(betray, Betray, (BYZANTINE,), misfit=_never_betrays),
-    )
-}
+# A new policy is one entry here.
+POLICIES: Mapping[str, PolicyKind] = policy_table(
+    LLM,
+    scripted_kind(always_stag, beyond=_BEYOND),
+    scripted_kind(always_hare, beyond=_BEYOND),
+    scripted_kind(grim_trigger, misfit=_remembers, beyond=_BEYOND),
+    scripted_kind(tit_for_tat, misfit=_remembers, beyond=_BEYOND),
+    scripted_kind(win_stay_lose_shift, WinStayLoseShift, misfit=_knows_its_points, beyond=_BEYOND),
+    scripted_kind(follow_words, needs="cheap_talk", beyond=_BEYOND),
+    scripted_kind(betray, Betray, (BYZANTINE,), misfit=_never_betrays),
+)

@@ -20,8 +20,7 @@ from parley.games.prompts import (
     text_of,
 )
 from parley.games.stag_hunt import published
-from parley.games.stag_hunt.parameters import ALL, PUBLISHED, StagHuntParameters
-from parley.games.stag_hunt.state import HARE, STAG, YOU, Action, Seen
+from parley.games.stag_hunt.parameters import ALL, HARE, PUBLISHED, STAG, YOU, Action, Seen, StagHuntParameters
 from parley.policies import ReplyFormat
 
 FOLDER = Path(__file__).parent / "templates"

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from parley.games.parameters import BYZANTINE
 from parley.games.prompts import fill, text_of
-from parley.games.stag_hunt.parameters import PUBLISHED, StagHuntParameters
-from parley.games.stag_hunt.state import YOU
+from parley.games.stag_hunt.parameters import PUBLISHED, YOU, StagHuntParameters
 from parley.policies import Ask
 
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -25,21 +25,21 @@ Silence: after an unusable reply, all retries included, an agent keeps its value
 vote is none, which counts as not stop. A Byzantine agent that abstains keeps its value, but its message is public.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-import numpy as np
-
-from parley.games.consensus.parameters import ConsensusParameters, turn_model
+from parley.games.consensus.parameters import (
+    EARLY_VOTE,
+    MISSING_VALUE,
+    Agent,
+    ConsensusParameters,
+    Proposal,
+    turn_model,
+)
 from parley.games.consensus.prompts import TURN, turn_proposals_text
 from parley.games.consensus.protocol import Protocol
-from parley.games.consensus.state import Agent, ConsensusView, Proposal
-from parley.games.consensus.swarms.parameters import EARLY_VOTE, MISSING_VALUE
 from parley.games.network.graph import Network
 from parley.policies import Ask, Reply
-from parley.policies.kinds import PolicyKind, Rule
 from parley.text import one_line
 
 
@@ -119,35 +119,3 @@ class SwarmsProtocol(Protocol):
 
 def _last_note(agent: Agent, number: int) -> str:
     return agent.notes[-1][1] if agent.notes and agent.notes[-1][0] == number - 1 else ""
-
-
-# Scripted policies, whose rules know proposals and votes
-
-
-def _voting(view: ConsensusView, value: object) -> ConsensusView:
-    """Return the view of a turn from which the vote follows: the values that it is about."""
-    if not view.early_vote:
-        return replace(view, phase="vote", this_round=view.last_round)
-    mine = {view.agent: value} if isinstance(value, int) else {}
-    return replace(view, phase="vote", this_round={**view.this_round, **mine})
-
-
-def in_turns(kinds: Mapping[str, PolicyKind]) -> dict[str, PolicyKind]:
-    """Return the kinds such that the rules of scripted ones answer turns, too."""
-    return {
-        name: kind if kind.rule is None else replace(kind, rule=partial(_turn_rule, kind.rule))
-        for name, kind in kinds.items()
-    }
-
-
-def _turn_rule(make: Callable[[Any], Rule], parameters: Any) -> Rule:
-    rule = make(parameters)
-
-    def answer(view: ConsensusView, rng: np.random.Generator) -> Mapping[str, Any]:
-        if view.phase != TURN:
-            return rule(view, rng)
-        proposal = rule(replace(view, phase="propose"), rng)
-        vote = rule(_voting(view, proposal["value"]), rng)
-        return {**proposal, "vote": vote["decision"]}
-
-    return answer

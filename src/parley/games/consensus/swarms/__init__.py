@@ -1,1 +1,0 @@
-"""The consensus game by the protocol published for Swarms: agents speak in turn."""

@@ -18,7 +18,7 @@ from benchmarks import published_claims as claims
 from parley import paths
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.analysis.tables import read_table
-from parley.games.stag_hunt.state import STAG
+from parley.games.stag_hunt.parameters import STAG
 
 STUDY = "published-games"
 PAGE = Path("docs/published-cheap-talk.md")

@@ -18,7 +18,7 @@ from parley.analysis.stats import (
     paired_mean,
     welch,
 )
-from parley.games.stag_hunt.state import HARE
+from parley.games.stag_hunt.parameters import HARE
 from parley.play.usable import read_records
 from parley.study import load_study
 

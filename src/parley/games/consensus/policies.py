@@ -2,8 +2,8 @@
 
 A scripted one is a pure function of a `ConsensusView` (what the agent may see), a generator and its parameters. It
 returns the reply as a mapping, which goes through the same strict parser as a model's. It keeps no state, so that a
-game goes on from its journal as it was. docs/reference/adversaries.md says what each adversary does in both phases, and
-which of them the paper's threat model allows.
+game goes on from its journal as it was. docs/reference/adversaries.md says what each adversary does in both phases,
+and which of them the paper's threat model allows.
 
 A language model with strategies is told more than the paper's Byzantine system prompts (Figures 5 and 8). These texts
 are Parley's own, not the paper's; they follow the prompts, which stay word for word, under one heading.

@@ -6,11 +6,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from parley.api.played import Played
-from parley.api.records import Record, Records
+from parley.api.games import Played, Record, Records
 from parley.api.results import Results
-from parley.api.studies import Condition, Study, path_text
-from parley.api.unplayable import load_to_read
+from parley.api.studies import Condition, Study, load_to_read, path_text
 from parley.errors import UsageError
 
 __all__ = ["Condition", "Played", "Record", "Records", "Results", "Study", "load", "run"]

@@ -1,8 +1,12 @@
-"""Data frames of attempts and of rounds, read from records: only the columns and the records that are asked for."""
+"""Which simulations somebody means by values of axes and seeds, and data frames of their attempts and rounds.
+
+Only the columns and the records that are asked for are read.
+"""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +20,7 @@ from parley.games.base import Game
 from parley.play.record import read_attempts, read_trace
 from parley.play.record_content import SCHEMA
 from parley.play.usable import read_own
+from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
 from parley.text.suggest import choose
@@ -23,9 +28,82 @@ from parley.text.suggest import choose
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-Found = Sequence[tuple[Simulation, Path]]  # simulations, and where their records are
+SimulationPaths = Sequence[tuple[Simulation, Path]]  # simulations, and where their records are
 _THREADS = 4
 _KNOWN = ("id", "simulation_seed")  # columns of a record that need not be read
+
+SEED = "seed"  # beside the axes
+_MAX_VALUES = 60  # characters of the values of an axis in an error
+
+
+def one_condition(study: Study, axes: Mapping[str, Any]) -> Condition:
+    """Return the one condition with these values; raises UsageError if there is none, or several."""
+    found = study.fitting(axes)
+    if len(found) == 1:
+        return found[0]
+    left = {axis: list(dict.fromkeys(condition.axes[axis] for condition in found)) for axis in found[0].axes}
+    choices = "; ".join(
+        f"{axis} ({one_line(', '.join(map(str, values)), _MAX_VALUES)})"
+        for axis, values in left.items()
+        if len(values) > 1
+    )
+    if not axes:
+        raise UsageError(f"{study.name} has {len(found)} conditions; choose one by: {choices}")
+    raise UsageError(f"{study.name}: {len(found)} conditions have {values_text(axes)}; add a value of: {choices}")
+
+
+def values_text(chosen: Mapping[str, Any]) -> str:
+    """Return what is chosen as an error names it: "b=1, seed=3"."""
+    return ", ".join(f"{axis}={one_line(str(value), _MAX_VALUES)}" for axis, value in chosen.items())
+
+
+def values_of_axes(study: Study, chosen: Mapping[str, Any]) -> dict[str, set[Any]]:
+    """Return, for each axis in `chosen`, the values that are meant, as in paths and tables; a list means any of it.
+
+    Raises UsageError for an axis or a value that the study does not have, and if no condition has all of them.
+    """
+    allowed = {
+        axis: {condition.axes[axis] for value in listed(values) for condition in study.fitting({axis: value})}
+        for axis, values in chosen.items()
+    }
+    if not any(_has(condition, allowed) for condition in study.conditions):
+        raise UsageError(f"{study.name}: no condition has {values_text(chosen)}; `study.conditions` lists them")
+    return allowed
+
+
+def selection(study: Study, chosen: Mapping[str, Any]) -> Callable[[Condition, int], bool]:
+    """Return what tells of a condition and a seed whether they are among `chosen` axes, and seeds if it has any.
+
+    Raises UsageError as `values_of_axes`, and for a seed that is no number.
+    """
+    allowed = values_of_axes(study, {key: value for key, value in chosen.items() if key != SEED})
+    seeds = chosen_seeds(chosen)
+    fitting = {condition.path for condition in study.conditions if _has(condition, allowed)}
+    return lambda condition, seed: condition.path in fitting and (seeds is None or seed in seeds)
+
+
+def chosen_seeds(chosen: Mapping[str, Any]) -> set[int] | None:
+    """Return the seeds in `chosen`; None for any."""
+    if SEED not in chosen:
+        return None
+    seeds = set(listed(chosen[SEED]))
+    if wrong := [seed for seed in seeds if not is_seed(seed)]:
+        raise UsageError(f"seed={one_line(str(wrong[0]), 40)}: give a whole number from 0, or a list of them")
+    return seeds
+
+
+def is_seed(value: Any) -> bool:
+    """Whether a value can be the seed of a simulation; also a number of NumPy's, as data frames have."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+
+
+def listed(values: Any) -> list[Any]:
+    """Return the values of a list, a tuple, a set or a range; anything else is one value."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping) else [values]
+
+
+def _has(condition: Condition, allowed: Mapping[str, set[Any]]) -> bool:
+    return all(condition.axes[axis] in values for axis, values in allowed.items())
 
 
 def attempt_columns(axes: Sequence[str]) -> list[str]:
@@ -33,15 +111,19 @@ def attempt_columns(axes: Sequence[str]) -> list[str]:
     return [*axes, "spec", *(name for name in SCHEMA.names if name not in axes)]
 
 
-def attempt_frame(found: Found, columns: Sequence[str] | None, told: set[Path] | None = None) -> pd.DataFrame:
+def attempt_frame(
+    simulations: SimulationPaths, columns: Sequence[str] | None, reported: set[Path] | None = None
+) -> pd.DataFrame:
     """Return a row per attempt of some simulations: the axes, `spec`, and the columns of their records.
 
     Only these `columns` are unpacked, if any are given. Texts are categories: a prompt that stands in a hundred rows
-    is kept once. Records that cannot be used are left out with a warning, unless they are among those `told`, which
-    they become; raises RecordError if none can be used.
+    is kept once. Records that cannot be used are left out with a warning, unless already `reported`; raises
+    RecordError if none can be used.
     """
-    stored = _stored(found[0][0].condition, columns)
-    return attempts_of(_each(found, lambda simulation, path: _attempts(simulation, path, stored), told), columns)
+    stored = _stored(simulations[0][0].condition, columns)
+    return attempts_of(
+        _each(simulations, lambda simulation, path: _attempts(simulation, path, stored), reported), columns
+    )
 
 
 def _stored(condition: Condition, columns: Sequence[str] | None) -> list[str]:
@@ -107,15 +189,17 @@ def round_columns(axes: Sequence[str], game: type[Game]) -> list[str]:
     return [*axes, "seed", "outcome", "round", *(measure.name for measure in game.evidence.measures), "spec", "id"]
 
 
-def round_frame(found: Found, columns: Sequence[str] | None, told: set[Path] | None = None) -> pd.DataFrame:
+def round_frame(
+    simulations: SimulationPaths, columns: Sequence[str] | None, reported: set[Path] | None = None
+) -> pd.DataFrame:
     """Return a row per simulation and round: the axes, `seed`, `outcome`, `round`, the game's measures, `spec`, `id`.
 
     A measure is missing (NaN) in rounds that have none. Where a game has other rounds, such as the turns of a
     deliberation, they are these. Damaged records are left out as in `attempt_frame`; raises RecordError if all are.
     """
-    game, axes = found[0][0].condition.game, list(found[0][0].condition.axes)
+    game, axes = simulations[0][0].condition.game, list(simulations[0][0].condition.axes)
     wanted = check_columns(columns, round_columns(axes, game))
-    read = _each(found, _rounds, told)
+    read = _each(simulations, _rounds, reported)
     rows = [
         {
             **simulation.condition.axes,
@@ -155,9 +239,9 @@ def check_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
 
 
 def _each(
-    found: Found, read: Callable[[Simulation, Path], _T], told: set[Path] | None = None
+    simulations: SimulationPaths, read: Callable[[Simulation, Path], _T], reported: set[Path] | None = None
 ) -> list[tuple[Simulation, _T]]:
-    """Return what is read of each record; one that cannot be used is left out, and raised if it is the last hope."""
+    """Return what is read of each record; skip unusable records, and raise if none is left."""
 
     def tried(place: tuple[Simulation, Path]) -> _T | RecordError:
         try:
@@ -167,14 +251,14 @@ def _each(
 
     done: list[tuple[Simulation, _T]] = []
     problems: list[RecordError] = []
-    told = set() if told is None else told
+    reported = set() if reported is None else reported
     with ThreadPoolExecutor(_THREADS) as threads:  # one waits for the disk or unpacks while another works
-        for (simulation, path), result in zip(found, threads.map(tried, found), strict=True):
+        for (simulation, path), result in zip(simulations, threads.map(tried, simulations), strict=True):
             if isinstance(result, RecordError):
                 problems.append(result)
-                if path not in told:
+                if path not in reported:
                     _log.warning("left out: %s", one_line(str(result)))
-                told.add(path)
+                reported.add(path)
             else:
                 done.append((simulation, result))
     if not done:

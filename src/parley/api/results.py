@@ -16,10 +16,16 @@ from parley.analysis.summarize import make_tables, recorded, simulation_table
 from parley.analysis.tables import read_table, typed
 from parley.analysis.turns import NAME as TURNS
 from parley.analysis.turns import turn_table
-from parley.api.chosen import chosen_seeds, selection, values_of_axes, values_text
-from parley.api.frames import attempt_frame, check_columns, round_frame
-from parley.api.records import Records
-from parley.api.shown import Shown
+from parley.api.frames import (
+    attempt_frame,
+    check_columns,
+    chosen_seeds,
+    round_frame,
+    selection,
+    values_of_axes,
+    values_text,
+)
+from parley.api.games import Records, Shown
 from parley.errors import RecordError, UsageError
 from parley.play.usable import Records as UsableRecords
 from parley.play.usable import read_records, tables_are_current, usable_part, without
@@ -53,7 +59,7 @@ class Results(Shown):
     def __init__(self, study: Study, root: Path) -> None:
         self._planned = study.first_repeat
         self._root = root
-        self._told: set[Path] = set()  # records of which a warning said that they are left out
+        self._reported: set[Path] = set()  # records of which a warning said that they are left out
         self._is_current = tables_are_current(study)
         self._whole = usable_part(study) if self._is_current else _on_disk(study)  # with what is played again
         self._study = self._whole.first_repeat
@@ -139,7 +145,7 @@ class Results(Shown):
                 if not found:
                     asked = values_text(chosen)
                     raise UsageError(f"{name}: no records yet of {asked}; `results.simulations` lists what is there")
-                return (attempt_frame if level == "attempts" else round_frame)(found, columns, self._told)
+                return (attempt_frame if level == "attempts" else round_frame)(found, columns, self._reported)
             return self._part_of_table(level, columns, chosen)
 
     def table(self, name: str) -> pd.DataFrame:
@@ -219,8 +225,8 @@ class Results(Shown):
     @cached_property
     def _usable(self) -> UsableRecords:
         """All records that can be used, which are read once."""
-        found = read_records(self._whole, told=self._told)
-        self._told.update(found.left_out)
+        found = read_records(self._whole, told=self._reported)
+        self._reported.update(found.left_out)
         return found
 
     @property

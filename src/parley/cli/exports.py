@@ -31,7 +31,7 @@ def export(study: str, form: Any, out: Path | None, license_note: str, author: s
     Examples:  parley export demo --to inspect
                parley export demo --to croissant --license CC-BY-4.0 --author "Jo Doe" --out demo-croissant
     """
-    from parley.api.unplayable import load_to_read
+    from parley.api.studies import load_to_read
     from parley.export.write import Terms
     from parley.export.write import export as run
 

@@ -44,7 +44,7 @@ def view(
                parley view paper --where n=8 --most 1000
                parley view stag-hunt --serve
     """
-    from parley.api.unplayable import load_to_read
+    from parley.api.studies import load_to_read
     from parley.files import forget_done, mark_done
     from parley.report.explorer.files import write_view
     from parley.report.explorer.selection import MOST, select

@@ -1,180 +1,434 @@
-"""The tables of the report: which columns each has, and its rows as text."""
+"""The tables of the report: which rows and columns each has."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.behaviors import ANY as ANY_BEHAVIOR
 from parley.analysis.conditions import outcomes_of
 from parley.analysis.degenerate_rates import degenerate_rows
+from parley.analysis.effects import CHANGES, points
+from parley.analysis.endings import ANY as ANY_ENDING
 from parley.analysis.precision import anytime_interval
+from parley.analysis.rates import SECONDS, all_quantities
+from parley.analysis.reactions import NONE
 from parley.analysis.stats import CONFIDENCE
-from parley.games.evidence import OutcomeClass
+from parley.games.base import Game
+from parley.games.evidence import OutcomeClass, Quantity
 from parley.play.usable import Records
 from parley.policies import FAILURE_CLASSES
-from parley.report.endings import quality_rows, time_rows
-from parley.report.evidence import contrast_rows, noise_rows
 from parley.report.links import Links
-from parley.report.margins import effect_rows, margin_rows
 from parley.report.overview import simulations_text
-from parley.report.reactions import behavior_rows, reaction_rows
-from parley.report.tables import Column, table, text_column
+from parley.report.tables import Column, Row, Table, interval_text, p_column, p_text, table, words
 from parley.study import Study
+from parley.study.margins import labels_of_rates
+from parley.text import counted
+
+MAX_CONTRASTS, MAX_MARGINS = 60, 80  # rows; tables on the disk have all
 
 
-def all_tables(study: Study, made: Mapping[str, pd.DataFrame], records: Records, links: Links) -> dict[str, Any]:
-    """Return the tables of the page by name, each with how many rows the table on the disk has."""
-    by, game, conditions = study.axes, study.game, made["conditions"]
-    contrasts, outcomes = made["contrasts"], outcomes_of(conditions, game)
+def all_tables(study: Study, made: Mapping[str, pd.DataFrame], records: Records, links: Links) -> dict[str, Table]:
+    """Return the tables of the page by name, from those on the disk."""
+    by, game, contrasts = study.axes, study.game, made["contrasts"]
     differ = (contrasts["p"] < 1 - CONFIDENCE).to_numpy(dtype=bool)
-    rows = [
-        condition_row(row, by, outcomes, bool(condition.growing))
-        | {"link": links.simulations([row[axis] for axis in by])}
-        for condition, (_, row) in zip(records.first_repeat.study.conditions, conditions.iterrows(), strict=True)
-    ]
-    degenerate = [
-        {"axes": key, **{str(place): cell for place, cell in enumerate(cells)}}
-        for key, cells in degenerate_rows(conditions, by)["rows"]
-    ]
-    classes = ("replies", "degenerate", *(name for name, _ in degenerate_rows(conditions, by)["classes"]))
-    margins, effects = margin_rows(made["margins"], made["effects"], game), effect_rows(made["effects"], game)
-    reactions = reaction_rows(made["reactions"], by, game)
-    times = time_rows(made["times"], by, game)
-    differing = contrast_rows(contrasts[differ], by, game, links.contrast)
-    alike = contrast_rows(contrasts[~differ], by, game, links.contrast)
-    conditioned = partial(table, by=by)
+    grew = [bool(condition.growing) for condition in records.first_repeat.study.conditions]
     return {
-        "conditions": conditioned("conditions", rows, *_condition_columns(outcomes, conditions)),
-        "endings": conditioned("endings", ending_rows(endings(made["simulations"], by)), *_ENDINGS),
-        "degenerate": conditioned(
-            "degenerate", degenerate, *(Column(name, str(place)) for place, name in enumerate(classes))
-        ),
-        "contrasts": (table("contrasts", differing["rows"], *_CONTRASTS, by=differing["axes"], first=2), differing),
-        "no_difference": (table("no-difference", alike["rows"], *_CONTRASTS, by=alike["axes"], first=2), alike),
-        "noise": conditioned("noise", noise_rows(made["noise"], by, game), *_NOISE),
-        "margins": (table("margins", margins["rows"], *_margin_columns(margins["paper"])), margins),
-        "effects": (table("effects", effects["rows"], *_EFFECTS), effects),
-        "times": (table("times", times["rows"], *_TIMES, by=times["axes"], first=1), times),
-        "quality": conditioned("quality", quality_rows(made["quality"], by), *_QUALITY),
-        "behaviors": conditioned("behaviors", behavior_rows(made["behaviors"], by, game), *_BEHAVIORS),
-        "reactions": (conditioned("reactions", reactions["rows"], *_REACTIONS), reactions),
+        "conditions": condition_table(made["conditions"], by, outcomes_of(made["conditions"], game), grew, links),
+        "endings": ending_table(made["simulations"], by),
+        "degenerate": _degenerate_table(made["conditions"], by),
+        "contrasts": contrast_table("contrasts", contrasts[differ], by, game, links),
+        "no_difference": contrast_table("no-difference", contrasts[~differ], by, game, links),
+        "noise": _noise_table(made["noise"], by, game),
+        "margins": margin_table(made["margins"], made["effects"], game),
+        "effects": effect_table(made["effects"], game),
+        "times": time_table(made["times"], by, game),
+        "quality": _quality_table(made["quality"], by),
+        "behaviors": behavior_table(made["behaviors"], by, game),
+        "reactions": reaction_table(made["reactions"], by, game),
     }
 
 
-def measure_table(measure: Mapping[str, Any], by: Sequence[str]) -> dict[str, Any]:
-    """Return an indicator or a quantity of `measures_of` with its table."""
-    value = Column("rate" if measure["kind"] == "Rate" else "mean", "value", "small")
-    return {**measure, "table": table(measure["id"], measure["rows"], value, by=by)}
+# Conditions, and how their simulations ended
 
 
-def _condition_columns(outcomes: Sequence[OutcomeClass], conditions: pd.DataFrame) -> list[Column]:
-    several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
-    return [
-        *([text_column("threat model", "threat_model")] if several else []),
-        Column("simulations", "simulations", link="link"),
-        *(Column(outcome.label, f"rate {outcome.name}", f"count {outcome.name}") for outcome in outcomes),
-        Column("median rounds", "median_rounds"),
-        Column("unusable replies", "failed", "failures"),
-    ]
+def condition_table(
+    conditions: pd.DataFrame,
+    by: Sequence[str],
+    outcomes: Sequence[OutcomeClass],
+    grew: Sequence[bool],
+    links: Links,
+) -> Table:
+    """Return how the simulations of each condition ended; `outcomes` need not all be possible in each.
 
-
-def _margin_columns(paper: bool) -> list[Column]:
-    return [
-        *(text_column("what", "what"), text_column("value", "value"), text_column("over", "of", "simulations")),
-        *(Column("rate", "rate"), *([Column("paper", "paper", "source")] if paper else [])),
-        *(Column("difference", "difference", "pairs"), Column("p", "p", "test"), Column("p corrected", "p_holm")),
-    ]
-
-
-_ENDINGS = (
-    Column("simulations", "simulations"),
-    text_column("diagnosis: why there was no good end", "diagnosis"),
-    text_column("detail of the outcome", "detail"),
-)
-_CONTRASTS = (
-    *(text_column("what", "what"), text_column("compared", "compared")),
-    *(Column("pairs", "pairs", "discordant", link="link"), Column("from → to", "values", "all")),
-    *(Column("difference", "difference", "noise"), Column("p", "p", "test")),
-    *(Column("p (Holm)", "p_holm"), Column("p (BH)", "p_bh")),
-)
-_NOISE = (
-    *(text_column("outcome", "what"), Column("pairs", "pairs")),
-    *(Column("again less first", "difference"), Column("noise", "band")),
-)
-_EFFECTS = (
-    *(text_column("compared", "compared"), text_column("at", "at"), Column("conditions", "conditions", "separated")),
-    *(Column("effect", "effect"), Column("p", "p")),
-)
-_TIMES = (
-    *(text_column("compared", "compared"), text_column("ended in", "ending"), Column("ended", "ended")),
-    *(Column("median rounds", "medians"), Column("difference", "difference"), Column("ratio", "ratio")),
-    *(Column("p", "p"), Column("p corrected", "p_holm")),
-)
-_QUALITY = (
-    *(Column("agreed", "simulations"), Column("slope", "slope"), Column("bias", "bias")),
-    Column("about the line", "residual"),
-)
-_BEHAVIORS = (
-    *(text_column("player", "player"), text_column("behavior", "behavior"), Column("games", "simulations")),
-    *(Column("share", "share"), Column("payoff per round", "payoff"), Column("cost per round", "cost")),
-)
-_REACTIONS = (
-    *(text_column("measure", "what"), text_column("compared with", "without"), Column("pairs", "pairs")),
-    *(Column("with", "with"), Column("without", "sham"), Column("difference", "difference")),
-    *(Column("p", "p"), Column("p corrected (Holm)", "p_holm")),
-)
-
-
-def condition_row(row: Any, by: Sequence[str], outcomes: Sequence[OutcomeClass], grew: bool = False) -> dict[str, Any]:
-    """Return the cells of one condition, as text; of `outcomes`, which it may not all be able to have.
-
-    Where its seeds `grew`, also the limits that hold whenever one stops.
+    Where seeds `grew`, also the limits that hold whenever one stops.
     """
-    rates: dict[str, str] = {}
-    for outcome in outcomes:
-        count, rate, low, high = (row[f"{outcome.name}_{part}"] for part in ("count", "rate", "low", "high"))
-        if pd.isna(rate):
-            rates |= {f"rate {outcome.name}": "-", f"count {outcome.name}": "cannot be"}
-            continue
-        told = f"{count} of {row['simulations']}"
-        if grew:
-            any_low, any_high = anytime_interval(int(count), int(row["simulations"]))
-            told += f"; at any time [{any_low:.0%}, {any_high:.0%}]"
-        rates |= {f"rate {outcome.name}": f"{rate:.0%} [{low:.0%}, {high:.0%}]", f"count {outcome.name}": told}
-    median, failed = row["median_rounds"], row["failed_reply_rate"]
-    return {
-        "axes": [row[axis] for axis in by],
-        "threat_model": row["threat_model"],
-        "simulations": simulations_text(row),
-        **rates,
-        "median_rounds": "-" if pd.isna(median) else f"{median:g}",
-        "failed": "-" if pd.isna(failed) else f"{row['failed_replies']} ({failed:.1%})",
-        "failures": ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name]),
-    }
-
-
-def endings(simulations: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
-    """Count, per condition and in all, each diagnosis and each detail that occurs."""
-    kinds = [
-        (kind, value) for kind in ("diagnosis", "detail") for value in sorted(simulations[kind].dropna().unique())
+    several = conditions["threat_model"].nunique() > 1 or conditions["threat_model"].iloc[0] != "none"
+    rows = [
+        {**row, "grew": each, "link": links.simulations([row[axis] for axis in by])}
+        for row, each in zip(conditions.to_dict("records"), grew, strict=True)
     ]
+    return table(
+        "conditions",
+        rows,
+        *([words("threat model", "threat_model")] if several else []),
+        Column("simulations", simulations_text, link="link"),
+        *(Column(o.label, partial(_rate, of=o.name), partial(_rate_count, of=o.name)) for o in outcomes),
+        Column("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
+        Column("unusable replies", _failed, _failures),
+        by=by,
+    )
+
+
+def _rate(row: Row, of: str) -> str:
+    return interval_text(*(row[f"{of}_{part}"] for part in ("rate", "low", "high")), ".0%")
+
+
+def _rate_count(row: Row, of: str) -> str:
+    if pd.isna(row[f"{of}_rate"]):
+        return "cannot be"
+    count, of_all = row[f"{of}_count"], row["simulations"]
+    if not row["grew"]:
+        return f"{count} of {of_all}"
+    low, high = anytime_interval(int(count), int(of_all))
+    return f"{count} of {of_all}; at any time [{low:.0%}, {high:.0%}]"
+
+
+def _failed(row: Row) -> str:
+    rate = row["failed_reply_rate"]
+    return "-" if pd.isna(rate) else f"{row['failed_replies']} ({rate:.1%})"
+
+
+def _failures(row: Row) -> str:
+    return ", ".join(f"{name}: {row[name]}" for name in FAILURE_CLASSES if row[name])
+
+
+def ending_table(simulations: pd.DataFrame, by: Sequence[str]) -> Table:
+    """Return for each condition how many simulations have each diagnosis and each detail; only where there are any."""
     rows = []
     for key, group in simulations.groupby(list(by), sort=False):
-        rows.append((list(key), len(group), [int((group[kind] == value).sum()) for kind, value in kinds]))
-    total = [int((simulations[kind] == value).sum()) for kind, value in kinds]
-    return {"kinds": kinds, "rows": rows, "total": total, "simulations": len(simulations)}
+        counts = {kind: Counter(group[kind].dropna()) for kind in ("diagnosis", "detail")}
+        if any(counts.values()):
+            texts = {kind: "; ".join(f"{v}: {n}" for v, n in sorted(of.items())) for kind, of in counts.items()}
+            rows.append({**dict(zip(by, key, strict=True)), "simulations": len(group), **texts})
+    return table(
+        "endings",
+        rows,
+        Column("simulations", "simulations"),
+        words("diagnosis: why there was no good end", "diagnosis"),
+        words("detail of the outcome", "detail"),
+        by=by,
+    )
 
 
-def ending_rows(counted_by: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a row per condition in which something has a diagnosis or a detail, with those that occur, as text."""
-    kinds = counted_by["kinds"]
-    rows = []
-    for axes, simulations, counts in counted_by["rows"]:
-        told: dict[str, list[str]] = {"diagnosis": [], "detail": []}
-        for (kind, value), count in zip(kinds, counts, strict=True):
-            if count:
-                told[kind].append(f"{value}: {count}")
-        if any(counts):
-            rows.append({"axes": axes, "simulations": simulations, **{k: "; ".join(v) for k, v in told.items()}})
-    return rows
+def _degenerate_table(conditions: pd.DataFrame, by: Sequence[str]) -> Table:
+    made = degenerate_rows(conditions, by)
+    names = ("replies", "degenerate", *(name for name, _ in made["classes"]))
+    rows = [{**dict(zip(by, key, strict=True)), **dict(zip(names, cells, strict=True))} for key, cells in made["rows"]]
+    return table("degenerate", rows, *(Column(name, name) for name in names), by=by, classes=made["classes"])
+
+
+def measure_tables(
+    rates: pd.DataFrame, quantities: pd.DataFrame, by: Sequence[str], game: type[Game]
+) -> tuple[list[Table], list[Table]]:
+    """Return each indicator and quantity that has values, in each condition; and those that are times apart.
+
+    Times the machine decides as much as the game.
+    """
+    measures: list[Table] = []
+    times: list[Table] = []
+    for indicator in game.evidence.indicators:
+        rows = rates[(rates["indicator"] == indicator.name) & (rates["simulations"] > 0)].to_dict("records")
+        column = Column(
+            "rate",
+            lambda row: interval_text(row["rate"], row["low"], row["high"], ".0%"),
+            lambda row: f"{row['count']} of {row['simulations']}",
+        )
+        measures.append(table(f"rate-{indicator.name}", rows, column, by=by, title=indicator.label, kind="Rate"))
+    for what in all_quantities(quantities["quantity"], game):
+        mine = quantities[(quantities["quantity"] == what.name) & (quantities["simulations"] > 0)].to_dict("records")
+        column = Column("mean", partial(_mean, share=what.share), partial(_median, share=what.share))
+        title = f"{what.label} ({what.unit})" if what.unit else what.label
+        made = table(f"mean-{what.name}", mine, column, by=by, title=title, kind="Mean")
+        (times if what.name == SECONDS or what.name.startswith(f"{SECONDS}_") else measures).append(made)
+    return [each for each in measures if each.rows], [each for each in times if each.rows]
+
+
+def _mean(row: Row, share: bool) -> str:
+    return interval_text(row["mean"], row["low"], row["high"], ".0%" if share else ".4g")
+
+
+def _median(row: Row, share: bool) -> str:
+    return f"median {row['median']:{'.0%' if share else '.4g'}}, of {row['simulations']}"
+
+
+# What differs
+
+
+def contrast_table(id: str, contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: Links) -> Table:
+    """Return the contrasts with the smallest p, at most MAX_CONTRASTS; `about.all` says how many there are."""
+    order = contrasts.sort_values("p", kind="stable", na_position="last").head(MAX_CONTRASTS)
+    labels, numbers = labels_of(game)
+    rows = [
+        {**row, **contrast_texts(row, labels, row["what"] in numbers), "link": links.contrast(row)}
+        for row in order.to_dict("records")
+    ]
+    return table(
+        id,
+        rows,
+        words("what", "what"),
+        words("compared", "compared"),
+        Column("pairs", "pairs", "discordant", link="link"),
+        Column("from → to", "values", "all"),
+        Column("difference", "difference", "noise_text"),
+        p_column("p", "p", "test"),
+        p_column("p (Holm)", "p_holm"),
+        p_column("p (BH)", "p_bh"),
+        by=[axis for axis in by if contrasts[axis].nunique() > 1],
+        first=2,
+        all=len(contrasts),
+        noisy="noise" in contrasts and bool(contrasts["noise"].notna().any()),
+    )
+
+
+def labels_of(game: type[Game]) -> tuple[dict[str, str], set[str]]:
+    """Return the labels of all that is compared, and the names of what is a number and no share."""
+    quantities = game.evidence.quantities
+    labels = labels_of_rates(game) | {quantity.name: quantity.label for quantity in quantities}
+    return labels, {quantity.name for quantity in quantities if not quantity.share}
+
+
+def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[str, str]:
+    """Return the texts of a contrast or a question: of numbers as they are, else in percent and percentage points."""
+    within = row["kind"] == "comparison"
+    form, signed, scale, unit = (".4g", "+.4g", 1, "") if number else (".0%", "+.0f", 100, " points")
+    known = not pd.isna(row["difference"])
+    pairs, sizes = row["pairs"], (row["simulations_from"], row["simulations_to"])
+    compared = [labels.get(row[end], row[end]) if within else row[end] for end in ("from", "to")]
+    noise = row.get("noise")
+    texts = {
+        "what": "indicators of one condition" if within else labels.get(row["what"], row["what"]),
+        "compared": f"{'' if within else row['axis'] + ': '}{compared[0]} → {compared[1]}",
+        "pairs": f"{pairs} pairs" if pairs else f"{sizes[0]}, {sizes[1]} unpaired",
+        "discordant": "",
+        "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
+        "all": "",  # rates or means of all simulations, where the pairs are only some of them
+        "difference": interval_text(row["difference"], row["low"], row["high"], signed, scale=scale, unit=unit),
+        "noise_text": "",  # how much sampling alone explains, where seeds were played again
+    }
+    if pairs and row["kind"] != "quantity":
+        texts["discordant"] = f"{row['only_first']} only first, {row['only_second']} only second"
+    if pairs and sizes != (pairs, pairs):
+        texts["all"] = f"all: {row['all_from']:{form}} of {sizes[0]} → {row['all_to']:{form}} of {sizes[1]}"
+    if known and noise is not None and not pd.isna(noise):
+        size = f"{scale * noise:{form if number else '.0f'}}{unit}"
+        texts["noise_text"] = f"{'within the noise' if abs(row['difference']) <= noise else 'noise'}: ±{size}"
+    return texts
+
+
+def _noise_table(noise: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+    """Return how much each condition differs from itself, in the outcomes that are not always alike."""
+    labels = {outcome.name: outcome.label for outcome in game.outcomes}
+    return table(
+        "noise",
+        noise[(noise["kind"] == "outcome") & (noise["band"] > 0)].to_dict("records"),
+        words("outcome", lambda row: labels[row["what"]]),
+        Column("pairs", "pairs"),
+        Column("again less first", lambda row: f"{100 * row['difference']:+.0f}"),
+        Column("noise", lambda row: f"±{100 * row['band']:.0f}"),
+        by=by,
+    )
+
+
+def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game]) -> Table:
+    """Return the margins of the outcome that the effects are about, and of all that a paper gives rates of."""
+    labels = labels_of_rates(game)
+    whats = {*effects["what"], *margins.loc[margins["paper"].notna(), "what"]} or {game.outcomes[0].name}
+    rows = margins[margins["what"].isin(whats)].to_dict("records")
+
+    def compared(text: Any) -> Any:
+        return lambda row: "" if pd.isna(row["difference"]) else text(row)
+
+    paper = Column("paper", lambda row: "" if pd.isna(row["paper"]) else f"{row['paper']:.1%}", "source")
+    return table(
+        "margins",
+        rows[:MAX_MARGINS],
+        words("what", lambda row: labels.get(row["what"], row["what"])),
+        words("value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"),
+        Column("over", _conditions, _simulations, is_number=False),
+        Column("rate", lambda row: interval_text(row["rate"], row["low"], row["high"], ".1%", limits=".0%")),
+        *([paper] if margins["paper"].notna().any() else []),
+        Column("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
+        Column("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
+        Column("p corrected", compared(lambda row: p_text(row["p_holm"]))),
+        all=len(margins),
+    )
+
+
+def _conditions(row: Row) -> str:
+    return counted(row["conditions"], "condition") + (f", {row['left_out']} left out" if row["left_out"] else "")
+
+
+def _simulations(row: Row) -> str:
+    return f"{counted(row['simulations'], 'simulation')}, {counted(row['seeds'], 'seed')}"
+
+
+def _rates_and_pairs(row: Row) -> str:
+    pairs = f"; {row['only_from']} only {row['from']}, {row['only_value']} only {row['value']}" if row["pairs"] else ""
+    return f"{row['from']} {row['rate_from']:.1%}, {row['value']} {row['rate_value']:.1%}{pairs}"
+
+
+def _points(row: Row, value: str = "difference", prefix: str = "") -> str:
+    change, low, high = (row[name] for name in (value, f"{prefix}low", f"{prefix}high"))
+    interval = "" if pd.isna(low) else f" [{points(100 * low)}, {points(100 * high)}]"
+    return f"{points(100 * change)}{interval} points"
+
+
+def effect_table(effects: pd.DataFrame, game: type[Game]) -> Table:
+    """Return the effects of the model over all axes; `about` has what is modeled, and what the fit warned of."""
+    return table(
+        "effects",
+        effects.head(MAX_MARGINS).to_dict("records"),
+        words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
+        words("at", lambda row: row["at"].replace(CHANGES, " → ") + (" (change)" if CHANGES in row["at"] else "")),
+        Column(
+            "conditions",
+            "conditions",
+            lambda row: f"{row['separated']} always or never" if row["separated"] else "",
+        ),
+        Column("effect", lambda row: "-" if pd.isna(row["effect"]) else _points(row, "effect")),
+        p_column("p", "p"),
+        what=labels_of_rates(game)[str(effects["what"].iloc[0])] if len(effects) else "",
+        all=len(effects),
+        notes=list(dict.fromkeys(note for note in effects["note"] if note)),
+    )
+
+
+# Times, agreement, reactions
+
+
+def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+    """Return the comparisons of times to stop with the smallest p, at most MAX_CONTRASTS.
+
+    Those of games that ended in one way follow that of all.
+    """
+    labels = {outcome.name: outcome.label for outcome in game.outcomes} | {ANY_ENDING: "any"}
+    compared = times.groupby(["axis", "from", "to", *by], sort=False, dropna=False)
+    ranks = {"_p": compared["p"].transform("min"), "_place": compared.ngroup()}
+    order = times.assign(**ranks).sort_values(list(ranks), kind="stable", na_position="last")
+
+    def both(text: Any) -> Any:
+        return lambda row: " → ".join(text(row, end) for end in ("from", "to"))
+
+    def limits(name: str, form: str, low: str, high: str) -> Any:
+        return lambda row: interval_text(row[name], row[low], row[high], form)
+
+    return table(
+        "times",
+        order.head(MAX_CONTRASTS).to_dict("records"),
+        words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
+        words("ended in", lambda row: labels.get(row["ending"], row["ending"])),
+        Column("ended", both(lambda row, end: f"{row[f'ended_{end}']} of {row[f'simulations_{end}']}")),
+        Column("median rounds", both(_median_rounds)),
+        Column("difference", limits("difference", "+.3g", "low", "high")),
+        Column("ratio", limits("ratio", ".2g", "ratio_low", "ratio_high")),
+        p_column("p", "p"),
+        p_column("p corrected", "p_holm"),
+        by=[axis for axis in by if times[axis].nunique() > 1],
+        first=1,
+        all=len(times),
+    )
+
+
+def _median_rounds(row: Row, end: str) -> str:
+    median, low, high = (row[f"median_{end}{part}"] for part in ("", "_low", "_high"))
+    if pd.isna(median) and not (pd.isna(low) and pd.isna(high)):
+        return f"- [{'...' if pd.isna(low) else f'{low:.3g}'}, {'...' if pd.isna(high) else f'{high:.3g}'}]"
+    return interval_text(median, low, high, ".3g")
+
+
+def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> Table:
+    def number(name: str, form: str) -> Any:
+        return lambda row: interval_text(row[name], row[f"{name}_low"], row[f"{name}_high"], form)
+
+    return table(
+        "quality",
+        quality.to_dict("records"),
+        Column("agreed", "simulations"),
+        Column("slope", number("slope", ".3g")),
+        Column("bias", number("bias", "+.3g")),
+        Column("about the line", lambda row: "-" if pd.isna(row["residual"]) else f"{row['residual']:.3g}"),
+        by=by,
+    )
+
+
+def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+    """Return the behaviors that somebody shows; shares are in percent."""
+    labels = {each.name: each.label for each in game.evidence.behaviors}
+
+    def mean(name: str) -> Any:
+        return lambda row: interval_text(row[name], row[f"{name}_low"], row[f"{name}_high"], ".2f")
+
+    def share(row: Row) -> str:
+        return "" if row["behavior"] == ANY_BEHAVIOR else interval_text(row["share"], row["low"], row["high"], ".0%")
+
+    return table(
+        "behaviors",
+        behaviors[behaviors["shown"] > 0].to_dict("records"),
+        words("player", "player"),
+        words("behavior", lambda row: labels.get(row["behavior"], row["behavior"])),
+        Column("games", "simulations"),
+        Column("share", share),
+        Column("payoff per round", mean("payoff")),
+        Column("cost per round", mean("cost")),
+        by=by,
+    )
+
+
+def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Table:
+    """Return the reactions in all conditions that can be compared; shares in percent and percentage points.
+
+    `about` has the axes of the conditions that cannot (`alone`), and of how many `rates` above 0 the game without
+    adversary differs not by the corrected p (`unproven`).
+    """
+    measures: dict[str, Any] = {each.name: each for each in game.evidence.reactions}
+    compared = reactions[reactions["without"] != NONE]
+    alone = reactions.loc[reactions["without"] == NONE, list(by)].drop_duplicates()
+    rates = compared[(compared["kind"] == "indicator") & (compared["value_with"] > 0)]
+
+    def value(name: str) -> Any:
+        return lambda row: f"{row[name]:.3g}" if is_number(row) else f"{100 * row[name]:.0f}%"
+
+    def is_number(row: Row) -> bool:
+        measure = measures[row["what"]]
+        return isinstance(measure, Quantity) and not measure.share
+
+    def label(row: Row) -> str:
+        measure = measures[row["what"]]
+        return f"{measure.label} ({measure.unit})" if getattr(measure, "unit", "") else str(measure.label)
+
+    def difference(row: Row) -> str:
+        form, scale = ("+.3g", 1) if is_number(row) else ("+.0f", 100)
+        return interval_text(row["difference"], row["low"], row["high"], form, scale=scale)
+
+    return table(
+        "reactions",
+        compared[compared["simulations_without"] > 0].to_dict("records"),
+        words("measure", label),
+        words("compared with", "without"),
+        Column(
+            "pairs",
+            lambda row: row["pairs"] or f"unpaired, {row['simulations']} and {row['simulations_without']}",
+        ),
+        Column("with", value("value_with")),
+        Column("without", value("value_without")),
+        Column("difference", difference),
+        p_column("p", "p"),
+        p_column("p corrected (Holm)", "p_holm"),
+        by=by,
+        alone=[list(map(str, key)) for key in alone.itertuples(index=False, name=None)],
+        rates=len(rates),
+        unproven=int((~(rates["p_holm"] < 1 - CONFIDENCE)).sum()),
+    )

@@ -1,73 +1,119 @@
-"""Tables of the report: columns and rows of cells as text. One macro draws them all."""
+"""The one way to make a table of the report: rows of a table on the disk, and a list of columns."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from parley.study.axes import axes_text
-from parley.text import counted
+import pandas as pd
 
-Row = Mapping[str, Any]
+from parley.study.axes import axes_text
+
+Row = Mapping[Any, Any]
 MAX_AXES = 3  # with a column of their own
-_AGENTS = {"n": "agent", "b": "Byzantine agent"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its header, the key of its cells in a row, and of what stands under them in small print.
+    """A column: its header, and what of a row stands in a cell, in small print under it, and behind it as an address.
 
-    `link` is the key of an address; "" in a row is none.
+    Each is a key of the row, or a function of it; "" is nothing. Words stand at the left of a cell, numbers at its
+    right.
     """
 
     label: str
-    key: str
-    small: str = ""
-    number: bool = True
+    text: str | Callable[[Row], Any]
+    small: str | Callable[[Row], Any] | None = None
+    link: str | None = None
+    is_number: bool = True
+
+    def cell(self, row: Row) -> "Cell":
+        """Return the cell of a row."""
+        text, small, link = (
+            "" if each is None else row[each] if isinstance(each, str) else each(row)
+            for each in (self.text, self.small, self.link)
+        )
+        return Cell(text, small, link)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell, in small print under it, and behind it as an address."""
+
+    text: Any
+    small: Any = ""
     link: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `alike` says in words which axes all of its rows have in common, and is "" if there is no such axis."""
+    """A table; `alike` says in words which axes all of its rows have in common, and is "" if there is no such axis.
+
+    `about` is what else the page says of it, by name.
+    """
 
     id: str
     columns: Sequence[Column]
-    rows: Sequence[Row]
+    rows: Sequence[Sequence[Cell]]
     alike: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def table(id: str, rows: Sequence[Row], *columns: Column, by: Sequence[str] = (), first: int = 0) -> Table:
-    """Return a table of rows, of which those of conditions have the values of the axes `by` under "axes".
+def words(label: str, text: str | Callable[[Row], Any], small: str | None = None) -> Column:
+    """Return a column of words."""
+    return Column(label, text, small, is_number=False)
 
-    Axes that differ between rows become columns, after the first so many of `columns`; many become one, so that the
-    table is not too wide. The others are said in words.
+
+def table(
+    id: str, rows: Iterable[Row], *columns: Column, by: Sequence[str] = (), first: int = 0, **about: Any
+) -> Table:
+    """Return a table of rows.
+
+    Axes of `by` that differ between rows become columns, after the first so many of `columns`; many become one, so
+    that the table is not too wide. The others are said in words.
     """
-    values = list(zip(*(row["axes"] for row in rows), strict=True)) if by and rows else []
-    varying = [place for place, found in enumerate(values) if len(set(map(str, found))) > 1]
-    alike = {axis: values[place][0] for place, axis in enumerate(by) if values and place not in varying}
+    rows = list(rows)
+    varying = [axis for axis in by if len({str(row[axis]) for row in rows}) > 1]
+    alike = {axis: rows[0][axis] for axis in by if rows and axis not in varying}
+
+    def axes(row: Row, chosen: Sequence[str] = varying) -> str:
+        named = {axis: str(row[axis]).replace(" -> ", " → ") for axis in chosen if row[axis] != ""}
+        return axes_text(named) if len(varying) > MAX_AXES else "".join(named.values())
+
     if len(varying) > MAX_AXES:
-        axes = [text_column("condition", "axes")]
-        told: list[Row] = [
-            {
-                **row,
-                "axes": axes_text({by[place]: row["axes"][place] for place in varying if row["axes"][place] != ""}),
-            }
-            for row in rows
-        ]
+        of_axes = [words("condition", axes)]
     else:
-        axes = [text_column(by[place], f"axis {place}") for place in varying]
-        told = [{**row, **{f"axis {place}": row["axes"][place] for place in varying}} for row in rows]
-    return Table(id, [*columns[:first], *axes, *columns[first:]], told, axes_text(alike))
+        of_axes = [words(axis, lambda row, axis=axis: axes(row, [axis])) for axis in varying]  # type: ignore[misc]
+    whole = [*columns[:first], *of_axes, *columns[first:]]
+    return Table(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), about)
 
 
-def text_column(label: str, key: str, small: str = "", link: str = "") -> Column:
-    """Return a column of words, which stand at its left."""
-    return Column(label, key, small, number=False, link=link)
+def interval_text(
+    value: float, low: float, high: float, form: str, *, limits: str = "", scale: float = 1, unit: str = ""
+) -> str:
+    """Return a number with its interval: `-6 [..., -2]`.
+
+    A missing one is "-", an open limit "..."; without limits there are no brackets. `limits` is their form, if it is
+    another one.
+    """
+    if pd.isna(value):
+        return "-"
+    middle = f"{scale * value:{form}}"
+    if pd.isna(low) and pd.isna(high):
+        return middle + unit
+    low_text, high_text = ("..." if pd.isna(limit) else f"{scale * limit:{limits or form}}" for limit in (low, high))
+    return f"{middle} [{low_text}, {high_text}]{unit}"
 
 
-def value_text(row: Mapping[Any, Any], end: str) -> str:
-    """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
-    axis, value = row["axis"], str(row[end])
-    if axis in _AGENTS and value.isdecimal():
-        return value if end == "from" else counted(int(value), _AGENTS[axis])
-    return value if axis == "model" or "," in axis else f"{axis}={value}"
+def p_text(value: float | None) -> str:
+    """Return a p value as text."""
+    if value is None or pd.isna(value):
+        return "-"
+    if value < 1e-300:
+        return "< 1e-300"
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
+
+
+def p_column(label: str, name: str, small: str | None = None) -> Column:
+    """Return a column of p values."""
+    return Column(label, lambda row: p_text(row.get(name, math.nan)), small)

@@ -9,7 +9,7 @@ import pytest
 from parley.figures.links import linker
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.answers import answers, difference_text, found
+from parley.report.answers import answers, difference_text, largest_differences
 from parley.report.links import Links
 from support.figures import study_of
 
@@ -92,18 +92,18 @@ def asked(**changes: Any) -> dict[str, Any]:
 def test_a_question_is_answered_in_words_and_numbers() -> None:
     row = asked()
     assert row["sentence"].endswith("(80% → 64%), where n=3; 50 pairs.")
-    assert row["verdict"] == "It differs (p = 0.040, corrected)."
+    assert row["verdict"] == "They differ (p = 0.040, corrected)."
     assert not row["few"]
     [(_, link)] = row["links"]
     start = "../view/index.html#/pairs?a.model=majority&a.n=3&a.b=0&a.prompt=none_exist&b.model=majority"
     assert link.startswith(start)
     assert link.endswith("&outcome=valid_consensus")
     for answer, words in (
-        ("open", "Open: "),
-        ("no pairs", "Open: there are no pairs"),
-        ("open: all pairs differ by the same", "Open: all pairs differ by exactly the same"),
+        ("open", "Inconclusive (p"),
+        ("no pairs", "Inconclusive: there are no pairs"),
+        ("open: all pairs differ by the same", "Inconclusive: all pairs differ by exactly the same"),
         ("no difference of 0.15 or more", "No difference of 15 points or more (p"),
-        ("differs, by less than 0.15", "It differs, by less than 15 points (p"),
+        ("differs, by less than 0.15", "They differ, by less than 15 points (p"),
     ):
         row = asked(answer=answer, pairs=9)
         assert (row["verdict"].startswith(words), row["few"]) == (True, True), row["verdict"]
@@ -120,7 +120,10 @@ def test_without_questions_what_differs_most_is_told() -> None:
     ]
 
     def sentences(*rows: dict[str, Any]) -> list[str]:
-        return [each["sentence"] for each in found(pd.DataFrame(rows), ["model", "n", "prompt"], ConsensusGame, links)]
+        return [
+            each["sentence"]
+            for each in largest_differences(pd.DataFrame(rows), ["model", "n", "prompt"], ConsensusGame, links)
+        ]
 
     assert [text.split("at ")[1] for text in sentences(*rows)] == ["n=8; 50 pairs.", "n=4; 50 pairs."]
 

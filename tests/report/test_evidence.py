@@ -9,8 +9,10 @@ import pytest
 
 from parley.analysis.precision import anytime_interval
 from parley.analysis.summarize import summarize
-from parley.report.evidence import MAX_CONTRASTS, contrast_rows, measures_of
+from parley.report.links import Links
 from parley.report.page import report
+from parley.report.sections import MAX_CONTRASTS, contrast_table, contrast_texts, labels_of, measure_tables
+from parley.report.tables import p_text
 from parley.study.frozen import write_frozen
 from support.figures import MeasuredGame, measured, played, study_of
 from support.pages import Page, with_pictures
@@ -28,8 +30,9 @@ def a_contrast(**changes: Any) -> dict[str, Any]:
 
 
 def shown(**changes: Any) -> dict[str, Any]:
-    [row] = contrast_rows(pd.DataFrame([a_contrast(**changes)]), BY, MeasuredGame)["rows"]
-    return row
+    labels, numbers = labels_of(MeasuredGame)
+    row = a_contrast(**changes)
+    return contrast_texts(row, labels, row["what"] in numbers) | {n: p_text(row[n]) for n in ("p", "p_holm")}
 
 
 def test_a_contrast_of_shares_is_told_in_points_and_one_of_numbers_on_their_own_scale() -> None:
@@ -37,7 +40,7 @@ def test_a_contrast_of_shares_is_told_in_points_and_one_of_numbers_on_their_own_
     assert (row["what"], row["compared"], row["pairs"]) == ("valid consensus", "model: a → b", "9 pairs")
     assert (row["values"], row["difference"]) == ("75% → 25%", "-50 [-75, -12] points")
     assert row["discordant"] == "5 only first, 1 only second"
-    assert (row["p"], row["p_holm"], row["test"]) == ("0.040", "0.400", "McNemar")
+    assert (row["p"], row["p_holm"]) == ("0.040", "0.400")
     alone = {"kind": "quantity", "what": "final_honest_share", "test": "t", "only_first": pd.NA}
     assert shown(**alone)["difference"] == "-50 [-75, -12] points"  # of mean shares, too
     numbers = {"kind": "quantity", "what": "size", "value_from": 2.0, "value_to": 5.5, "difference": 3.5, "low": 1.25}
@@ -63,11 +66,12 @@ def test_what_is_undefined_is_a_dash_and_a_comparison_within_a_condition_names_i
 def test_the_smallest_p_come_first_and_the_others_are_counted() -> None:
     rows = [a_contrast(p=(1 + number * 37 % 101) / 102, to=f"b{number}") for number in range(MAX_CONTRASTS + 5)]
     rows.insert(3, a_contrast(p=math.nan, to="undefined"))
-    found = contrast_rows(pd.DataFrame(rows), BY, MeasuredGame)
-    assert (found["all"], len(found["rows"])) == (MAX_CONTRASTS + 6, MAX_CONTRASTS)
-    assert found["rows"][0]["compared"] == "model: a → b0"
-    assert [row["p"] for row in found["rows"]] == sorted(row["p"] for row in found["rows"])
-    assert not any("undefined" in row["compared"] for row in found["rows"])
+    table = contrast_table("contrasts", pd.DataFrame(rows), BY, MeasuredGame, Links(study_of({}, name="links")))
+    assert (table.about["all"], len(table.rows)) == (MAX_CONTRASTS + 6, MAX_CONTRASTS)
+    texts = [{column.label: cell.text for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+    assert texts[0]["compared"] == "model: a → b0"
+    assert [row["p"] for row in texts] == sorted(row["p"] for row in texts)
+    assert not any("undefined" in row["compared"] for row in texts)
 
 
 def test_rates_and_quantities_are_cells_of_conditions() -> None:
@@ -80,12 +84,16 @@ def test_rates_and_quantities_are_cells_of_conditions() -> None:
         ["a", 4, "size", "kB", 3, 2.0, 1.0, 1.5, 2.5, 2.25],
         ["a", 4, "final_honest_share", "", 3, 0.75, 0.25, 0.25, 0.96, 0.5],
     ]
-    told = measures_of(rates, pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
-    assert {measure["title"]: measure["rows"] for measure in told if measure["rows"]} == {
-        "stopped early": [{"axes": ["a", 4], "value": "50% [15%, 85%]", "small": "2 of 4"}],
-        "size of what was said (kB)": [{"axes": ["a", 4], "value": "2 [1.5, 2.5]", "small": "median 2.25, of 3"}],
-        "share that agrees in the end": [{"axes": ["a", 4], "value": "75% [25%, 96%]", "small": "median 50%, of 3"}],
+    told, _ = measure_tables(rates, pd.DataFrame(numbers, columns=columns), BY, MeasuredGame)
+    cells = {
+        measure.about["title"]: [(cell.text, cell.small) for row in measure.rows for cell in row] for measure in told
     }
+    assert cells == {
+        "stopped early": [("50% [15%, 85%]", "2 of 4")],
+        "size of what was said (kB)": [("2 [1.5, 2.5]", "median 2.25, of 3")],
+        "share that agrees in the end": [("75% [25%, 96%]", "median 50%, of 3")],
+    }
+    assert {measure.alike for measure in told} == {"model=a, n=4"}
 
 
 @pytest.mark.slow

@@ -18,8 +18,9 @@ from parley.errors import RecordError
 from parley.play import record, usable
 from parley.report import page as report
 from parley.report.about import model_text
-from parley.report.sections import condition_row
-from parley.report.sections import endings as count_endings
+from parley.report.links import Links
+from parley.report.sections import condition_table as table_of_conditions
+from parley.report.sections import ending_table
 from parley.study import Study, load_study
 from support.pages import Page, with_pictures
 from support.studies import make_study
@@ -171,10 +172,10 @@ def test_undefined_medians_are_a_dash_and_failures_are_by_class(home: Path) -> N
     study = make_study(grids, name="stubborn")
     table = tables.read_table("stubborn", "conditions")
     assert table["median_rounds"].isna().tolist() == [False, True]  # on a single value all agree at once
-    row = table.iloc[1].copy()
-    row["failed_replies"], row["failed_reply_rate"], row["length"] = 3, 0.125, 3
-    cells = condition_row(row, study.axes, study.game.outcomes)
-    assert (cells["median_rounds"], cells["failed"], cells["failures"]) == ("-", "3 (12.5%)", "length: 3")
+    table.loc[1, ["failed_replies", "failed_reply_rate", "length"]] = [3, 0.125, 3]
+    made = table_of_conditions(table, study.axes, study.game.outcomes, [False, False], Links(study))
+    median, failed = made.rows[1][-2:]
+    assert (median.text, failed.text, failed.small) == ("-", "3 (12.5%)", "length: 3")
     assert page(study).count("cannot be</small>") == 2  # neither invalid nor premature
 
 
@@ -182,10 +183,10 @@ def test_diagnoses_and_details_are_counted(tiny: Study) -> None:
     simulations = tables.read_table("tiny", "simulations")
     simulations.loc[:, "diagnosis"] = ["stuck"] * 3 + [None] * 5
     simulations.loc[:, "detail"] = [None] * 6 + ["early"] * 2
-    endings = count_endings(simulations, tiny.axes)
-    assert endings["kinds"] == [("diagnosis", "stuck"), ("detail", "early")]
-    assert endings["total"] == [3, 2]
-    assert [counts for _, _, counts in endings["rows"]] == [[1, 0], [1, 0], [1, 1], [0, 1]]
+    made = ending_table(simulations, tiny.axes)
+    stuck, early = "stuck: 1", "early: 1"
+    texts = [[cell.text for cell in row[-2:]] for row in made.rows]
+    assert texts == [[stuck, ""], [stuck, ""], [stuck, early], ["", early]]
 
 
 @pytest.mark.promise("Warnings, such as of mixed engines, come before the numbers.")

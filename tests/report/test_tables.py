@@ -9,11 +9,21 @@ from parley.analysis.effects import effect_table
 from parley.analysis.margins import margin_table
 from parley.games.consensus.game import ConsensusGame
 from parley.games.stag_hunt.game import StagHuntGame
-from parley.report.endings import time_rows
-from parley.report.margins import effect_rows, margin_rows
-from parley.report.reactions import behavior_rows, reaction_rows
+from parley.report import sections
+from parley.report.tables import Table
 from parley.study.margins import Effects, PaperRate
 from support.studies import AXES, VALID, Drawn
+
+
+def rows_of(table: Table) -> list[dict[str, str]]:
+    """Return the texts of a table by the headers of its columns, and those in small print under "(...)"."""
+    labels = [column.label for column in table.columns]
+    return [
+        {label: str(cell.text) for label, cell in zip(labels, row, strict=True)}
+        | {f"({label})": str(cell.small) for label, cell in zip(labels, row, strict=True)}
+        for row in table.rows
+    ]
+
 
 # Endings
 
@@ -30,13 +40,12 @@ ENDED = {
 def test_times_as_text_with_open_limits() -> None:
     valid = ENDED | {"ending": "valid_consensus", "p": math.nan, "p_holm": math.nan}
     rows = pd.DataFrame([ENDED, ENDED | {"n": "8"}, ENDED | {"n": "2", "p": 0.001}, valid])
-    found = time_rows(rows, ["n", "prompt"], ConsensusGame)
-    assert (found["all"], found["axes"]) == (4, ["n"])
-    assert [row["axes"] for row in found["rows"]] == [["2"], ["4"], ["4"], ["8"]]
-    _, first, second, _ = found["rows"]
-    assert (first["ended"], first["medians"]) == ("20 of 30 → 29 of 30", "12 [9, ...] → 6 [5, 8]")
+    table = sections.time_table(rows, ["n", "prompt"], ConsensusGame)
+    assert (table.about["all"], [row["n"] for row in rows_of(table)]) == (4, ["2", "4", "4", "8"])
+    _, first, second, _ = rows_of(table)
+    assert (first["ended"], first["median rounds"]) == ("20 of 30 → 29 of 30", "12 [9, ...] → 6 [5, 8]")
     assert (first["difference"], first["ratio"], first["p"]) == ("-6 [..., -2]", "0.5 [0.3, 0.8]", "0.004")
-    assert (second["ending"], second["p"]) == ("valid consensus", "-")  # beside that of all
+    assert (second["ended in"], second["p"]) == ("valid consensus", "-")  # beside that of all
 
 
 # Several axes
@@ -58,18 +67,19 @@ def test_margins_are_those_of_the_modeled_outcome_with_the_papers_rates() -> Non
     rows = drawn(20)
     paper = (PaperRate(what=VALID, where={"b": 0, "model": "a"}, rate=0.674, source="section 4.1"),)
     effects = effects_of(rows)
-    margins = margin_rows(margin_table(rows, AXES, ConsensusGame, paper=paper), effects, ConsensusGame)
-    assert margins["paper"]
-    assert {row["what"] for row in margins["rows"]} == {"valid consensus"}
-    whole, named, first, second = margins["rows"][:4]
-    assert (whole["value"], whole["of"], whole["paper"], whole["source"]) == ("all conditions", "4 conditions", "", "")
-    assert (named["value"], named["paper"], named["source"]) == ("b=0, model=a", "67.4%", "section 4.1")
+    margins = rows_of(
+        sections.margin_table(margin_table(rows, AXES, ConsensusGame, paper=paper), effects, ConsensusGame)
+    )
+    assert {row["what"] for row in margins} == {"valid consensus"}
+    whole, named, first, second = margins[:4]
+    assert (whole["value"], whole["over"], whole["paper"]) == ("all conditions", "4 conditions", "")
+    assert (named["value"], named["paper"], named["(paper)"]) == ("b=0, model=a", "67.4%", "section 4.1")
     assert (first["value"], first["difference"], first["p"]) == ("model: a", "", "")
-    assert (second["value"], second["simulations"]) == ("model: b", "40 simulations, 20 seeds")
+    assert (second["value"], second["(over)"]) == ("model: b", "40 simulations, 20 seeds")
     assert second["difference"].endswith(" points")
-    assert second["pairs"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
-    told = effect_rows(effects, ConsensusGame)
-    assert (told["what"], told["rows"][0]["compared"]) == ("valid consensus", "model: a → b")
+    assert second["(difference)"].startswith(f"a {first['rate'].split()[0]}, b {second['rate'].split()[0]}; ")
+    told = sections.effect_table(effects, ConsensusGame)
+    assert (told.about["what"], rows_of(told)[0]["compared"]) == ("valid consensus", "model: a → b")
 
 
 # Reactions
@@ -88,16 +98,17 @@ def test_reactions_as_text() -> None:
     share = rounds | {"what": "kept_hunting", "value_with": 0.5, "value_without": 1.0}
     alone = REACTED | {"model": "alone", "without": "none", "pairs": 0, "simulations_without": 0}
     rows = [REACTED, seen, rounds, share, alone | {"value_with": math.nan}]
-    found = reaction_rows(pd.DataFrame(rows), ["model"], StagHuntGame)
-    assert (found["rates"], found["unproven"], found["alone"]) == (2, 1, [["alone"]])
-    first, _, third, fourth = found["rows"]
-    assert (first["with"], first["sham"], first["difference"]) == ("90%", "85%", "+5 [-10, +20]")
-    assert (first["pairs"], first["p"], first["p_holm"]) == (28, "0.400", "0.800")
+    table = sections.reaction_table(pd.DataFrame(rows), ["model"], StagHuntGame)
+    assert table.about == {"rates": 2, "unproven": 1, "alone": [["alone"]]}
+    first, _, third, fourth = rows_of(table)
+    assert (first["with"], first["without"], first["difference"]) == ("90%", "85%", "+5 [-10, +20]")
+    assert (first["pairs"], first["p"], first["p corrected (Holm)"]) == ("28", "0.400", "0.800")
     assert (third["with"], third["difference"], third["p"]) == ("1.5", "-0.5", "-")
-    assert (fourth["with"], fourth["sham"], fourth["difference"]) == ("50%", "100%", "-50")
+    assert (fourth["with"], fourth["without"], fourth["difference"]) == ("50%", "100%", "-50")
     # Without shared seeds it says how many games are compared.
-    found = reaction_rows(pd.DataFrame([REACTED | {"pairs": 0, "simulations_without": 20}]), ["model"], StagHuntGame)
-    assert [row["pairs"] for row in found["rows"]] == ["unpaired, 30 and 20"]
+    alone = pd.DataFrame([REACTED | {"pairs": 0, "simulations_without": 20}])
+    [row] = rows_of(sections.reaction_table(alone, ["model"], StagHuntGame))
+    assert row["pairs"] == "unpaired, 30 and 20"
 
 
 def test_behaviors_that_somebody_shows_as_text() -> None:
@@ -105,6 +116,10 @@ def test_behaviors_that_somebody_shows_as_text() -> None:
     row |= {"share": 0.75, "low": 0.3, "high": 0.95, "payoff": 2.4, "payoff_low": 2.0, "payoff_high": 2.8}
     row |= {"cost": 0.6, "cost_low": math.nan, "cost_high": math.nan}
     rows = [row, row | {"behavior": "preemptive", "shown": 0}, row | {"behavior": "any", "share": 1.0}]
-    hare, both = behavior_rows(pd.DataFrame(rows), ["model"], StagHuntGame)
-    assert (hare["share"], hare["payoff"], hare["cost"]) == ("75% [30%, 95%]", "2.40 [2.00, 2.80]", "0.60")
+    hare, both = rows_of(sections.behavior_table(pd.DataFrame(rows), ["model"], StagHuntGame))
+    assert (hare["share"], hare["payoff per round"], hare["cost per round"]) == (
+        "75% [30%, 95%]",
+        "2.40 [2.00, 2.80]",
+        "0.60",
+    )
     assert (both["behavior"], both["share"]) == ("any", "")

@@ -8,21 +8,23 @@ import pandas as pd
 from parley.analysis.questions import ALIKE, DIFFERS, NO_PAIRS, OPEN
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
-from parley.report.evidence import labels_of, p_text, question_rows, two_names
 from parley.report.links import Links
-from parley.report.tables import value_text
+from parley.report.sections import contrast_texts, labels_of
+from parley.report.tables import p_text
 from parley.study import Study
 from parley.study.axes import axes_text
-from parley.study.questions import where_text
+from parley.study.comparisons import BOTH
+from parley.study.questions import question_text, where_text
 from parley.text import counted
 
-MAX_FOUND = 3  # differences in words, of a study without questions
+MAX_DIFFERENCES = 3  # differences in words, of a study without questions
 _WORDS = {
-    DIFFERS: "It differs",
-    OPEN: "Open: the simulations rule out neither no difference nor one that matters",
-    NO_PAIRS: "Open: there are no pairs",
-    ALIKE: "Open: all pairs differ by exactly the same, which says nothing of how much others would",
+    DIFFERS: "They differ",
+    OPEN: "Inconclusive",
+    NO_PAIRS: "Inconclusive: there are no pairs",
+    ALIKE: "Inconclusive: all pairs differ by exactly the same, which says nothing of how much others would",
 }
+_AGENTS = {"n": "agent", "b": "Byzantine agent"}
 _FEW_PAIRS = 10  # below, the tests are liberal (docs/explanation/statistics.md)
 
 
@@ -42,19 +44,21 @@ def answers(study: Study, questions: pd.DataFrame, links: Links) -> list[dict[st
     ]
 
 
-def found(contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: Links) -> list[dict[str, str]]:
+def largest_differences(
+    contrasts: pd.DataFrame, by: Sequence[str], game: type[Game], links: Links
+) -> list[dict[str, str]]:
     """Return what differs most as sentences: of the game's first outcome, else of anything, by the smallest p."""
     sure = contrasts[(contrasts["p_holm"] < 1 - CONFIDENCE) & (contrasts["kind"] != "comparison")]
     first = sure[sure["what"] == game.outcomes[0].name]
-    chosen = (first if len(first) else sure).sort_values("p", kind="stable").head(MAX_FOUND)
+    chosen = (first if len(first) else sure).sort_values("p", kind="stable").head(MAX_DIFFERENCES)
     varying = [axis for axis in by if contrasts[axis].nunique() > 1]
-    told = []
+    sentences = []
     for row in chosen.to_dict("records"):
         where = axes_text({axis: row[axis] for axis in varying if row[axis] != ""}).replace(" -> ", " → ")
         size = counted(row["pairs"], "pair") if row["pairs"] else "not paired"
         sentence = f"{difference_text(row, game)}{f', at {where}' if where else ''}; {size}."
-        told.append({"sentence": sentence, "link": links.contrast(row)})
-    return told
+        sentences.append({"sentence": sentence, "link": links.contrast(row)})
+    return sentences
 
 
 def difference_text(row: Mapping[Any, Any], game: type[Game]) -> str:
@@ -102,8 +106,8 @@ def _among(study: Study, row: Mapping[Any, Any]) -> str:
     question = next(each for each in study.questions if each.name == row["question"])
     where = where_text(question.where)
     over = f"pooled over {', '.join(question.over)}" if question.over else ""
-    told = "; ".join(text for text in (where, over) if text)
-    return f", where {told}" if where else f", {told}" if told else ""
+    scope = "; ".join(text for text in (where, over) if text)
+    return f", where {scope}" if where else f", {scope}" if scope else ""
 
 
 def _verdict(row: Mapping[Any, Any], number: bool) -> str:
@@ -113,7 +117,7 @@ def _verdict(row: Mapping[Any, Any], number: bool) -> str:
         return _WORDS[answer]
     smallest = f"{row['smallest']:g}" if number else f"{100 * row['smallest']:g} points"
     return (
-        f"It differs, by less than {smallest}"
+        f"They differ, by less than {smallest}"
         if answer.startswith(DIFFERS)
         else f"No difference of {smallest} or more"
     )
@@ -128,3 +132,53 @@ def _plain(value: float, form: str) -> str:
     """Return a number without the sign of a zero that rounding leaves."""
     text = f"{value:{form}}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def question_rows(study: Study, questions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return what the questions of a study were answered, as text, in their order."""
+    labels, numbers = labels_of(study.game)
+    texts = {question.name: question_text(question) for question in study.questions}
+    return [
+        {
+            **contrast_texts(
+                row | dict.fromkeys(("simulations_from", "simulations_to"), row["pairs"]),
+                labels,
+                two_names(row["what"])[0] in numbers,
+            ),
+            "p": p_text(row["p"]),
+            "p_holm": p_text(row["p_holm"]),
+            "test": row["test"],
+            "what": " → ".join(dict.fromkeys(labels[name] for name in two_names(row["what"]))),
+            "compared": compared_text(row, labels),
+            "name": row["question"],
+            "text": texts[row["question"]],
+            "strata": "1 stratum" if row["strata"] == 1 else f"{row['strata']} strata",
+            "by_seed": p_text(row["p_by_seed"]),
+            "answer": row["answer"],
+        }
+        for row in questions.to_dict("records")
+    ]
+
+
+def two_names(what: str) -> tuple[str, str]:
+    """Return the names of what a question looks at on its first side and its second, from the column `what`."""
+    first, _, second = what.partition(BOTH)
+    return first, second or first
+
+
+def compared_text(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
+    """Return what a row of the table `questions` compares: values of an axis, or two sides."""
+    axis, values = row["axis"], (row["from"], row["to"])
+    names = two_names(row["what"])
+    if names[0] == names[1]:
+        return f"{axis}: {values[0]} → {values[1]}" if "," not in axis else f"{values[0]} → {values[1]}"
+    sides = [value_text(row, end) if axis else "" for end in ("from", "to")]
+    return " → ".join(", ".join(filter(None, (labels[n], s))) for n, s in zip(names, sides, strict=True))
+
+
+def value_text(row: Mapping[Any, Any], end: str) -> str:
+    """Return the value of the compared axis at one `end` ("from" or "to") in words: `4 Byzantine agents`."""
+    axis, value = row["axis"], str(row[end])
+    if axis in _AGENTS and value.isdecimal():
+        return value if end == "from" else counted(int(value), _AGENTS[axis])
+    return value if axis == "model" or "," in axis else f"{axis}={value}"

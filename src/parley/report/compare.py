@@ -18,6 +18,7 @@ from parley.report.about import facts, models_used, parameters, provenance
 from parley.report.html import page
 from parley.report.links import Links
 from parley.report.overview import bar, legend, study_sentence
+from parley.report.sections import rate_text
 from parley.study import Study
 from parley.study.axes import axes_text
 
@@ -87,18 +88,11 @@ def _rows(
             label = axes_text({axis: row[axis] for axis in varying if axis in row}) or "all simulations"
             found = [links.simulations([row[axis] for axis in study.axes], o.name) for o in outcomes]
             addresses = [f"{folder}/{address}" if address else "" for address in found]
-            cells = [_cell(row, outcome.name) for outcome in outcomes]
+            cells = [rate_text(row, outcome.name) for outcome in outcomes]
             told = {"study": study.name, "simulations": row["simulations"], "cells": cells}
             groups.setdefault(label, []).append({**told, **bar(row, outcomes, addresses)})
     rows = [{"label": label, "studies": together} for label, together in groups.items()]
     return sorted(rows, key=lambda row: len(row["studies"]) == 1)  # what only one of them has comes last
-
-
-def _cell(row: Mapping[Any, Any], outcome: str) -> str:
-    if pd.isna(row[f"{outcome}_rate"]):
-        return "-"
-    rate, low, high = (row[f"{outcome}_{part}"] for part in ("rate", "low", "high"))
-    return f"{rate:.0%} [{low:.0%}, {high:.0%}]"
 
 
 def _differences(

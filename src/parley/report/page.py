@@ -17,7 +17,7 @@ from parley import __version__, paths
 from parley.analysis import tables
 from parley.analysis.answered import Answered, answered, answered_as, answered_warnings
 from parley.analysis.conditions import outcomes_of
-from parley.analysis.degenerate_rates import degenerate_rows, degenerate_warnings
+from parley.analysis.degenerate_rates import degenerate_warnings
 from parley.analysis.stats import CONFIDENCE
 from parley.analysis.summarize import summarize
 from parley.calibration.results import HEADER, calibration_tables
@@ -33,9 +33,8 @@ from parley.report.about import (
     parameters,
     provenance,
 )
-from parley.report.answers import answers, found
+from parley.report.answers import answers, largest_differences
 from parley.report.captions import READING, TABLE_OF
-from parley.report.evidence import measures_of
 from parley.report.explorer.files import write_view
 from parley.report.explorer.selection import MOST, select
 from parley.report.html import page
@@ -50,7 +49,7 @@ from parley.report.overview import (
     short,
     study_sentence,
 )
-from parley.report.sections import all_tables, measure_table
+from parley.report.sections import all_tables, measure_tables
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.companions import companion_lines
@@ -68,7 +67,7 @@ def report(study: Study, explored: bool = False) -> Path:
     links, cite, path = Links(study, explored), Citations(), paths.report(study.name)
     by, game, conditions = study.axes, study.game, made["conditions"]
     whole = study.unfinished.whole if study.unfinished else study
-    measures = measures_of(made["rates"], made["quantities"], by, game)
+    measures, times_taken = measure_tables(made["rates"], made["quantities"], by, game)
     html = page(
         "report/report.html",
         "report",
@@ -81,16 +80,15 @@ def report(study: Study, explored: bool = False) -> Path:
         frozen=frozen_state(whole),
         beside=companion_lines(whole),
         answers=answers(study, made["questions"], links),
-        found=found(made["contrasts"], by, game, links),
+        differences=largest_differences(made["contrasts"], by, game, links),
         bars=bars(conditions, by, outcomes_of(conditions, game), links),
         warned=_warned(study, made, records, models),
         figures=list(_figures(study)),
         files=lambda name: downloads(path, [paths.table(study.name, name, end) for end in (".csv", ".parquet")]),
         tables=all_tables(study, made, records, links),
-        measures=[measure_table(measure, by) for measure in measures if not measure["is_time"]],
-        times_taken=[measure_table(measure, by) for measure in measures if measure["is_time"]],
+        measures=measures,
+        times_taken=times_taken,
         repeated=len(study.first_repeat.conditions) < len(study.conditions),
-        classes=degenerate_rows(conditions, by)["classes"],
         methods=methods(study, records.summaries, made, cite),
         bibtex=Markup.escape(cite.bibtex),
         facts=facts(study, conditions, records),

@@ -75,15 +75,16 @@ def condition_table(
         rows,
         *([words("threat model", "threat_model")] if several else []),
         Column("simulations", simulations_text, link="link"),
-        *(Column(o.label, partial(_rate, of=o.name), partial(_rate_count, of=o.name)) for o in outcomes),
+        *(Column(o.label, partial(rate_text, outcome=o.name), partial(_rate_count, of=o.name)) for o in outcomes),
         Column("median rounds", lambda row: "-" if pd.isna(row["median_rounds"]) else f"{row['median_rounds']:g}"),
         Column("unusable replies", _failed, _failures),
         by=by,
     )
 
 
-def _rate(row: Row, of: str) -> str:
-    return interval_text(*(row[f"{of}_{part}"] for part in ("rate", "low", "high")), ".0%")
+def rate_text(row: Row, outcome: str) -> str:
+    """Return the rate of an outcome with its interval, from a row of the table `conditions`."""
+    return interval_text((row[f"{outcome}_{part}"] for part in ("rate", "low", "high")), ".0%")
 
 
 def _rate_count(row: Row, of: str) -> str:
@@ -143,7 +144,7 @@ def measure_tables(
         rows = rates[(rates["indicator"] == indicator.name) & (rates["simulations"] > 0)].to_dict("records")
         column = Column(
             "rate",
-            lambda row: interval_text(row["rate"], row["low"], row["high"], ".0%"),
+            lambda row: interval_text((row["rate"], row["low"], row["high"]), ".0%"),
             lambda row: f"{row['count']} of {row['simulations']}",
         )
         measures.append(table(f"rate-{indicator.name}", rows, column, by=by, title=indicator.label, kind="Rate"))
@@ -157,7 +158,7 @@ def measure_tables(
 
 
 def _mean(row: Row, share: bool) -> str:
-    return interval_text(row["mean"], row["low"], row["high"], ".0%" if share else ".4g")
+    return interval_text((row["mean"], row["low"], row["high"]), ".0%" if share else ".4g")
 
 
 def _median(row: Row, share: bool) -> str:
@@ -215,7 +216,7 @@ def contrast_texts(row: Row, labels: Mapping[str, str], number: bool) -> dict[st
         "discordant": "",
         "values": f"{row['value_from']:{form}} → {row['value_to']:{form}}" if known else "-",
         "all": "",  # rates or means of all simulations, where the pairs are only some of them
-        "difference": interval_text(row["difference"], row["low"], row["high"], signed, scale=scale, unit=unit),
+        "difference": interval_text((row["difference"], row["low"], row["high"]), signed, scale=scale, unit=unit),
         "noise_text": "",  # how much sampling alone explains, where seeds were played again
     }
     if pairs and row["kind"] != "quantity":
@@ -256,15 +257,21 @@ def margin_table(margins: pd.DataFrame, effects: pd.DataFrame, game: type[Game])
         "margins",
         rows[:MAX_MARGINS],
         words("what", lambda row: labels.get(row["what"], row["what"])),
-        words("value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"),
+        words(
+            "value", lambda row: f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
+        ),
         Column("over", _conditions, _simulations, is_number=False),
-        Column("rate", lambda row: interval_text(row["rate"], row["low"], row["high"], ".1%", limits=".0%")),
+        Column("rate", lambda row: interval_text((row["rate"], row["low"], row["high"]), ".1%", limits=".0%")),
         *([paper] if margins["paper"].notna().any() else []),
         Column("difference", compared(partial(_points, prefix="difference_")), compared(_rates_and_pairs)),
         Column("p", compared(lambda row: p_text(row["p"])), compared(lambda row: row["test"])),
         Column("p corrected", compared(lambda row: p_text(row["p_holm"]))),
         all=len(margins),
     )
+
+
+def _value_of_axis(row: Row) -> str:
+    return f"{row['axis']}: {row['value']}" if row["axis"] else row["value"] or "all conditions"
 
 
 def _conditions(row: Row) -> str:
@@ -322,8 +329,8 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
     def both(text: Any) -> Any:
         return lambda row: " → ".join(text(row, end) for end in ("from", "to"))
 
-    def limits(name: str, form: str, low: str, high: str) -> Any:
-        return lambda row: interval_text(row[name], row[low], row[high], form)
+    def median(row: Row, end: str) -> str:
+        return interval_text((row[f"median_{end}{part}"] for part in ("", "_low", "_high")), ".3g")
 
     return table(
         "times",
@@ -331,9 +338,9 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
         words("compared", lambda row: f"{row['axis']}: {row['from']} → {row['to']}"),
         words("ended in", lambda row: labels.get(row["ending"], row["ending"])),
         Column("ended", both(lambda row, end: f"{row[f'ended_{end}']} of {row[f'simulations_{end}']}")),
-        Column("median rounds", both(_median_rounds)),
-        Column("difference", limits("difference", "+.3g", "low", "high")),
-        Column("ratio", limits("ratio", ".2g", "ratio_low", "ratio_high")),
+        Column("median rounds", both(median)),
+        Column("difference", lambda row: interval_text((row["difference"], row["low"], row["high"]), "+.3g")),
+        Column("ratio", lambda row: interval_text((row[f"ratio{part}"] for part in ("", "_low", "_high")), ".2g")),
         p_column("p", "p"),
         p_column("p corrected", "p_holm"),
         by=[axis for axis in by if times[axis].nunique() > 1],
@@ -342,16 +349,9 @@ def time_table(times: pd.DataFrame, by: Sequence[str], game: type[Game]) -> Tabl
     )
 
 
-def _median_rounds(row: Row, end: str) -> str:
-    median, low, high = (row[f"median_{end}{part}"] for part in ("", "_low", "_high"))
-    if pd.isna(median) and not (pd.isna(low) and pd.isna(high)):
-        return f"- [{'...' if pd.isna(low) else f'{low:.3g}'}, {'...' if pd.isna(high) else f'{high:.3g}'}]"
-    return interval_text(median, low, high, ".3g")
-
-
 def _quality_table(quality: pd.DataFrame, by: Sequence[str]) -> Table:
     def number(name: str, form: str) -> Any:
-        return lambda row: interval_text(row[name], row[f"{name}_low"], row[f"{name}_high"], form)
+        return lambda row: interval_text((row[name], row[f"{name}_low"], row[f"{name}_high"]), form)
 
     return table(
         "quality",
@@ -369,10 +369,10 @@ def behavior_table(behaviors: pd.DataFrame, by: Sequence[str], game: type[Game])
     labels = {each.name: each.label for each in game.evidence.behaviors}
 
     def mean(name: str) -> Any:
-        return lambda row: interval_text(row[name], row[f"{name}_low"], row[f"{name}_high"], ".2f")
+        return lambda row: interval_text((row[name], row[f"{name}_low"], row[f"{name}_high"]), ".2f")
 
     def share(row: Row) -> str:
-        return "" if row["behavior"] == ANY_BEHAVIOR else interval_text(row["share"], row["low"], row["high"], ".0%")
+        return "" if row["behavior"] == ANY_BEHAVIOR else interval_text((row["share"], row["low"], row["high"]), ".0%")
 
     return table(
         "behaviors",
@@ -411,7 +411,7 @@ def reaction_table(reactions: pd.DataFrame, by: Sequence[str], game: type[Game])
 
     def difference(row: Row) -> str:
         form, scale = ("+.3g", 1) if is_number(row) else ("+.0f", 100)
-        return interval_text(row["difference"], row["low"], row["high"], form, scale=scale)
+        return interval_text((row["difference"], row["low"], row["high"]), form, scale=scale)
 
     return table(
         "reactions",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -74,33 +75,32 @@ def table(
     """
     rows = list(rows)
     varying = [axis for axis in by if len({str(row[axis]) for row in rows}) > 1]
-    alike = {axis: rows[0][axis] for axis in by if rows and axis not in varying}
+    alike = {axis: _value(rows[0], axis) for axis in by if rows and axis not in varying}
 
-    def axes(row: Row, chosen: Sequence[str] = varying) -> str:
-        named = {axis: str(row[axis]).replace(" -> ", " → ") for axis in chosen if row[axis] != ""}
-        return axes_text(named) if len(varying) > MAX_AXES else "".join(named.values())
+    def condition(row: Row) -> str:
+        return axes_text({axis: _value(row, axis) for axis in varying if row[axis] != ""})
 
+    of_axes = [words(axis, partial(_value, axis=axis)) for axis in varying]
     if len(varying) > MAX_AXES:
-        of_axes = [words("condition", axes)]
-    else:
-        of_axes = [words(axis, lambda row, axis=axis: axes(row, [axis])) for axis in varying]  # type: ignore[misc]
+        of_axes = [words("condition", condition)]
     whole = [*columns[:first], *of_axes, *columns[first:]]
     return Table(id, whole, [[column.cell(row) for column in whole] for row in rows], axes_text(alike), about)
 
 
-def interval_text(
-    value: float, low: float, high: float, form: str, *, limits: str = "", scale: float = 1, unit: str = ""
-) -> str:
-    """Return a number with its interval: `-6 [..., -2]`.
+def _value(row: Row, axis: str) -> str:
+    return str(row[axis]).replace(" -> ", " → ")  # between the two values of an axis that differs
+
+
+def interval_text(estimate: Iterable[Any], form: str, *, limits: str = "", scale: float = 1, unit: str = "") -> str:
+    """Return an estimate, given as the number and its two limits, as text: `-6 [..., -2]`.
 
     A missing one is "-", an open limit "..."; without limits there are no brackets. `limits` is their form, if it is
     another one.
     """
-    if pd.isna(value):
-        return "-"
-    middle = f"{scale * value:{form}}"
+    value, low, high = estimate
+    middle = "-" if pd.isna(value) else f"{scale * value:{form}}"
     if pd.isna(low) and pd.isna(high):
-        return middle + unit
+        return middle if pd.isna(value) else middle + unit
     low_text, high_text = ("..." if pd.isna(limit) else f"{scale * limit:{limits or form}}" for limit in (low, high))
     return f"{middle} [{low_text}, {high_text}]{unit}"
 

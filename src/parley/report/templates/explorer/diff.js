@@ -1,11 +1,8 @@
 // What changed from one text to another: lines first, then the words of lines that changed.
 
-const MOST_CHANGES = 1500; // beyond it all of both texts is shown as changed: the search grows with its square
+const MOST_PAIRS = 10_000_000; // of what is compared; beyond it all of both texts is shown as changed
 
-/**
- * Return the shortest way from list `a` to list `b` as runs [kind, items]: "same", "out" (only in a), "in" (only in b).
- * Myers, "An O(ND) difference algorithm and its variations", 1986.
- */
+/** Return the way from list `a` to list `b` that keeps most, as runs [kind, items]: "same", "out" (only in a), "in" (only in b). */
 function runs(a, b) {
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
@@ -15,41 +12,27 @@ function runs(a, b) {
   return joined([["same", a.slice(0, start)], ...middle, ["same", a.slice(a.length - end)]]);
 }
 
-/** Return the steps from `a` to `b`, one item each, or both lists as a whole where too much changed. */
+/** Return the steps from `a` to `b`, one item each, along their longest common subsequence. */
 function steps(a, b) {
-  const whole = [["out", a], ["in", b]];
-  if (!a.length || !b.length) return whole;
-  const trace = [];
-  let reach = new Map([[1, 0]]); // diagonal -> how far into a
-  for (let changes = 0; changes <= Math.min(a.length + b.length, MOST_CHANGES); changes += 1) {
-    trace.push(new Map(reach));
-    for (let diagonal = -changes; diagonal <= changes; diagonal += 2) {
-      let x = down(reach, diagonal, changes) ? reach.get(diagonal + 1) : reach.get(diagonal - 1) + 1;
-      while (x < a.length && x - diagonal < b.length && a[x] === b[x - diagonal]) x += 1;
-      reach.set(diagonal, x);
-      if (x >= a.length && x - diagonal >= b.length) return back(a, b, trace);
+  if (a.length * b.length > MOST_PAIRS) return [["out", a], ["in", b]];
+  const width = b.length + 1;
+  const kept = new Uint32Array((a.length + 1) * width); // at x, y: how much the rests of a from x and b from y share
+  for (let x = a.length - 1; x >= 0; x -= 1) {
+    for (let y = b.length - 1; y >= 0; y -= 1) {
+      const at = x * width + y;
+      kept[at] = a[x] === b[y] ? kept[at + width + 1] + 1 : Math.max(kept[at + width], kept[at + 1]);
     }
   }
-  return whole;
-}
-
-function down(reach, diagonal, changes) {
-  return diagonal === -changes || (diagonal !== changes && reach.get(diagonal - 1) < reach.get(diagonal + 1));
-}
-
-/** Walk back through what was reached after each change. */
-function back(a, b, trace) {
   const found = [];
-  let [x, y] = [a.length, b.length];
-  for (let changes = trace.length - 1; changes >= 0; changes -= 1) {
-    const before = down(trace[changes], x - y, changes) ? x - y + 1 : x - y - 1;
-    const fromX = trace[changes].get(before);
-    const fromY = fromX - before;
-    for (; x > fromX && y > fromY; x -= 1, y -= 1) found.push(["same", [a[x - 1]]]);
-    if (changes > 0) found.push(x === fromX ? ["in", [b[fromY]]] : ["out", [a[fromX]]]);
-    [x, y] = [fromX, fromY];
+  for (let x = 0, y = 0; x < a.length || y < b.length;) {
+    const at = x * width + y;
+    if (x < a.length && y < b.length && a[x] === b[y]) {
+      found.push(["same", [a[x++]]]);
+      y += 1;
+    } else if (y === b.length || (x < a.length && kept[at + width] >= kept[at + 1])) found.push(["out", [a[x++]]]);
+    else found.push(["in", [b[y++]]]);
   }
-  return found.reverse();
+  return found;
 }
 
 /** Join neighbors of one kind. */

@@ -8,11 +8,7 @@ const number = (text) => {
 for (const table of document.querySelectorAll("table.sorted")) {
   const body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach((header, place) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...header.childNodes);
-    header.append(button);
-    button.addEventListener("click", () => {
+    const sort = () => {
       const up = header.getAttribute("aria-sort") !== "ascending";
       table.querySelectorAll("thead th").forEach((other) => other.removeAttribute("aria-sort"));
       header.setAttribute("aria-sort", up ? "ascending" : "descending");
@@ -26,20 +22,19 @@ for (const table of document.querySelectorAll("table.sorted")) {
         return (up ? 1 : -1) * (x - y);
       });
       body.append(...rows);
-    });
+    };
+    header.append(h("button", { type: "button", onclick: sort }, [...header.childNodes]));
   });
   if (body.rows.length < 8) continue;
-  const filter = document.createElement("input");
-  filter.className = "filter";
-  filter.type = "search";
-  filter.placeholder = "filter rows";
-  filter.setAttribute("aria-label", "filter rows of this table");
-  filter.addEventListener("input", () => {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of body.rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
-    }
+  const filter = h("input", {
+    class: "filter", type: "search", placeholder: "filter rows", "aria-label": "filter rows of this table",
+    oninput: () => {
+      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of body.rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+      }
+    },
   });
   table.closest(".wide").before(filter);
 }

@@ -47,8 +47,7 @@ wildcard_constraints:
     engine=r"[A-Za-z0-9._+-]+",
     model=r"[A-Za-z0-9._-]+",
     shard=r"\d+",
-    condition=r"[^/]+=[^/]+(/[^/]+=[^/]+)*",
-    spec=r"[0-9a-f]{8}",
+    condition=paths.CONDITION,
     seed=r"\d+",
 
 

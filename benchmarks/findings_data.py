@@ -99,5 +99,5 @@ def write_games(text: str, names: Iterable[str]) -> None:
 
 
 def _head(study: Study, simulation: Simulation) -> Iterator[str]:
-    yield f"# {study.title}: {simulation.condition.path}, seed {simulation.seed}"
+    yield f"# {study.title}: {simulation.condition.name}, seed {simulation.seed}"
     yield f"# In the explorer: parley view {study.file.relative_to(Path.cwd())}, then #/game/{simulation.id}"

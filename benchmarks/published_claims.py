@@ -19,7 +19,7 @@ from parley.analysis.stats import (
     welch,
 )
 from parley.games.stag_hunt.parameters import HARE
-from parley.play.usable import read_records
+from parley.play.record_store import read_records
 from parley.study import load_study
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]

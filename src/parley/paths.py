@@ -4,7 +4,7 @@ Functions return paths relative to the working directory, as Snakemake wants the
 folder.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -134,10 +134,24 @@ def journals(study: str) -> Path:
     return results(study) / "journals"
 
 
-def simulation(study: str, condition: str, spec: str, seed: int | str) -> Path:
-    """Record of one simulation; `condition` is `axis=value/axis=value/...`."""
+# The folders of a condition, as a regular expression: the same for every game and every study.
+CONDITION = r"model=[^/]+/n=\d+/b=\d+/prompt=[^/]+/spec=[0-9a-f]{8}"
+
+
+def condition(axes: Mapping[str, str | int | float], spec: str) -> str:
+    """Return where the records of a condition lie below `simulations`; its spec stands for all that has no folder."""
+    return f"model={axes['model']}/n={axes['n']}/b={axes['b']}/prompt={axes['prompt']}/spec={spec}"
+
+
+def conditions(study: str) -> Path:
+    """Table of what each spec stands for, beside the records: a row per condition."""
+    return results(study) / "conditions.parquet"
+
+
+def simulation(study: str, condition: str, seed: int | str) -> Path:
+    """Record of one simulation; `condition` is what the function of that name returns."""
     # One path from text: joining it part by part took a third of the time of large studies' expansion.
-    return Path(f"{root()}/{RESULTS}/{study}/simulations/{condition}/spec={spec}/seed={seed}.parquet")
+    return Path(f"{root()}/{RESULTS}/{study}/simulations/{condition}/seed={seed}.parquet")
 
 
 def journal(record: Path) -> Path:
@@ -254,7 +268,7 @@ def metrics(study: str) -> Path:
 
 
 def metric(study: str, condition: str) -> Path:
-    """Metrics of one condition; `condition` is `axis=value/axis=value/...`."""
+    """Metrics of one condition, by its name, so that DVC compares them also where a parameter changed."""
     return Path(f"{metrics(study) / condition}.json")
 
 
@@ -324,9 +338,9 @@ def log(study: str, stage: str, *parts: str) -> Path:
     return Path(f"{root().joinpath(LOGS, study, stage, *parts)}.log")
 
 
-def simulation_log(study: str, condition: str, spec: str, seed: int | str) -> Path:
+def simulation_log(study: str, condition: str, seed: int | str) -> Path:
     """Log of one simulation that asks models, whether or not it is a job of its own."""
-    return log(study, "simulate", condition, f"spec={spec}", f"seed={seed}")
+    return log(study, "simulate", condition, f"seed={seed}")
 
 
 def seeds(study: str) -> Path:

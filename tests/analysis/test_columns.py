@@ -148,7 +148,7 @@ def test_all_of_records_and_metrics_is_described_and_nothing_else(studies: list[
             assert schema.names == [column.name for column in COLUMNS]
             found = {key: described(metadata, key) for key in dotted(json.loads(schema.metadata[b"parley"]))}
             for condition in study.conditions:
-                told = json.loads(paths.metric(study.name, condition.path).read_text())
+                told = json.loads(paths.metric(study.name, condition.name).read_text())
                 found |= {key: described(metrics, key) for key in dotted(told)}
             assert None not in found.values(), found
             seen |= {name for name in found.values() if name}

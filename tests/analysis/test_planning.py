@@ -10,8 +10,8 @@ from parley.analysis.costs import ALIKE, PER_AGENT, SAME, SCRIPTED, UNKNOWN, Cos
 from parley.analysis.planning import level, plan_table, planned, total_cost, width_table
 from parley.analysis.power import Rates, power_of_rates
 from parley.play.record import Summary
+from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
-from parley.play.usable import read_records
 from parley.study import Study
 from parley.study.condition import SCRIPTED as ENGINE
 from support.studies import StudyFactory

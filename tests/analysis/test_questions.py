@@ -11,8 +11,8 @@ from parley.analysis.contrasts import contrast_table
 from parley.analysis.questions import Pairs, question_table
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import holm, mcnemar, paired_difference, paired_mean
+from parley.play.record_store import read_records
 from parley.play.simulate import simulate_shard
-from parley.play.usable import read_records
 from parley.study import Study
 from parley.study.condition import SCRIPTED
 from support.studies import StudyFactory

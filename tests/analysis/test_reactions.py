@@ -11,8 +11,8 @@ from parley.analysis.tables import read_table
 from parley.games.evidence import Indicator, Quantity
 from parley.games.stag_hunt.betrayal import reaction_metrics
 from parley.games.stag_hunt.parameters import StagHuntParameters
+from parley.play.record_store import read_records
 from parley.play.simulate import simulate
-from parley.play.usable import read_records
 from parley.study import Study
 from support.playing import hunt
 from support.studies import StudyFactory

@@ -21,8 +21,8 @@ from parley.analysis.tables import csv_text, read_table, write_table
 from parley.errors import RecordError
 from parley.games.consensus.game import ConsensusGame
 from parley.play.record import read_summary, write_record
+from parley.play.record_store import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.play.runner import play
-from parley.play.usable import bring_back, left_out_of_tables, read_records, recall_left_out, usable_part
 from parley.study import Study
 from support.figures import measured
 from support.playing import ListPolicy, scripted_policies
@@ -42,7 +42,7 @@ def write_all(study: Study, **failing: ListPolicy) -> Study:
 
 
 def metrics_of(study: Study) -> list[dict[str, Any]]:
-    return [json.loads(paths.metric(study.name, c.path).read_text()) for c in study.conditions]
+    return [json.loads(paths.metric(study.name, c.name).read_text()) for c in study.conditions]
 
 
 # By hand

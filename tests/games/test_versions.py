@@ -188,7 +188,7 @@ def conditions_of(name: str, study_factory: StudyFactory) -> dict[str, Condition
     content = {"seeds": 1, **STUDIES[name]}
     grids = content.pop("grids")
     study = study_factory(*grids, name=name, models=MODELS, **content)
-    return {f"{name}/{c.path}/{c.spec}": c for c in study.conditions}
+    return {f"{name}/{c.name}": c for c in study.conditions}
 
 
 def found_in(condition: Condition) -> dict[str, str]:

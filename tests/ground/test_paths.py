@@ -1,3 +1,4 @@
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -9,18 +10,21 @@ from parley.view_links import simulations_link
 
 pytestmark = pytest.mark.promise("Records have the documented path, and no two paths are the same.")
 
-CONDITION = "model=majority/n=4/b=1/prompt=may_exist"
-RECORD = Path("results/demo/simulations") / CONDITION / "spec=0a1b2c3d/seed=7.parquet"
+CONDITION = "model=majority/n=4/b=1/prompt=may_exist/spec=0a1b2c3d"
+RECORD = Path("results/demo/simulations") / CONDITION / "seed=7.parquet"
 
 
 def test_a_record_has_the_documented_path_and_its_journal_mirrors_it_outside_the_data_set() -> None:
-    assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == RECORD
-    assert paths.simulation("demo", CONDITION, "0a1b2c3d", "{seed}").name == "seed={seed}.parquet"
+    axes = {"model": "majority", "n": 4, "b": 1, "prompt": "may_exist", "byzantine": "random", "topology": "ring"}
+    assert paths.condition(axes, "0a1b2c3d") == CONDITION, "whatever other axes there are"
+    assert re.fullmatch(paths.CONDITION, CONDITION)
+    assert paths.simulation("demo", CONDITION, 7) == RECORD
+    assert paths.simulation("demo", CONDITION, "{seed}").name == "seed={seed}.parquet"
     journal = paths.journal(RECORD)
-    assert journal == Path("results/demo/journals") / CONDITION / "spec=0a1b2c3d/seed=7.jsonl"
+    assert journal == Path("results/demo/journals") / CONDITION / "seed=7.jsonl"
     assert paths.kept_record(RECORD) == journal.with_suffix(".parquet")
     assert paths.simulations("demo") not in journal.parents
-    record = paths.simulation("simulations", CONDITION, "0a1b2c3d", 7)  # of a study that is called so
+    record = paths.simulation("simulations", CONDITION, 7)  # of a study that is called so
     assert paths.journal(record).is_relative_to(paths.results("simulations") / "journals")
     # One elsewhere has it beside it, hidden.
     assert paths.journal(Path("some/x.parquet")) == Path("some/.x.jsonl")
@@ -29,9 +33,7 @@ def test_a_record_has_the_documented_path_and_its_journal_mirrors_it_outside_the
 
 def test_no_two_paths_of_a_study_are_the_same() -> None:
     conditions = [CONDITION, CONDITION + "/stop_threshold=0.6", CONDITION + "/stop_threshold=0.66"]
-    records = [
-        paths.simulation("demo", CONDITION, spec, seed) for spec in ("aaaaaaaa", "bbbbbbbb") for seed in (1, 11)
-    ]
+    records = [paths.simulation("demo", place, seed) for place in conditions for seed in (1, 11)]
     served = [("tiny", 0, "tiny"), ("tiny", 1, "tiny"), ("other", 0, "other"), ("other+tiny", 0, "tiny")]
     found = [
         *(path for record in records for path in (record, paths.journal(record), paths.kept_record(record))),
@@ -43,6 +45,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
         *(paths.log("demo", "simulate", name) for name in conditions),
         *(paths.stamp("demo", *each) for each in (("tables", "11111111"), ("figures", "11111111"), ("tables", "2"))),
         paths.report("demo"),
+        paths.conditions("demo"),
         paths.log("demo", "simulate", CONDITION, "seed=7"),
         paths.benchmark("demo", "simulate", CONDITION, "seed=7"),
     ]
@@ -54,7 +57,7 @@ def test_no_two_paths_of_a_study_are_the_same() -> None:
 
 def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
     with paths.rooted(tmp_path):
-        assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == tmp_path / RECORD
+        assert paths.simulation("demo", CONDITION, 7) == tmp_path / RECORD
         assert paths.study_file("demo") == tmp_path / "config" / "demo.yaml"
         assert paths.study_file("some/x.yaml") == tmp_path / "some" / "x.yaml"
         assert paths.study_file("/abs/x.yaml") == Path("/abs/x.yaml")
@@ -67,7 +70,7 @@ def test_paths_lie_in_another_folder_within_it_alone(tmp_path: Path) -> None:
         assert paths.study_argument(tmp_path / "config" / "deep" / "demo.yaml") == "config/deep/demo.yaml"
         assert paths.study_argument(tmp_path.parent / "secret" / "demo.yaml") == "demo.yaml"
         with paths.rooted(Path()):
-            assert paths.simulation("demo", CONDITION, "0a1b2c3d", 7) == RECORD
+            assert paths.simulation("demo", CONDITION, 7) == RECORD
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(paths.root).result() == Path()
     assert paths.results("demo") == Path("results/demo")

@@ -20,9 +20,9 @@ from parley.play.journal import Entry
 from parley.play.parquet import open_parquet, read_rows, values, write_parquet
 from parley.play.record import peek_summary, read_record, read_summary, read_trace, write_record
 from parley.play.record_content import SCHEMA, describe, metadata_problem, times
+from parley.play.record_store import left_out_of_tables
 from parley.play.replay import replay
 from parley.play.runner import Play
-from parley.play.usable import left_out_of_tables
 from parley.policies import FAILURE_CLASSES
 from parley.study import Study
 from parley.study.condition import Simulation

@@ -31,14 +31,14 @@ def play(study: Study, *played: tuple[int, Iterable[int]]) -> None:
     for place, seeds in played:
         condition = study.conditions[place]
         for seed in seeds:
-            record = paths.simulation(study.name, condition.path, condition.spec, seed)
+            record = paths.simulation(study.name, condition.place, seed)
             record.parent.mkdir(parents=True, exist_ok=True)
             record.touch()
 
 
 def counted(study: Study) -> dict[int, list[int]]:
-    places = [condition.path for condition in study.conditions]
-    return {places.index(each.path): list(each.seeds) for each in finished_part(study).conditions}
+    places = [condition.name for condition in study.conditions]
+    return {places.index(each.name): list(each.seeds) for each in finished_part(study).conditions}
 
 
 def known(study: Study) -> Unfinished:
@@ -52,7 +52,7 @@ def test_a_seed_counts_when_all_conditions_that_are_begun_have_it(study_factory:
     play(study, (0, [0, 1, 2]), (1, [0, 2]))
     assert counted(study) == {0: [0, 2], 1: [0, 2]}
     found = known(study)
-    assert (found.label, found.waiting, found.planned(study.conditions[1].path)) == ("4 of 12 simulations", 1, 4)
+    assert (found.label, found.waiting, found.planned(study.conditions[1].name)) == ("4 of 12 simulations", 1, 4)
     assert found.sentence == (
         "UNFINISHED: 4 of 12 simulations; of those played, 1 do not count yet; the rest is not played."
     )
@@ -62,7 +62,7 @@ def test_the_seed_of_a_damaged_record_counts_in_no_condition_that_is_unfinished(
     study = study_factory({"n": [3, 4]}, seeds=4)
     play(study, (0, [0, 1, 2]), (1, [0, 1, 2]))
     condition = study.conditions[0]
-    paths.simulation(study.name, condition.path, condition.spec, 1).write_text("cut")
+    paths.simulation(study.name, condition.place, 1).write_text("cut")
     assert counted(study) == {0: [0, 1, 2], 1: [0, 2]}  # the damaged one is left to those who read it
     assert (known(study).counted, known(study).damaged, known(study).waiting) == (4, 1, 1)
 

@@ -109,7 +109,7 @@ def test_a_change_of_own_code_is_another_spec(
         with (folder / f"{own}.py").open("a") as file:
             file.write("# changed\n")
         after = study_factory({"model": name}).conditions[0]
-        assert (before.path, before.spec != after.spec) == (after.path, True)
+        assert (before.name, before.spec != after.spec) == (after.name, True)
 
 
 def test_own_code_may_ask_the_model_of_its_group(

@@ -37,7 +37,7 @@ SHORT = ("3/b=1/byzantine=same", "3/b=1/byzantine=random")
 
 
 def paths_of(study: Study) -> list[str]:
-    return [condition.path.replace("/prompt=may_exist", "") for condition in study.conditions]
+    return [condition.name.replace("/prompt=may_exist", "") for condition in study.conditions]
 
 
 # Names and axes

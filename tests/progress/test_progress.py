@@ -75,7 +75,7 @@ def journal(simulation: Simulation) -> Journal:
 def log_of(simulation: Simulation, text: str, at: float) -> None:
     condition = simulation.condition
     touch(
-        paths.log("small", "simulate", condition.path, f"spec={condition.spec}", f"seed={simulation.seed}"), at, text
+        paths.log("small", "simulate", condition.name, f"spec={condition.spec}", f"seed={simulation.seed}"), at, text
     )
 
 

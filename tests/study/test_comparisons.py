@@ -35,7 +35,7 @@ def compared(make: StudyFactory, question: dict[str, Any], grids: list[dict[str,
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str]]:
-    return [(one.path, other.path) for one, other in comparison.strata]
+    return [(one.name, other.name) for one, other in comparison.strata]
 
 
 def test_two_outcomes_are_compared_within_each_simulation(study_factory: StudyFactory) -> None:

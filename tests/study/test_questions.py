@@ -18,7 +18,7 @@ ATTACKED = {"n": 6, "b": [0, 2], "byzantine": ["silent", "random"]}
 
 
 def strata(study: Study) -> list[tuple[str, str]]:
-    return [(first.path, second.path) for first, second in study.comparisons[0].strata]
+    return [(first.name, second.name) for first, second in study.comparisons[0].strata]
 
 
 def test_pairs_are_pooled_over_the_axes_that_the_question_names(study_factory: StudyFactory) -> None:

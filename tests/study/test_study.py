@@ -24,7 +24,7 @@ def ids(study: Study) -> set[str]:
 
 
 def paths_of(study: Study) -> list[str]:
-    return [condition.path for condition in study.conditions]
+    return [condition.name for condition in study.conditions]
 
 
 # What a study expands into
@@ -125,10 +125,16 @@ def test_changing_one_parameter_changes_every_spec_and_id(study_factory: StudyFa
     assert [a.spec == b.spec for a, b in pairs] == [not c.count("byzantine") for c in before.conditions]
 
 
-def test_an_axis_is_named_by_the_path_and_not_by_the_spec(study_factory: StudyFactory) -> None:
+def test_a_new_axis_moves_no_record(study_factory: StudyFactory) -> None:
+    grid = {"n": [3, 4], "b": [0, 1], "byzantine": "random"}
+    before = study_factory(grid, parameters={"max_rounds": 5})
+    vary = {"vary": {"max_rounds": [5, 10], "topology": ["complete", "ring"]}}
+    study = study_factory(grid | vary | {"byzantine": ["random", "stubborn"]}, repeats=2)
+    assert records(before) < records(study)
+    assert ids(before) < ids(study)
+    assert {c.place.count("/") for c in study.conditions} == {4}
     study = study_factory({"n": [3, 4], "b": [0, 1], "vary": {"max_rounds": [5, 10]}})
-    assert len({c.spec for c in study.conditions if c.count("byzantine") == 0}) == 1
-    assert len(ids(study)) == 8
+    assert len({c.spec for c in study.conditions}) == len(ids(study)) == 8
     other = study_factory({"n": [3, 4], "b": [0, 1], "vary": {"max_rounds": [5, 11]}})
     assert len(records(study) & records(other)) == len(ids(study) & ids(other)) == 4
 

@@ -142,7 +142,7 @@ class Shown:
     def _head(spec: Mapping[str, Any], simulation: Simulation, game: Game) -> Iterator[str]:
         players = simulation.players(game)
         yield from (f"{spec['name']}: {spec['shows']}", "")
-        yield f"{simulation.condition.path}, seed {simulation.seed}, parameters {_plain(spec.get('parameters', {}))}"
+        yield f"{simulation.condition.name}, seed {simulation.seed}, parameters {_plain(spec.get('parameters', {}))}"
         yield f"threat model: {simulation.condition.threat_model}"
         if game.about:
             yield f"about: {game.about}"

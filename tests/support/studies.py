@@ -222,6 +222,13 @@ def with_model(folder: Path) -> Path:
     return folder / "config" / "models.yaml"
 
 
+def in_former_layout(study: Study) -> Study:
+    """Have the records of a study lie where versions before 1.0 had them: a folder for each axis, and another spec."""
+    for condition in study.conditions:
+        vars(condition)["place"] = f"{condition.name}/spec=0a1b2c3d"
+    return study
+
+
 # All that a study keeps, as text
 
 

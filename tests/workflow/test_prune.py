@@ -135,7 +135,7 @@ def test_what_belongs_to_the_study_as_it_is_stays(study_factory: StudyFactory) -
         pass
     paths.journal(record).with_suffix(".damaged").write_text("kept for a person")
     assert former(study) == Former()
-    elsewhere = paths.simulation(study.name, "model=other", "0" * 8, 0)
+    elsewhere = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
     for path in (elsewhere, paths.journal(elsewhere)):
         path.parent.mkdir(parents=True)
     os.link(paths.journal(record), paths.journal(elsewhere))
@@ -151,7 +151,7 @@ def test_a_second_copy_goes_and_another_play_stays(
 ) -> None:
     study = study_factory()
     [record] = play(study, released=True)
-    copy = paths.simulation(study.name, "model=other", "0" * 8, 0)
+    copy = paths.simulation(study.name, f"model=other/spec={'0' * 8}", 0)
     copy.parent.mkdir(parents=True)
     shutil.copyfile(record, copy)
     assert former(study).removable == [copy]

@@ -27,11 +27,11 @@ rule simulate:
         **({"shard": JOBS.shard_mark} if JOBS.some_alone else {}),
         endpoints=JOBS.engine_endpoints,
     output:
-        record=str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}")),
+        record=str(paths.simulation("{study}", "{condition}", "{seed}")),
     log:
-        str(paths.simulation_log("{study}", "{condition}", "{spec}", "{seed}")),
+        str(paths.simulation_log("{study}", "{condition}", "{seed}")),
     benchmark:
-        str(paths.benchmark("{study}", "simulate", "{condition}", "spec={spec}", "seed={seed}"))
+        str(paths.benchmark("{study}", "simulate", "{condition}", "seed={seed}"))
     # Beside a server its shard has one: to evaluate it for each simulation would take time.
     priority: JOBS.simulation_priority if JOBS.some_alone else 0
     group:

@@ -4,6 +4,7 @@ rule summarize:
         records=ancient(RUN.unfinished),
     output:
         stamp=str(paths.stamp("{study}", "tables", STUDY.plan)),
+        specs=str(paths.conditions("{study}")),
         parquet=[str(paths.table("{study}", name, ".parquet")) for name in paths.TABLES],
         simulations=report(
             str(paths.table("{study}", "simulations", ".csv")),
@@ -20,7 +21,7 @@ rule summarize:
             for name in paths.TABLES
             if name not in ("simulations", "conditions")
         ],
-        metrics=[str(paths.metric("{study}", c.path)) for c in STUDY.first_repeat.conditions],
+        metrics=[str(paths.metric("{study}", c.name)) for c in STUDY.first_repeat.conditions],
     log:
         str(paths.log("{study}", "summarize")),
     benchmark:

@@ -26,7 +26,7 @@ class Averages:
         self._study = study
         # Condition, then name and place -> number of values, and their sum.
         self._sums: dict[str, dict[tuple[str, Any], list[float]]] = {
-            condition.path: defaultdict(lambda: [0, 0.0]) for condition in study.conditions
+            condition.name: defaultdict(lambda: [0, 0.0]) for condition in study.conditions
         }
         # Condition, then name -> last place and last value of what stays.
         self._ended: dict[str, dict[str, list[tuple[Any, float]]]] = defaultdict(lambda: defaultdict(list))
@@ -69,7 +69,7 @@ class Averages:
         wanted = list(names)
         rows = []
         for condition in self._study.conditions:
-            sums, ended = self._sums[condition.path], self._ended[condition.path]
+            sums, ended = self._sums[condition.name], self._ended[condition.name]
             for name in wanted:
                 for place in sorted(place for found, place in sums if found == name):
                     playing, total = sums[name, place]
@@ -96,7 +96,7 @@ def threshold_table(study: Study, simulations: Sequence[Simulation], summaries: 
     """
     averages = Averages(study)
     for simulation, summary in zip(simulations, summaries, strict=True):
-        averages.add(simulation.condition.path, study.game.evidence.sweep(summary.outcome["metrics"]))
+        averages.add(simulation.condition.name, study.game.evidence.sweep(summary.outcome["metrics"]))
     return averages.table(averages.names, "share", "threshold").drop(columns="playing")
 
 
@@ -112,7 +112,7 @@ def player_table(study: Study, simulations: Sequence[Simulation], summaries: Seq
         if agents := study.game.evidence.of_agents(summary.outcome["metrics"]):
             # Who sat where in a game that was imported is in its record.
             own = replace(simulation, recorded=summary.simulation.get("material"))
-            averages.add(simulation.condition.path, _by_player(own, agents))
+            averages.add(simulation.condition.name, _by_player(own, agents))
     names = [quantity.name for quantity in study.game.evidence.quantities]
     return averages.table(names, "quantity", "player").drop(columns="playing")
 

@@ -15,7 +15,7 @@ from parley.analysis.columns import names_of
 from parley.analysis.stats import mean_interval, wilson_of_mean
 from parley.games.evidence import Behaved
 from parley.play.record import read_trace
-from parley.play.usable import Records
+from parley.play.record_store import Records
 
 ANY = "any"  # the behavior of every agent that is judged
 EVERYBODY = "all"  # whoever plays
@@ -38,11 +38,11 @@ def behavior_table(records: Records) -> pd.DataFrame:
         # Who sat where in a game that was imported is in its record.
         own = replace(simulation, recorded=summary.simulation.get("material"))
         for player, agents in _by_player({n: p.label for n, p in own.players(own.game()).items()}, found).items():
-            judged[condition.path][player].append(agents)
+            judged[condition.name][player].append(agents)
     table = [
         [*condition.axes.values(), player, *_row(behavior, games)]
         for condition in study.conditions
-        for player, games in judged[condition.path].items()
+        for player, games in judged[condition.name].items()
         for behavior in (ANY, *(each.name for each in shown))
     ]
     return pd.DataFrame(table, columns=names)

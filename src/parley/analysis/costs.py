@@ -8,7 +8,7 @@ from typing import Any
 
 from parley.errors import RecordError
 from parley.play.record import Summary
-from parley.play.usable import read_own
+from parley.play.record_store import read_own
 from parley.policies import Tokens
 from parley.study import Study
 from parley.study.condition import Condition, Simulation

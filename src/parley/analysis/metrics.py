@@ -33,15 +33,15 @@ def write_metrics(study: Study, conditions: pd.DataFrame, rates: pd.DataFrame) -
     for place, (condition, (_, row)) in enumerate(zip(study.conditions, conditions.iterrows(), strict=True)):
         metrics = condition_metrics(row, study.game, rates.iloc[place * number : (place + 1) * number])
         text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
-        write_atomically(paths.metric(study.name, condition.path), methodcaller("write", text.encode()))
+        write_atomically(paths.metric(study.name, condition.name), methodcaller("write", text.encode()))
 
 
 def write_empty_metrics(study: Study, played: Study) -> None:
     """Write the file of each condition of `study` that `played` has nothing of; raises as `write_metrics`."""
-    left = {condition.path for condition in played.conditions}
+    left = {condition.name for condition in played.conditions}
     for condition in study.conditions:
-        if condition.path not in left:
-            write_atomically(paths.metric(study.name, condition.path), methodcaller("write", b'{"simulations": 0}\n'))
+        if condition.name not in left:
+            write_atomically(paths.metric(study.name, condition.name), methodcaller("write", b'{"simulations": 0}\n'))
 
 
 def condition_metrics(row: Any, game: type[Game], rates: pd.DataFrame) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import scipy
 from parley.analysis.simulations import simulation_row
 from parley.analysis.stats import CONFIDENCE, wilson_interval
 from parley.errors import RecordError
-from parley.play.usable import read_own
+from parley.play.record_store import read_own
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.study.growing import GrowingSeeds

@@ -27,7 +27,7 @@ from parley.analysis.stats import (
 from parley.games.evidence import Indicator, Quantity
 from parley.games.parameters import BYZANTINE
 from parley.play.record import Summary, read_trace
-from parley.play.usable import Records
+from parley.play.record_store import Records
 from parley.study.condition import BYZANTINE_AXIS, Condition, Simulation
 from parley.text import by_number
 
@@ -45,16 +45,16 @@ def reaction_table(records: Records) -> pd.DataFrame:
     study = records.study
     names, measures = names_of("reactions", study.axes, study.game), study.game.evidence.reactions
     table: list[list[Any]] = []
-    played: dict[str, dict[int, Played]] = {condition.path: {} for condition in study.conditions}
+    played: dict[str, dict[int, Played]] = {condition.name: {} for condition in study.conditions}
     for simulation, summary in zip(records.simulations, records.summaries, strict=True) if measures else ():
-        played[simulation.condition.path][simulation.seed] = simulation, summary
+        played[simulation.condition.name][simulation.seed] = simulation, summary
     for condition in study.conditions if measures else ():
         if not condition.axes["b"]:
             continue
         other = without_adversary(condition, study.conditions)
         differing = {} if other is None else {a: v for a, v in other.axes.items() if v != condition.axes[a]}
         told = NONE if other is None else ", ".join(f"{axis}={value}" for axis, value in differing.items())
-        own, calm = played[condition.path], {} if other is None else played[other.path]
+        own, calm = played[condition.name], {} if other is None else played[other.name]
         table += [[*condition.axes.values(), told, *row] for row in compared(measures, own, calm, study.name)]
     found = pd.DataFrame(table, columns=names[:-1])
     counts = ["pairs", "simulations_without", "only_with", "only_without"]

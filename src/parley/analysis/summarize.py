@@ -29,8 +29,8 @@ from parley.analysis.tables import write_table
 from parley.analysis.turns import Recorded, write_turns
 from parley.play.journal import release
 from parley.play.record import Summary, read_trace
+from parley.play.record_store import Records, mark_tables, read_records, write_conditions
 from parley.play.unfinished import forget_unfinished
-from parley.play.usable import Records, mark_tables, read_records
 from parley.study import Study
 from parley.study.condition import Simulation
 
@@ -57,6 +57,7 @@ def summarize(study: Study, strict: bool = False) -> pd.DataFrame:
     if study.unfinished is None:
         for simulation in every.simulations:
             release(simulation.record(study.name))
+        write_conditions(study)
         forget_unfinished(study.name)
     mark_tables(study, every.left_out)
     _log.info("%d simulations in %d conditions", len(tables["simulations"]), len(conditions))
@@ -80,7 +81,7 @@ def make_tables(study: Study, records: Records, by_round: Averages | None = None
     conditions = condition_table(rows, by, study.game, impossible)
     conditions["left_out"] = _left_out(study, played)
     if study.unfinished is not None:
-        conditions["planned"] = [study.unfinished.planned(condition.path) for condition in played.conditions]
+        conditions["planned"] = [study.unfinished.planned(condition.name) for condition in played.conditions]
     noise = noise_table(_again(every), by, study.game)
     return {
         "simulations": rows,
@@ -127,14 +128,14 @@ def recorded(records: Records, by_round: Averages) -> Iterator[Recorded]:
         return
     for simulation, summary in zip(records.simulations, records.summaries, strict=True):
         trace = read_trace(simulation.record(study.name))
-        by_round.add_rounds(simulation.condition.path, summary.outcome, trace)
+        by_round.add_rounds(simulation.condition.name, summary.outcome, trace)
         yield simulation, summary, trace
 
 
 def _left_out(study: Study, played: Study) -> list[int]:
     """Return how many simulations each condition of `played` has less than it has in `study`."""
-    planned = {condition.path: len(condition.seeds) for condition in study.conditions}
-    return [planned[condition.path] - len(condition.seeds) for condition in played.conditions]
+    planned = {condition.name: len(condition.seeds) for condition in study.conditions}
+    return [planned[condition.name] - len(condition.seeds) for condition in played.conditions]
 
 
 def manifest_table(study: str, simulations: Sequence[Simulation], summaries: Sequence[Summary]) -> pd.DataFrame:

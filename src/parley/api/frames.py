@@ -19,7 +19,7 @@ from parley.errors import RecordError, UsageError
 from parley.games.base import Game
 from parley.play.record import read_attempts, read_trace
 from parley.play.record_content import SCHEMA
-from parley.play.usable import read_own
+from parley.play.record_store import read_own
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import one_line
@@ -78,8 +78,8 @@ def selection(study: Study, chosen: Mapping[str, Any]) -> Callable[[Condition, i
     """
     allowed = values_of_axes(study, {key: value for key, value in chosen.items() if key != SEED})
     seeds = chosen_seeds(chosen)
-    fitting = {condition.path for condition in study.conditions if _has(condition, allowed)}
-    return lambda condition, seed: condition.path in fitting and (seeds is None or seed in seeds)
+    fitting = {condition.name for condition in study.conditions if _has(condition, allowed)}
+    return lambda condition, seed: condition.name in fitting and (seeds is None or seed in seeds)
 
 
 def chosen_seeds(chosen: Mapping[str, Any]) -> set[int] | None:

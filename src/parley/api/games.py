@@ -21,9 +21,9 @@ from parley.games.base import Outcome
 from parley.play.live import outcome_line, play_once, transcript_lines
 from parley.play.record import Summary, read_trace
 from parley.play.record_content import attempt_rows
+from parley.play.record_store import read_own
 from parley.play.replay import Replayed, replay
 from parley.play.runner import Play
-from parley.play.usable import read_own
 from parley.study import Study
 from parley.study.condition import Condition, Simulation
 from parley.text import counted, one_line
@@ -188,7 +188,7 @@ class Record(Shown):
         path = self.path
         rounds = f"{outcome['rounds']} round{'' if outcome['rounds'] == 1 else 's'}"  # which a record may forge
         return {
-            "Record of": f"{self._study.name}: {self._simulation.condition.path.replace('/', ', ')}, seed={self.seed}",
+            "Record of": f"{self._study.name}: {self._simulation.condition.name.replace('/', ', ')}, seed={self.seed}",
             "outcome": f"{ending}{detail}, after {rounds}",
             "path": str(path.relative_to(self._root)),
         }
@@ -241,7 +241,7 @@ class Records(Shown, Sequence[Record]):
         return Records(self._study, kept, self._root)
 
     def _facts(self) -> dict[str, str]:
-        conditions = len({simulation.condition.path for simulation in self._simulations})
+        conditions = len({simulation.condition.name for simulation in self._simulations})
         return {"Records of": f"{self._study.name}: {len(self):,} in {counted(conditions, 'condition')}"}
 
 
@@ -367,7 +367,7 @@ class Played(Shown):
         ending = self._simulation.condition.game.class_of(outcome.name, outcome.detail)
         detail = f" ({outcome.detail})" if outcome.detail not in (None, ending) else ""
         unusable = sum(exchange.reply.failure is not None for exchange in exchanges)
-        path = self._simulation.condition.path.replace("/", ", ")
+        path = self._simulation.condition.name.replace("/", ", ")
         return {
             "Played": f"{self._study}: {path}, seed={self.seed}",
             "outcome": f"{ending}{detail}, after {counted(outcome.rounds, 'round')}",

@@ -27,8 +27,8 @@ from parley.api.frames import (
 )
 from parley.api.games import Records, Shown
 from parley.errors import RecordError, UsageError
-from parley.play.usable import Records as UsableRecords
-from parley.play.usable import read_records, tables_are_current, usable_part, without
+from parley.play.record_store import Records as UsableRecords
+from parley.play.record_store import read_records, tables_are_current, usable_part, without
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.unfinished import Unfinished

@@ -194,7 +194,7 @@ class Condition(Shown):
 
     def _facts(self) -> dict[str, str]:
         return {
-            "Condition of": f"{self._of.name}: {self._condition.path.replace('/', ', ')}",
+            "Condition of": f"{self._of.name}: {self._condition.name.replace('/', ', ')}",
             "seeds": ", ".join(map(str, self.seeds)),
             "threat model": self._condition.threat_model,
         }

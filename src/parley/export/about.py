@@ -11,7 +11,7 @@ from typing import Any
 from parley import __version__
 from parley.games.base import Paper
 from parley.play.record import Summary
-from parley.play.usable import Records
+from parley.play.record_store import Records
 from parley.text import counted, one_line
 
 NO_LICENSE = "No license was given for these results: ask their author before you pass them on."
@@ -49,7 +49,7 @@ def about(records: Records, license_note: str, author: str) -> About:
         (one["format"], one["source"], one["license"]) for each in made if (one := each.get("imported")) is not None
     }
     axes = ", ".join(study.axes)
-    conditions = {condition.path for condition in study.conditions}
+    conditions = {condition.name for condition in study.conditions}
     what = (
         f"{counted(len(records.simulations), 'simulation')} of groups of agents "
         f"in {counted(len(conditions), 'condition')} (axes: {axes}). Game: {study.game.name.replace('_', ' ')}."

@@ -17,7 +17,7 @@ from parley.export.progress import told
 from parley.export.responsible import responsible
 from parley.play.record import read_attempts
 from parley.play.record_content import COLUMNS, SCHEMA
-from parley.play.usable import Records
+from parley.play.record_store import Records
 
 REPLIES = "replies"
 _PARQUET = "application/x-parquet"

@@ -88,12 +88,12 @@ def _write(study: Study, condition: Condition, found: Sequence[tuple[EvalSample,
     made = [summary.provenance for _, summary in found]
     started = min(sample.started_at for sample in samples)
     label = ",".join(f"{axis}={value}" for axis, value in condition.axes.items())
-    identity = digest([study.plan, condition.path])
+    identity = digest([study.plan, condition.name])
     simulation = found[0][1].simulation
     spec = EvalSpec(
         eval_id=identity[:_ID],
         run_id=digest([study.name, study.plan])[:_ID],
-        task_id=digest([study.name, condition.path])[:_ID],
+        task_id=digest([study.name, condition.name])[:_ID],
         created=started,
         task=f"{study.name}/{label}",
         task_display_name=label,

@@ -14,7 +14,7 @@ from rocrate.rocrate import ROCrate
 from parley import paths
 from parley.export.about import About, sha256
 from parley.export.progress import told
-from parley.play.usable import Records
+from parley.play.record_store import Records
 from parley.text import counted, one_line, without_folders
 
 _log = logging.getLogger(__name__)
@@ -160,6 +160,7 @@ def _parameter(crate: ROCrate, name: str, title: str, text: str, example: Any, k
 
 def _made(crate: ROCrate, study: str) -> Iterator[Any]:
     results = paths.results(study)
+    yield _file(crate, paths.conditions(study), "What each spec=... of the records stands for, a row a condition")
     for folder, name in _MADE.items():
         for path in sorted((results / folder).rglob("*")):
             if path.is_file() and not path.name.startswith((".", "plan-")):

@@ -12,7 +12,7 @@ from parley import paths
 from parley.errors import MissingRecordError, RecordError, UsageError
 from parley.export.about import about
 from parley.files import make_folder, require_done, temporary_name
-from parley.play.usable import read_records, usable_part, without
+from parley.play.record_store import read_records, usable_part, without
 from parley.study import Study
 
 FORMATS = {"inspect": "inspect_ai", "croissant": "mlcroissant", "ro-crate": "rocrate"}  # and what writes each

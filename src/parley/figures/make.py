@@ -34,7 +34,7 @@ from parley.figures.timeline import timelines
 from parley.figures.trajectories import trajectories
 from parley.files import write_atomically
 from parley.games.evidence import FigureSpec
-from parley.play.usable import usable_part
+from parley.play.record_store import usable_part
 from parley.study import Study
 from parley.text import one_line
 

@@ -65,15 +65,15 @@ def few(study: Study, spec: FigureSpec, most: int, attacked: bool = False) -> tu
     last role, if there are any.
     """
     axes, everything = study.axes, list(study.simulations())
-    shown_in = {condition.path for condition in study.shown_in(spec)}
+    shown_in = {condition.name for condition in study.shown_in(spec)}
     # Those it shows may all have been left out as damaged.
-    simulations = [s for s in everything if s.condition.path in shown_in] or everything
+    simulations = [s for s in everything if s.condition.name in shown_in] or everything
     named = study.named_for(spec.name, some_left_out=True)
     disturbed = [s for s in simulations if s.condition.count(study.game.roles[-1])] if attacked else []
     chosen = named or choose(disturbed or simulations, axes, most)
-    shown = len({simulation.condition.path for simulation in chosen})
+    shown = len({simulation.condition.name for simulation in chosen})
     each = len(chosen) // shown
-    of = len({simulation.condition.path for simulation in simulations})
+    of = len({simulation.condition.name for simulation in simulations})
     how = f"the lowest {f'{each} seeds' if each > 1 else 'seed'} of {shown} of {of} conditions"
     how = "those that the study names" if named else f"{how}, however they ended"
     fixed = [axis for axis in axes if axis not in _varying(study, chosen)]
@@ -114,7 +114,7 @@ def choose(simulations: Sequence[Simulation], axes: Sequence[str], most: int = F
     """
     seeds: dict[str, list[Simulation]] = {}
     for simulation in simulations:
-        seeds.setdefault(simulation.condition.path, []).append(simulation)
+        seeds.setdefault(simulation.condition.name, []).append(simulation)
     rest = {path: found[0].condition.axes for path, found in seeds.items()}
     values = {axis: len({of[axis] for of in rest.values()}) for axis in axes}
     shown: list[str] = []

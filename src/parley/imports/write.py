@@ -24,7 +24,7 @@ from parley.imports.games import TWICE, Defect, format_called
 from parley.play.given import play_given
 from parley.play.provenance import provenance
 from parley.play.record import write_record
-from parley.play.usable import read_own
+from parley.play.record_store import read_own, write_conditions
 from parley.policies.kinds import IMPORTED
 from parley.study import Study, load_study
 from parley.study.condition import Simulation
@@ -86,6 +86,7 @@ def import_games(
         raise UsageError(f"{path}: games of {' and '.join(sorted(games))}; import each into a study of its own")
     note = {"format": name, "source": source or form.source, "license": license_note or form.license}
     loaded, by_place = _study(file, kept, note)
+    write_conditions(loaded)
     for simulation in loaded.simulations():
         _write(loaded.name, simulation, by_place[simulation.condition.identity, simulation.seed], note)
     files = {each.game.file for each in checked} | {defect.file for defect in none}

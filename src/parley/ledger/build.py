@@ -24,8 +24,8 @@ from parley.ledger.check import MAX_BLOCK_BYTES, ChainChecker, block_line, check
 from parley.ledger.gossip import traffic
 from parley.ledger.order import Order, misplaced
 from parley.play.record import Summary, read_trace
+from parley.play.record_store import read_records
 from parley.play.replay import rebuild_game
-from parley.play.usable import read_records
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.text import by_number, one_line

@@ -60,8 +60,8 @@ def changes_of(study: Study) -> Changes:
     """Return what changed. Of a folder of many former records only some are read; the others are taken to be alike."""
     survey = Survey(study)
     found = Changes(moves=find_moves(study, survey), former_name=survey.former_name())
-    moved = {(s.condition.path, s.seed) for s in found.moves.simulations}
-    missing = {(s.condition.path, s.seed) for s in survey.missing()} - moved
+    moved = {(s.condition.name, s.seed) for s in found.moves.simulations}
+    missing = {(s.condition.name, s.seed) for s in survey.missing()} - moved
     total = sum(len(condition.seeds) for condition in study.conditions)
     found.kept = total - len(missing) - len(moved)
     again: set[tuple[str, int]] = set()
@@ -79,7 +79,7 @@ def changes_of(study: Study) -> Changes:
             else:
                 now, differences = nearest.to(configuration.described)
                 counts[differences] += len(seeds)
-                again |= {(now.path, seed) for seed in seeds} & missing
+                again |= {(now.name, seed) for seed in seeds} & missing
     found.former = dict(counts.most_common())
     found.again, found.new = len(again), len(missing) - len(again)
     return found

@@ -42,7 +42,7 @@ def play(
     """
     condition = study.fitting(axes)[0]
     simulation = Simulation(condition, seed)
-    heading = [f"{study.name}: {condition.path.replace('/', ' ')}, seed {seed}"]
+    heading = [f"{study.name}: {condition.name.replace('/', ' ')}, seed {seed}"]
     if about := simulation.game().about:
         heading.append(one_line(about))
     drawn = terminal if terminal is not None and can_draw(terminal) else None
@@ -58,7 +58,7 @@ def play(
     on_phase = show_phase if drawn is None else said.extend
     screen = LiveScreen(simulation, heading, record, drawn) if drawn is not None or record is not None else None
     if drawn is None:
-        for line in (f"{condition.path}, seed {seed}", *heading[1:]):
+        for line in (f"{condition.name}, seed {seed}", *heading[1:]):
             show(line)
     with screen.shown() if screen is not None else nullcontext():
         outcome = asyncio.run(play_once(study, simulation, endpoints, engine_timeout, on_phase, screen)).outcome

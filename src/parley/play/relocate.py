@@ -125,7 +125,7 @@ class _Finder:
     def _simulations(self, identity: str, seed: int) -> list[Simulation]:
         """Return the simulations of the study that have an id: several if two model entries are the same."""
         conditions = self._survey.conditions_of(identity, seed)
-        return [Simulation(condition, seed) for condition in conditions if seed in condition.seeds]
+        return [Simulation(condition, seed) for condition in conditions if seed in condition.most_seeds]
 
     def _look_at_journal(self, journal: Path, seed: int, moved: dict[str, Simulation]) -> None:
         identity = journal_id(journal)

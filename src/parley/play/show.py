@@ -178,9 +178,10 @@ def rebuilt(path: Path, summary: Summary) -> Simulation:
             groups=tuple(PlayerGroup(g["role"], g["count"], _recorded_player(game, g)) for g in described["groups"]),
             prompt=described["prompt"],
             seeds=(int(described["seed"]),),
+            repeat=described.get("repeat"),
         )
         simulation = Simulation(condition, condition.seeds[0], described.get("material"))
-        same = (simulation.id, condition.spec) == (described["id"], described["spec"])
+        same = simulation.id == described["id"]
     except (UsageError, ValidationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(f"{path}: describes no simulation that can be played: {one_line(str(error), 150)}") from None
     if not same:

@@ -19,8 +19,8 @@ from parley.errors import JournalError, NotReadyError, ParleyError, UsageError
 from parley.play.journal import Journal, off_loop, retire
 from parley.play.provenance import provenance, warnings
 from parley.play.record import write_record
+from parley.play.record_store import bring_back, read_own, write_conditions
 from parley.play.runner import Exchange, Play, Watcher, play_async
-from parley.play.usable import bring_back, read_own
 from parley.policies import Policy
 from parley.policies.kinds import ScriptedPolicy
 from parley.policies.own_code import load_plugin
@@ -49,6 +49,7 @@ def simulate(study: Study, record: Path, endpoints: Sequence[Path], engine_timeo
     UsageError if an endpoint, or the key of a service, is missing or not wanted.
     """
     simulation = study.find(record)
+    write_conditions(study)
     if bring_back(record, simulation):
         read_own(record, simulation)
         if paths.journal(record).exists():  # of a process that died right after it wrote the record
@@ -78,6 +79,7 @@ def simulate_shard(study: Study, engine: str, number: int, exit_with: int | None
             f"{study.file}: no shard {number} of {engine} that plays in one process; "
             f"`parley expand {study.file}` counts the shards"
         )
+    write_conditions(study)
     missing = [simulation for simulation in mine if not _is_finished(simulation.record(study.name), simulation)]
     _log.info("shard %d: %d simulations, %d finished before", number, len(mine), len(mine) - len(missing))
     with logged_to(_OwnLogs()):
@@ -132,7 +134,7 @@ async def _play_shard(study: Study, simulations: Sequence[Simulation], exit_with
                     await _play_scripted(study, simulation)
             except ParleyError as error:
                 failed.append(error)
-                _log.info("%s/seed=%d: %s", simulation.condition.path, simulation.seed, error)
+                _log.info("%s/seed=%d: %s", simulation.condition.name, simulation.seed, error)
         done += 1
         seldom = None if done == len(simulations) else every(since=began)
         _log.info("%d of %d played", done - len(failed), len(simulations), extra=seldom)
@@ -168,7 +170,7 @@ async def _require_alive(process: int) -> None:
 async def _play_with_own_log(study: Study, simulation: Simulation) -> None:
     """Play one simulation of services; it has the log that a job of its own would have, which the display follows."""
     condition = simulation.condition
-    log = paths.simulation_log(study.name, condition.path, condition.spec, simulation.seed)
+    log = paths.simulation_log(study.name, condition.place, simulation.seed)
     with suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
     here = own_log.set(log)

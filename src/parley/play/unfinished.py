@@ -9,7 +9,7 @@ from pathlib import Path
 
 from parley import paths
 from parley.errors import RecordError, UsageError
-from parley.play.usable import read_own, without
+from parley.play.record_store import read_own, without
 from parley.study import Study
 from parley.study.condition import Simulation
 from parley.study.unfinished import Unfinished

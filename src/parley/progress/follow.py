@@ -181,7 +181,7 @@ class Progress:
     def _playing(self, cell: Cell, name: str) -> Playing:
         record = cell.records.path / name
         seed = name.removeprefix("seed=").removesuffix(".parquet")
-        log = paths.simulation_log(self._study.name, cell.condition.path, cell.condition.spec, seed)
+        log = paths.simulation_log(self._study.name, cell.condition.place, seed)
         return Playing(JournalTail(paths.journal(record)), JobLog(log))
 
     def _follow(self, cell: Cell, one: Playing, now: float) -> None:

@@ -130,8 +130,8 @@ def cells_of(study: Study) -> list[Cell]:
         seeds = condition.seeds
         key = seeds if isinstance(seeds, range) else tuple(seeds)
         if key not in names:
-            names[key] = frozenset(paths.simulation("", "", "", seed).name for seed in seeds)
-        record = paths.simulation(study.name, condition.path, condition.spec, 0)
+            names[key] = frozenset(paths.simulation("", "", seed).name for seed in seeds)
+        record = paths.simulation(study.name, condition.place, 0)
         again = [f"repeat={condition.repeat}"] if condition.repeat else []
         cells.append(
             Cell(

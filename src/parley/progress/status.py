@@ -48,9 +48,9 @@ def status(study: Study) -> Iterator[str]:
 
 def _count_as_finished(snapshot: Snapshot, moves: Moves) -> None:
     """Count what a run only has to move to its path."""
-    cells = {cell.condition.path: cell for cell in snapshot.cells}
+    cells = {cell.condition.name: cell for cell in snapshot.cells}
     for simulation in moves.simulations:
-        cell = cells[simulation.condition.path]
+        cell = cells[simulation.condition.name]
         cell.finished |= {simulation.record(snapshot.study).name}
 
 

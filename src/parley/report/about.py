@@ -12,7 +12,7 @@ from parley.analysis.stats import CONFIDENCE
 from parley.engine.models import ModelEntry
 from parley.play.provenance import warnings
 from parley.play.record import Summary
-from parley.play.usable import Records
+from parley.play.record_store import Records
 from parley.study import Study
 from parley.study.axes import axes_text
 from parley.study.growing import GrowingSeeds

@@ -13,7 +13,7 @@ from parley.analysis.conditions import outcomes_of
 from parley.analysis.stats import CONFIDENCE
 from parley.errors import UsageError
 from parley.files import write_atomically
-from parley.play.usable import read_records
+from parley.play.record_store import read_records
 from parley.report.about import facts, models_used, parameters, provenance
 from parley.report.html import page
 from parley.report.links import Links

@@ -23,8 +23,8 @@ from parley.analysis.summarize import summarize
 from parley.calibration.results import HEADER, calibration_tables
 from parley.errors import RecordError
 from parley.files import write_atomically
+from parley.play.record_store import Records, read_records
 from parley.play.unfinished import unfinished_part
-from parley.play.usable import Records, read_records
 from parley.report.about import (
     engine_warnings,
     facts,
@@ -178,9 +178,9 @@ def _unplayed(study: Study) -> list[str]:
     """Return the conditions of an unfinished study of which nothing is counted yet."""
     if study.unfinished is None:
         return []
-    there = {condition.path for condition in study.conditions}
+    there = {condition.name for condition in study.conditions}
     whole = study.unfinished.whole.first_repeat.conditions
-    return short([axes_text(condition.axes) for condition in whole if condition.path not in there])
+    return short([axes_text(condition.axes) for condition in whole if condition.name not in there])
 
 
 def _made_by(study: Study, stage: str) -> str:

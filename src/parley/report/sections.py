@@ -18,7 +18,7 @@ from parley.analysis.reactions import NONE
 from parley.analysis.stats import CONFIDENCE
 from parley.games.base import Game
 from parley.games.evidence import OutcomeClass, Quantity
-from parley.play.usable import Records
+from parley.play.record_store import Records
 from parley.policies import FAILURE_CLASSES
 from parley.report.links import Links
 from parley.report.overview import simulations_text

@@ -187,7 +187,7 @@ def _of_sides(
         _check_constant([pair[side].axes for pair in found], question.over, where)
     if question.looked_at[0] == question.looked_at[1] and any(one is other for one, other in found):
         raise UsageError(
-            f"{where}.compare: both sides are {found[0][0].path}; give them other values, or two outcomes"
+            f"{where}.compare: both sides are {found[0][0].name}; give them other values, or two outcomes"
         )
     strata = _checked(question, kinds, found, where)
     differing = [
@@ -311,10 +311,10 @@ def _key(condition: Condition, axis: str, by_honest: bool) -> dict[str, Any]:
 def _check_once(found: Sequence[tuple[Condition, Condition]], where: str) -> None:
     """Raise UsageError if a condition is in several pairs: its simulations would count several times."""
     for side in (0, 1):
-        paths = Counter(pair[side].path for pair in found)
-        if twice := next((path for path, count in paths.items() if count > 1), None):
+        names = Counter(pair[side].name for pair in found)
+        if twice := next((name for name, count in names.items() if count > 1), None):
             others = dict.fromkeys(
-                str(pair[1 - side].axes[BYZANTINE_AXIS]) for pair in found if pair[side].path == twice
+                str(pair[1 - side].axes[BYZANTINE_AXIS]) for pair in found if pair[side].name == twice
             )
             raise UsageError(
                 f"{where}.where: {twice} would be paired with several conditions; choose one of "

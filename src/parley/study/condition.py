@@ -82,24 +82,27 @@ class Condition:
         """
         counts = [group.count for group in self.groups]
         repeat = [{"repeat": self.repeat}] if self.repeat else []  # the first is what an unrepeated study plays
-        return digest([*self._fixed(set()), counts, self.prompt, *repeat])
+        parameters = self.parameters.model_dump(mode="json")
+        groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
+        own = [self.game.code_sha256] if self.game.code_sha256 else []
+        fixed = [self.game.name, self.game.protocol_version, parameters, groups, self.prompt_digests, *own]
+        return digest([*fixed, counts, self.prompt, *repeat])
 
     @cached_property
     def spec(self) -> str:
-        """Eight hexadecimal digits over what can change a result and is not told in full by an axis."""
-        told = {axis for axis in self.axes if getattr(getattr(self.parameters, axis, None), "label_tells_all", True)}
-        return digest(self._fixed(told))[:8]
+        """Eight hexadecimal digits that name the condition in its study: the first of its identity."""
+        return self.identity[:8]
 
     @cached_property
-    def path(self) -> str:
-        """The axes as folders, `axis=value/axis=value/...`, and which repeat it is, where there are several."""
+    def name(self) -> str:
+        """The axes for people, `axis=value/axis=value/...`, and which repeat it is, where there are several."""
         repeat = {} if self.repeat is None else {"repeat": self.repeat}
         return "/".join(f"{axis}={value}" for axis, value in {**self.axes, **repeat}.items())
 
     @cached_property
     def place(self) -> str:
-        """Its path with its spec: the folder of its records."""
-        return f"{self.path}/spec={self.spec}"
+        """The folder of its records, below that of the study's."""
+        return paths.condition(self.axes, self.spec)
 
     @property
     def most_seeds(self) -> Sequence[int]:
@@ -194,13 +197,6 @@ class Condition:
         """Return the number of agents of one role that play."""
         return sum(group.count for group in self.playing if group.role == role)
 
-    def _fixed(self, axes: set[str]) -> list[Any]:
-        parameters = self.parameters.model_dump(mode="json", exclude=axes)
-        groups = [{"role": group.role, **group.player.identity()} for group in self.groups]
-        prompts = self.prompt_digests
-        own = [self.game.code_sha256] if self.game.code_sha256 else []
-        return [self.game.name, self.game.protocol_version, parameters, groups, prompts, *own]
-
 
 @dataclass(frozen=True)
 class Simulation:
@@ -227,7 +223,7 @@ class Simulation:
 
     def record(self, study: str) -> Path:
         """Return the path of its record."""
-        return paths.simulation(study, self.condition.path, self.condition.spec, self.seed)
+        return paths.simulation(study, self.condition.place, self.seed)
 
     def game(self) -> Game:
         """Return a fresh game, ready to be played once."""

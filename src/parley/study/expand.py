@@ -88,8 +88,8 @@ class Expander:
         for index, grid in enumerate(self._content.grids):
             key = f"grids[{index}]"
             for condition in self._grid(grid, f"{self._where}: {key}"):
-                if condition.path in found:
-                    other, spec = found[condition.path]
+                if condition.name in found:
+                    other, spec = found[condition.name]
                     remedy = (
                         "list it once"
                         if spec == condition.spec
@@ -97,9 +97,9 @@ class Expander:
                         "`byzantine`), or use a study of its own"
                     )
                     raise UsageError(
-                        f"{self._where}: {key}: {condition.path}: duplicate condition (also in {other}); {remedy}"
+                        f"{self._where}: {key}: {condition.name}: duplicate condition (also in {other}); {remedy}"
                     )
-                found[condition.path] = (key, condition.spec)
+                found[condition.name] = (key, condition.spec)
                 conditions.append(condition)
         return tuple(conditions)
 
@@ -208,7 +208,7 @@ class Expander:
                 raise UsageError(f"{where}: {error}") from None
             if condition.growing and condition.growing.until.outcome not in condition.possible_outcomes:
                 raise UsageError(
-                    f"{where}: seeds.until.outcome: {condition.growing.until.outcome}: {condition.path} cannot end "
+                    f"{where}: seeds.until.outcome: {condition.growing.until.outcome}: {condition.name} cannot end "
                     "so; give its grid seeds of its own"
                 )
             yield condition

@@ -48,7 +48,7 @@ def _content(study: Study) -> dict[str, Any]:
     return {
         "game": study.game.name,
         "questions": study.questions_json,
-        "conditions": {condition.path: [condition.identity, _seeds(condition)] for condition in study.conditions},
+        "conditions": {condition.name: [condition.identity, _seeds(condition)] for condition in study.conditions},
     }
 
 

@@ -18,8 +18,8 @@ def plan_of(study: Study) -> str:
     """
     conditions = [
         [
-            condition.path,
-            condition.spec,
+            condition.name,
+            condition.place,
             condition.engine,
             condition.at_once,
             str(seeds) if isinstance(seeds := condition.seeds, range) else list(seeds),

@@ -38,8 +38,8 @@ class PromptDiff:
 
     def text(self) -> Iterator[str]:
         """Yield the lines that people read: "identical", or the difference, for each round, phase and part."""
-        yield f"--- {self.where.path}"
-        yield f"+++ {self.against.path}"
+        yield f"--- {self.where.name}"
+        yield f"+++ {self.against.name}"
         yield f"{self.agent}, the same seed in both"
         for found in self.differences:
             head = f"round {found.round}, {found.phase}, {found.part}:"
@@ -61,7 +61,7 @@ def prompt_diff(
     first = study.fitting(where)[0]
     candidates = [condition for condition in study.fitting(against) if condition is not first]
     if not candidates:
-        raise UsageError(f"{study.file}: {first.path}: --where and --against choose the same condition; choose two")
+        raise UsageError(f"{study.file}: {first.name}: --where and --against choose the same condition; choose two")
     second = max(candidates, key=lambda condition: _agreement(first, condition))
     games = [Simulation(condition, seed).game() for condition in (first, second)]
     agent = _agent(games[0], games[1], role)

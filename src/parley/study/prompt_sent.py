@@ -62,7 +62,7 @@ class PromptSent:
         """Yield the lines that say whose prompt of which condition it is."""
         scripted = ", scripted: reads none" if self.player.policy.kind.rule is not None else ""
         yield (
-            f"{self.condition.path}, seed {self.seed}: {self.ask.agent} ({self.ask.role}, played by "
+            f"{self.condition.name}, seed {self.seed}: {self.ask.agent} ({self.ask.role}, played by "
             f"{self.player.label}{scripted}), round {self.ask.round}, {self.ask.phase}"
         )
         if self.others:
@@ -87,7 +87,7 @@ def prompt_sent(study: Study, where: Mapping[str, Any], wanted: Wanted, seed: in
     names = [
         seat.name for seat in game.seats if wanted.role in (None, seat.role) and wanted.agent in (None, seat.name)
     ]
-    where_it_is = f"{study.file}: {fitting[0].path}, seed {seed}"
+    where_it_is = f"{study.file}: {fitting[0].name}, seed {seed}"
     if not names:
         seats = sorted(game.seats, key=lambda seat: by_number(seat.name))
         there = ", ".join(f"{seat.name} ({seat.role})" for seat in seats)

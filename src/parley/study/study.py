@@ -231,10 +231,10 @@ class Study:
             for condition in conditions:
                 for seed in choice.seeds or [min(condition.seeds)]:
                     if seed in condition.seeds:
-                        found[condition.path, seed] = Simulation(condition, seed)
+                        found[condition.name, seed] = Simulation(condition, seed)
                     elif not some_left_out:
                         raise UsageError(
-                            f"{where}.seeds: {seed}: not a seed of {condition.path}; choose one of its own"
+                            f"{where}.seeds: {seed}: not a seed of {condition.name}; choose one of its own"
                         )
         return list(found.values())
 
@@ -252,11 +252,11 @@ class Study:
 
     def find(self, record: Path) -> Simulation:
         """Return the simulation whose record has this path; raises UsageError if it is not in the study."""
-        for condition in self.conditions:
-            if record.parent == paths.simulation(self.name, condition.path, condition.spec, 0).parent:
-                seed = _SEED_FILE.fullmatch(record.name)
-                if seed and int(seed[1]) in condition.seeds:
-                    return Simulation(condition, int(seed[1]))
+        if name := _SEED_FILE.fullmatch(record.name):
+            seed = int(name[1])
+            for condition in self.conditions:
+                if seed in condition.seeds and record == paths.simulation(self.name, condition.place, seed):
+                    return Simulation(condition, seed)
         raise UsageError(
             f"{record}: not a simulation of {self.file}; `parley expand {self.file}` lists them "
             "(the path's spec changes when a parameter, prompt or model does)"
@@ -324,7 +324,7 @@ def _repeated(conditions: tuple[Condition, ...], content: StudyFile, where: str)
     """Return the conditions once for each time that they are played; raises UsageError if nothing can differ."""
     if content.repeats == 1:
         return conditions
-    if greedy := next((condition.path for condition in conditions if not condition.samples), None):
+    if greedy := next((condition.name for condition in conditions if not condition.samples), None):
         raise UsageError(
             f"{where}: repeats: {content.repeats}: {greedy} asks its models at temperature 0, so the same seed gives "
             "the same game again; remove repeats, or raise a temperature"
@@ -339,7 +339,7 @@ def _as_decided(conditions: tuple[Condition, ...], study: str) -> tuple[Conditio
     def seeds(condition: Condition, growing: GrowingSeeds) -> range:
         number = numbers.get(condition.place)
         if number is None:
-            number = on_disk(paths.simulation(study, condition.path, condition.spec, 0).parent)
+            number = on_disk(paths.simulation(study, condition.place, 0).parent)
         return range(growing.step(number))
 
     return tuple(replace(c, seeds=seeds(c, c.growing)) if c.growing else c for c in conditions)

@@ -57,5 +57,5 @@ class Unfinished:
 
     def planned(self, path: str) -> int:
         """Return how many simulations the condition with this path has in the whole study."""
-        found: int = next(len(condition.seeds) for condition in self.whole.conditions if condition.path == path)
+        found: int = next(len(condition.seeds) for condition in self.whole.conditions if condition.name == path)
         return found

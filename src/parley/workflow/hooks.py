@@ -13,9 +13,9 @@ from snakemake.logging import logger as snakemake_logger
 from parley import paths
 from parley.errors import BudgetError, ParleyError, RecordError
 from parley.files import hold_lock
+from parley.play.record_store import recall_left_out
 from parley.play.relocate import relocate
 from parley.play.spending import spent_line
-from parley.play.usable import recall_left_out
 from parley.study import Study
 from parley.study.growing import decide
 from parley.study.planned import changed_since
@@ -149,8 +149,8 @@ def require_material(study: Study, records: Collection[str]) -> None:
     """Raise UsageError if what one of the `records` is to be about cannot be had, such as a file of problems."""
     seen = set()
     for simulation in study.simulations():
-        if simulation.condition.path not in seen and str(simulation.record(study.name)) in records:
-            seen.add(simulation.condition.path)
+        if simulation.condition.name not in seen and str(simulation.record(study.name)) in records:
+            seen.add(simulation.condition.name)
             _ = simulation.material
 
 

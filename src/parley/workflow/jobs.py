@@ -22,7 +22,7 @@ _RESOURCES = {
     "account": "slurm_account",
     "exclusive": "slurm_extra",
 }
-_RECORD = str(paths.simulation("{study}", "{condition}", "{spec}", "{seed}"))
+_RECORD = str(paths.simulation("{study}", "{condition}", "{seed}"))
 _ALONE_MB = 400  # a simulation in a process of its own
 _SCRIPTED_MINUTES = 10
 

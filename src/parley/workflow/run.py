@@ -15,8 +15,8 @@ from parley import paths
 from parley.analysis.precision import grown, precision, unreachable
 from parley.calibration.results import planned_report
 from parley.errors import ParleyError, UsageError
+from parley.play.record_store import recall_left_out
 from parley.play.relocate import Moves, find_moves, missing_records
-from parley.play.usable import recall_left_out
 from parley.study import Study, load_study
 from parley.study.companions import companions
 from parley.study.planned import run_plan

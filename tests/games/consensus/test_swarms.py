@@ -200,4 +200,4 @@ def test_a_recorded_game_replays_and_its_study_can_be_written_again(study_factor
     summary = read_summary(record)
     [written, *_] = write_study(study_files(record, summary), Path("again.yaml"))
     [again] = load_study(written).simulations()
-    assert (again.id, again.condition.path) == (simulation.id, simulation.condition.path)
+    assert (again.id, again.condition.name) == (simulation.id, simulation.condition.name)

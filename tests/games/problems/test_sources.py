@@ -73,7 +73,6 @@ def every_kind(gsm8k: Path) -> dict[str, Any]:
 def test_the_label_tells_kind_and_what_is_not_as_usual_and_can_stand_in_a_path(every_kind: dict[str, Any]) -> None:
     assert [read(written).label for written in every_kind.values()] == list(every_kind)
     assert all(is_slug(label) for label in every_kind)
-    assert not any(read(written).label_tells_all for written in every_kind.values())
     assert all(read(name) == read({"kind": name}) for name in ("arithmetic", "wason", "policies"))
 
 

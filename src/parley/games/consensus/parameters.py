@@ -73,11 +73,6 @@ class _Task(str):
         words = re.sub(r"[^a-z0-9]+", "-", " ".join(self.lower().split()[-2:])).strip("-")
         return words or f"task-{digest(str(self))[:6]}"
 
-    @property
-    def label_tells_all(self) -> bool:
-        """Other tasks may be called the same."""
-        return False
-
 
 def _task(value: str) -> str:
     if value != one_line(value):

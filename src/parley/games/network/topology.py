@@ -6,7 +6,7 @@ by networkx, which is imported where one is made: its import takes longer than m
 
 from functools import partial
 from math import isqrt
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
@@ -149,8 +149,6 @@ class Edges(_Topology):
     edges: Annotated[tuple[_Link, ...], Field(strict=False), AfterValidator(_simple)] = Field(
         description="Pairs of neighbors, each a list of two agents."
     )
-
-    label_tells_all: ClassVar[bool] = False
 
     @property
     def label(self) -> str:

@@ -93,7 +93,6 @@ class _Source(BaseModel):
         default=None, ge=1, le=1_000_000, description="Use the first problems of the order only; default: all."
     )
 
-    label_tells_all: ClassVar[bool] = False
     problem_kind: ClassVar[Kind]
 
     @property

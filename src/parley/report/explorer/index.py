@@ -12,7 +12,7 @@ from parley.errors import ParleyError
 from parley.games.base import Game
 from parley.play.journal import journaled
 from parley.play.record import Summary
-from parley.play.usable import read_own
+from parley.play.record_store import read_own
 from parley.policies.kinds import IMPORTED
 from parley.report.explorer.game import FORMAT, exact
 from parley.report.explorer.selection import Part, Selection, SimulationFile

@@ -1,18 +1,25 @@
-"""The records of a study that can be used: what is damaged is named and left out, and the rest goes on.
+"""The records of a study that can be used, and the table that says what their paths do not.
 
-A record that is not there is another matter: the study is not finished.
+What is damaged is named and left out, and the rest goes on. A record that is not there is another matter: the study is
+not finished.
 """
 
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from parley import paths
 from parley.errors import MissingRecordError, RecordError
-from parley.files import forget_done, mark_done, read_regular
+from parley.files import forget_done, mark_done, read_regular, write_atomically
+from parley.identity import canonical_json, digest
 from parley.play.journal import restore
 from parley.play.record import Summary, read_summary
 from parley.study import Study
@@ -23,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_NAMED = 20
 _MAX_MARK_BYTES = 100_000_000
+_OF_CONDITIONS = b"parley.conditions"
+_OWN_COLUMNS = ("spec", "repeat", "players", "identity")
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,48 @@ def without(study: Study, left_out: Collection[Path]) -> Study:
 def _names(problems: Sequence[str]) -> str:
     shown = ", ".join(problem.split(": ")[0] for problem in problems[:3])
     return shown + (", ..." if len(problems) > 3 else "")
+
+
+# What the paths of records do not say
+
+
+def write_conditions(study: Study) -> None:
+    """Write the table of the conditions of a study, for plain readers to join on `spec`, unless it is there.
+
+    A row per condition: its spec and identity, all axes, `repeat` where seeds are played again, what plays, and every
+    parameter that is no axis. Lists and mappings are JSON text. Raises RecordError if the disk refuses.
+    """
+    path = paths.conditions(study.name)
+    key = digest([[condition.name, condition.place] for condition in study.conditions]).encode()
+    with suppress(OSError, pa.ArrowException):  # none, or none of ours
+        if (pq.read_schema(path).metadata or {}).get(_OF_CONDITIONS) == key:
+            return
+    rows = [_condition_row(condition) for condition in study.conditions]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: _plain([row.get(name) for row in rows]) for name in names}
+    table = pa.table(columns).replace_schema_metadata({_OF_CONDITIONS: key})
+    write_atomically(path, lambda file: pq.write_table(table, file))
+
+
+def _condition_row(condition: Condition) -> dict[str, Any]:
+    groups = [{"role": g.role, "count": g.count, "player": g.player.label} for g in condition.groups]
+    parameters = condition.parameters.model_dump(mode="json", exclude=set(condition.axes))
+    return {
+        "spec": condition.spec,
+        **condition.axes,
+        **({} if condition.repeat is None else {"repeat": condition.repeat}),
+        **{f"parameter.{name}" if name in _OWN_COLUMNS else name: value for name, value in parameters.items()},
+        "players": canonical_json(groups),
+        "identity": condition.identity,
+    }
+
+
+def _plain(values: list[Any]) -> list[Any]:
+    """Return the values of a column: as they are where all are of one plain type, else as JSON text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} or (len(kinds) == 1 and kinds <= {bool, str}):
+        return values
+    return [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
 
 
 # What the mark of the tables remembers
